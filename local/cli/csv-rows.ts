@@ -1,8 +1,9 @@
-import { pipeline, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
 import { isEmptyCell, parseCell } from '../../lib/define/csv-value.ts';
 import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
+import { readUtf8 } from './read-utf8.ts';
 
 export interface ImportRow {
   /** The line in the file; the header is line 1. */
@@ -21,14 +22,13 @@ interface Parsed {
   readonly info: Info;
 }
 
-/** Reads the rows of a CSV stream as values of an entity. An empty cell has no value. Throws if the header has an unknown or duplicate column. */
+/** Reads the rows of a CSV stream as values of an entity. An empty cell has no value. Throws if the header has an unknown or duplicate column, or if the bytes are not UTF-8. */
 export async function* readCsv(
   entity: Entity,
-  input: Readable,
+  input: AsyncIterable<Uint8Array>,
   { onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
   const parser = parse({
-    bom: true,
     info: true,
     skip_empty_lines: true,
     skip_records_with_error: true,
@@ -45,7 +45,7 @@ export async function* readCsv(
       return undefined;
     },
   });
-  for await (const { record, info } of pipeline(input, parser, () => undefined) as AsyncIterable<Parsed>) {
+  for await (const { record, info } of pipeline(readUtf8(input), parser, () => undefined) as AsyncIterable<Parsed>) {
     onRow();
     yield { line: info.lines, values: toValues(entity, record) };
   }

@@ -1,12 +1,12 @@
-import type { Readable } from 'node:stream';
 import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
 import type { ImportEvents, ImportRow } from './csv-rows.ts';
+import { readUtf8 } from './read-utf8.ts';
 
-/** Reads the rows of a stream that has a JSON object on each line. */
+/** Reads the rows of a stream that has a JSON object on each line. Throws if the bytes are not UTF-8. */
 export async function* readNdjson(
   _entity: Entity,
-  input: Readable,
+  input: AsyncIterable<Uint8Array>,
   { onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
   let line = 0;
@@ -24,9 +24,9 @@ export async function* readNdjson(
 }
 
 /** Replaces node:readline, which loses the errors of its input and also breaks lines at U+2028, which JSON allows in a string. */
-async function* readLines(input: Readable): AsyncGenerator<string> {
+async function* readLines(input: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest = '';
-  for await (const chunk of input.setEncoding('utf8')) {
+  for await (const chunk of readUtf8(input)) {
     const lines = `${rest}${chunk}`.split(/\r?\n/);
     rest = lines.pop() ?? '';
     yield* lines;

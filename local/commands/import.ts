@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { pipeline, Readable } from 'node:stream';
+import { pipeline, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
@@ -72,7 +72,7 @@ async function importFile(
 
   const source = createReadStream(file);
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
-  const rows = readRows(entity, Readable.from(readContent(source, file), { objectMode: false }), {
+  const rows = readRows(entity, readContent(source, file), {
     // Bytes of the file before decompression, like its size.
     onRow: () => progress.update(source.bytesRead, ++counts.read, files.uploaded + files.unchanged),
     onBad: (line, reason) => {

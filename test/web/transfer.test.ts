@@ -69,6 +69,13 @@ describe('reading a CSV file of several chunks', () => {
     expect(new Set(found.map(({ values }) => values?.firstName))).toEqual(new Set(['ÅÆØ€😀']));
   });
 
+  test('rejects bytes that are not UTF-8', async () => {
+    const latin = new File([Buffer.from(`${HEADER}\nImport,1,Ren\xe9,30\n`, 'latin1')], 'rows.csv');
+    await expect(Array.fromAsync(readRows(employees, latin))).rejects.toThrow(
+      'The file is not UTF-8: save it as UTF-8',
+    );
+  });
+
   test('rejects a header with an unknown or a repeated column', async () => {
     await expect(read('employees', 'department,colour\n')).rejects.toThrow('not fields of employees: colour.');
     await expect(read('employees', 'department,age,age\n')).rejects.toThrow('The header repeats columns: age.');

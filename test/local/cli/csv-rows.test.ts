@@ -16,7 +16,8 @@ function described({ name }: Entity) {
   return entity;
 }
 
-const read = (...lines: string[]) => Array.fromAsync(readCsv(employees, Readable.from([lines.join('\n')]), events));
+const read = (...lines: string[]) =>
+  Array.fromAsync(readCsv(employees, Readable.from([Buffer.from(lines.join('\n'))]), events));
 
 test.each([
   ['42', 42],
@@ -40,6 +41,14 @@ test('reads a blank cell as text but not as a number', async () => {
     { line: 2, values: { employeeId: '000001', firstName: ' ' } },
     { line: 3, values: { employeeId: '000002' } },
   ]);
+});
+
+test('ignores a byte order mark, and rejects bytes that are not UTF-8', async () => {
+  expect(await read('\ufeffemployeeId', '000001')).toEqual([{ line: 2, values: { employeeId: '000001' } }]);
+  const latin = Readable.from([Buffer.from('employeeId,firstName\n000001,Zoe\n000002,Ren\xe9\n', 'latin1')]);
+  await expect(Array.fromAsync(readCsv(employees, latin, events))).rejects.toThrow(
+    'Line 3 of the file is not UTF-8: save the file as UTF-8 and import it again.',
+  );
 });
 
 test('rejects a header with a duplicate column', async () => {
@@ -66,11 +75,13 @@ test.each([
 test.each(jsonValues)('reads the value %j of a Json column as the console exports it', async (address) => {
   const values = { employeeId: '000001', address };
   const file = `employeeId,address\r\n${toCsv(described(logins), ['employeeId', 'address'], [values])}`;
-  expect(await Array.fromAsync(readCsv(logins, Readable.from([file]), events))).toMatchObject([{ values }]);
+  expect(await Array.fromAsync(readCsv(logins, Readable.from([Buffer.from(file)]), events))).toMatchObject([
+    { values },
+  ]);
 });
 
 test('reads a cell of a Json column that is no JSON as text', async () => {
   const file = "address\n192.0.2.1\n'=1\n[1\n";
-  const rows = await Array.fromAsync(readCsv(logins, Readable.from([file]), events));
+  const rows = await Array.fromAsync(readCsv(logins, Readable.from([Buffer.from(file)]), events));
   expect(rows.map(({ values }) => values.address)).toEqual(['192.0.2.1', '=1', '[1']);
 });

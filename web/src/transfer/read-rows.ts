@@ -27,7 +27,7 @@ export function readRows(entity: Entity, file: File): AsyncGenerator<RowChunk> {
  * returns row by row, because it numbers some errors within a chunk and others within the file.
  */
 async function* readCsv(entity: Entity, file: File): AsyncGenerator<RowChunk> {
-  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
+  const reader = openText(file);
   let dialect: Pick<Papa.ParseMeta, 'delimiter' | 'linebreak'> | undefined;
   let rest = '';
   let line = 0;
@@ -83,8 +83,23 @@ function checkHeader({ name, fields }: Entity, header: readonly string[], reason
   return header;
 }
 
+/** Without `fatal`, bytes of another encoding would be replaced and stored. */
+function openText(file: File): Pick<ReadableStreamDefaultReader<string>, 'read'> {
+  const reader = file
+    .stream()
+    .pipeThrough(new TextDecoderStream('utf-8', { fatal: true }))
+    .getReader();
+  return {
+    read: () =>
+      reader.read().catch((error: unknown) => {
+        if (!(error instanceof TypeError)) throw error;
+        throw new Error('The file is not UTF-8: save it as UTF-8 and import it again.');
+      }),
+  };
+}
+
 async function* readNdjson(file: File): AsyncGenerator<RowChunk> {
-  const reader = file.stream().pipeThrough(new TextDecoderStream()).getReader();
+  const reader = openText(file);
   let rest = '';
   let line = 0;
   let length = 0;
