@@ -12,6 +12,8 @@ export interface ImportRow {
 }
 
 export interface ImportEvents {
+  /** Reports the columns of a CSV file. */
+  onHeader?(columns: readonly string[]): void;
   onRow(): void;
   /** Reports a row that cannot be parsed. */
   onBad(line: number, reason: string): void;
@@ -26,7 +28,7 @@ interface Parsed {
 export async function* readCsv(
   entity: Entity,
   input: AsyncIterable<Uint8Array>,
-  { onRow, onBad }: ImportEvents,
+  { onHeader, onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
   const parser = parse({
     info: true,
@@ -38,6 +40,7 @@ export async function* readCsv(
         throw new Error(`The header has columns that are not fields of ${entity.name}: ${unknown.join(', ')}.`);
       const twice = new Set(header.filter((column, index) => header.indexOf(column) !== index));
       if (twice.size > 0) throw new Error(`The header has duplicate columns: ${[...twice].join(', ')}.`);
+      onHeader?.(header);
       return header;
     },
     on_skip: (error) => {

@@ -6,6 +6,7 @@ import { createGunzip } from 'node:zlib';
 import { Presets, SingleBar } from 'cli-progress';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
 import type { Entity } from '../../lib/define/entity.ts';
 import { omit, type Values } from '../../lib/define/values.ts';
 import { RowkeyError } from '../../lib/errors.ts';
@@ -15,6 +16,7 @@ import { run } from '../cli/command.ts';
 import { type ImportRow, readCsv } from '../cli/csv-rows.ts';
 import { createTargetCommand, resolveTarget } from '../cli/local-target.ts';
 import { readNdjson } from '../cli/ndjson-rows.ts';
+import { MAX_KEYS, onePerKey } from '../cli/one-per-key.ts';
 import { openFiles, putFile, type RowFile } from '../cli/row-files.ts';
 import { toStoredEntity } from '../cli/stored-entity.ts';
 import { ask, formatProblem, readProblem, type Target, type TargetOptions } from '../cli/target.ts';
@@ -41,7 +43,7 @@ const program = createTargetCommand(
   'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing.',
 )
   .argument('<entity>', 'the name of the entity, such as employees in the example pack', toStoredEntity)
-  .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row')
+  .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row; a row replaces the whole entity')
   .option('--files <folder>', 'the folder of the files that the columns of attachments name')
   .action(importFile);
 
@@ -70,19 +72,24 @@ async function importFile(
     progress.say(`Line ${line}: ${reason}`);
   };
 
+  let absent: readonly string[] = [];
+  const onBad = (line: number, reason: string) => reject({ line }, reason);
   const source = createReadStream(file);
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
   const rows = readRows(entity, readContent(source, file), {
+    onHeader: (columns) => {
+      absent = Object.keys(omit(entity.columns, [...decidedFields(entity), ...columns]));
+    },
     // Bytes of the file before decompression, like its size.
     onRow: () => progress.update(source.bytesRead, ++counts.read, files.uploaded + files.unchanged),
     onBad: (line, reason) => {
       counts.read += 1;
-      reject({ line }, reason);
+      onBad(line, reason);
     },
   });
   try {
     await pMap(
-      groupIntoBatches(entity, withFiles(entity, rows, { folder, reject })),
+      groupIntoBatches(entity, withFiles(entity, onePerKey(entity, rows, onBad), { folder, reject })),
       async (batch) => {
         const results = await send(target, entity, batch);
         const put = async (row: FiledRow, index: number) => {
@@ -117,6 +124,11 @@ async function importFile(
     console.log(
       `${read} read: ${created} created, ${stored} stored, ${unchanged} unchanged, ${rejected} rejected, in ${took} s.`,
     );
+  if (stored > 0 && absent.length > 0)
+    console.log(
+      `The file has no column for ${absent.join(', ')}: the rows that it replaced lost their values of these fields.`,
+    );
+  if (read > MAX_KEYS) console.log(`Equal keys were found only within ${MAX_KEYS} rows.`);
   if (files.uploaded > 0) console.log(`Files: ${files.uploaded} uploaded, ${files.unchanged} unchanged.`);
   if (rejected > 0) process.exitCode = 1;
 }

@@ -47,14 +47,22 @@ describe('npm run import', () => {
       '800153,Ann,A,c@contoso.com,Bad,old\n',
     ];
     const changed = String(good[0]).replace('Ann', 'Anna');
-    await writeFile(file, header + [changed, ...bad, '800154,Ann,A,d@contoso.com,Bad,20\n'].join(''));
+    await writeFile(
+      file,
+      header + [changed, ...bad, '800154,Ann,A,d@contoso.com,Bad,20\n', '800154,Bo,B,d@contoso.com,Bad,20\n'].join(''),
+    );
     const { code, said } = await importing('employees', file);
     expect(code).toBe(1);
     expect(said).toMatch(/Line 3: .*employeeId.*six digits/);
     expect(said).toMatch(/Line 4: .*not CSV with the columns of the header/);
     expect(said).toMatch(/Line 6: .*email/);
     expect(said).toMatch(/Line 7: .*age/);
-    expect(said).toMatch(/6 read: 1 created, 1 stored, 0 unchanged, 4 rejected/);
+    expect(said).toMatch(/Line 9: the key is that of line 8/);
+    expect(said).toMatch(/7 read: 1 created, 1 stored, 0 unchanged, 5 rejected/);
+    // A row replaces the whole entity.
+    expect(said).toMatch(/no column for ([\w, ]*, )?nationalId.*: the rows that it replaced lost their values/);
+    expect(said).not.toMatch(/no column for ([\w, ]*, )?(age|photo|reviewCount)\b/);
+    expect(await (await ask('GET', 'employees/Bad/800154')).json()).toMatchObject({ firstName: 'Ann' });
   });
 
   test('writes nothing of a row that is too large or whose file is not valid, reports the line, and continues', async () => {
@@ -76,8 +84,6 @@ describe('npm run import', () => {
       row(3, { photo: 'none' }),
       '{"cut off',
       row(4, { photo }),
-      // A rejected row must not change the photo of an accepted row.
-      row(4, { age: -1, photo: { base64: `${PNG.slice(0, -4)}AAA=` } }),
     ];
     await writeFile(file, lines.join('\n'));
     const { code, said } = await importing('employees', file);
@@ -90,8 +96,10 @@ describe('npm run import', () => {
       'not a JSON object',
     ].entries())
       expect(said).toMatch(new RegExp(`Line ${index + 1}: .*${why}`));
-    expect(said).toMatch(/Line 7: .*age/);
-    expect(said).toMatch(/7 read: 1 created, 0 stored, 0 unchanged, 6 rejected/);
+    expect(said).toMatch(/6 read: 1 created, 0 stored, 0 unchanged, 5 rejected/);
+    // A rejected row must not change the photo of an accepted row.
+    await writeFile(file, row(4, { age: -1, photo: { base64: `${PNG.slice(0, -4)}AAA=` } }));
+    expect((await importing('employees', file)).said).toMatch(/Line 1: .*age/);
     const { items } = (await (await ask('GET', 'employees/Files')).json()) as { items: { employeeId: string }[] };
     expect(items.map(({ employeeId }) => employeeId)).toEqual(['810004']);
     const there = await ask('GET', 'employees/Files/810004/photo');

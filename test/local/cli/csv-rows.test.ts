@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
+import { onePerKey } from '../../../local/cli/one-per-key.ts';
 import { toModel } from '../../../web/src/api/model.ts';
 import { toCsv } from '../../../web/src/transfer/csv.ts';
 import { jsonValues } from '../../fixtures/json-values.ts';
@@ -49,6 +50,21 @@ test('ignores a byte order mark, and rejects bytes that are not UTF-8', async ()
   await expect(Array.fromAsync(readCsv(employees, latin, events))).rejects.toThrow(
     'Line 3 of the file is not UTF-8: save the file as UTF-8 and import it again.',
   );
+});
+
+test('rejects a row whose key an earlier row has, within a limited number of rows', async () => {
+  const keys = ['1', '2', '1', '3', '', '', 'x', '4', '2', '4'];
+  const text = ['department,employeeId', ...keys.map((key) => `Sales,${key === '' ? '' : key.padStart(6, '0')}`)].join(
+    '\n',
+  );
+  const rows = readCsv(employees, Readable.from([Buffer.from(text)]), events);
+  const bad: [number, string][] = [];
+  const kept = await Array.fromAsync(onePerKey(employees, rows, (line, reason) => bad.push([line, reason]), 3));
+  expect(bad).toEqual([
+    [4, 'the key is that of line 2, and a key must be on one line only'],
+    [11, 'the key is that of line 9, and a key must be on one line only'],
+  ]);
+  expect(kept.map(({ line }) => line)).toEqual([2, 3, 5, 6, 7, 8, 9, 10]);
 });
 
 test('rejects a header with a duplicate column', async () => {

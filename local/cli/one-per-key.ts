@@ -1,0 +1,42 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { Entity } from '../../lib/define/entity.ts';
+import { validateKey } from '../../lib/define/validate/validation.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import type { ImportRow } from './csv-rows.ts';
+
+/** A key takes about 250 bytes of memory. */
+export const MAX_KEYS = 1_000_000;
+
+/** Omits a row whose key is that of one of the `maxKeys` rows before it, and calls `onBad`: the row would overwrite the earlier one. */
+export async function* onePerKey(
+  entity: Entity,
+  rows: AsyncIterable<ImportRow>,
+  onBad: (line: number, reason: string) => void,
+  maxKeys = MAX_KEYS,
+): AsyncGenerator<ImportRow> {
+  const lines = new LRUCache<string, number>({ max: maxKeys });
+  for await (const row of rows) {
+    const key = readKey(entity, row);
+    const first = key && lines.get(key);
+    if (first) onBad(row.line, `the key is that of line ${first}, and a key must be on one line only`);
+    else {
+      if (key) lines.set(key, row.line);
+      yield row;
+    }
+  }
+}
+
+/** Returns undefined for a key that the API generates or rejects. */
+function readKey(entity: Entity, { values }: ImportRow): string | undefined {
+  const fields = entity.keyFields.map((field) => [field, values[field] ?? entity.derived[field]?.(values)] as const);
+  if (fields.some(([, value]) => value === undefined)) return undefined;
+  try {
+    // As stored: a schema may change a value, such as to lower case.
+    const key = validateKey(entity, Object.fromEntries(fields));
+    return hash('sha256', JSON.stringify(entity.keyFields.map((field) => key[field])), 'base64');
+  } catch (error) {
+    if (error instanceof RowkeyError) return undefined;
+    throw error;
+  }
+}
