@@ -11,7 +11,7 @@ import {
   recordPoison,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
-import { createEngine, TIMING } from '../../../../lib/engine/engine.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
 import { RowkeyError } from '../../../../lib/errors.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
@@ -161,13 +161,8 @@ describe('a replayed message', () => {
   });
 });
 
-test('the limits of code and host.json are in the order that the protocol requires', async () => {
+test('host.json has the attempts and the encoding that the code expects', async () => {
   const { extensions } = JSON.parse(await readFile(new URL('../../../../host.json', import.meta.url), 'utf8'));
   expect(extensions.queues.maxDequeueCount).toBe(MAX_ATTEMPTS);
   expect(extensions.queues.messageEncoding).toBe('none');
-  const service = 30_000;
-  expect(TIMING.commitWithinMs + service).toBeLessThan(TIMING.claimForMs);
-  expect(TIMING.claimForMs).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
-  expect(TIMING.commitWithinMs).toBeLessThan(TIMING.settleWithinMs);
-  expect(TIMING.settleWithinMs + service).toBeLessThan(TIMING.hideIntentForSeconds * 1_000);
 });
