@@ -2,9 +2,11 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { commandLine } from '../command-line.ts';
+import { decidedFields } from '../define/codec/kept-fields.ts';
 import type { Entity } from '../define/entity.ts';
 import { IndexShape } from '../define/index-shape.ts';
 import type { Remembered } from '../define/pattern.ts';
+import { isOptional } from '../define/validate/field-schema.ts';
 import { withoutPrototype } from '../define/without-prototype.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
@@ -35,6 +37,10 @@ const Shape = z.looseObject({
   archive: z.string().optional(),
   // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
   columns: recordOf(z.string()).prefault({}),
+  /** The fields without a value of which no entity is valid. Shapes of older releases do not have them. */
+  required: z.array(z.string()).optional(),
+  /** The fields that callers do not write, such as derived ones. Shapes of older releases do not have them. */
+  decided: z.array(z.string()).prefault([]),
   version: z.number(),
   indexes: recordOf(IndexShape),
   /** Declared indexes that are not yet built from the existing entities. */
@@ -66,6 +72,7 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
     if (other !== undefined && other !== type && now.version <= before.version)
       refuse(`the type of the field ${field} changed from ${type} to ${other} without a new version`);
   }
+  if (now.version <= before.version) for (const why of changedFields(before, now)) refuse(why);
   if (now.version < before.version) refuse(`the version decreased from ${before.version} to ${now.version}`);
   const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
   const leftOver = withoutPrototype(before.leftOver);
@@ -88,6 +95,17 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
     }
   }
   return { refused, shape: { ...now, unbuilt: [...unbuilt], leftOver } };
+}
+
+/** The changes of fields that need a new version, whose upgrade sees the values as they were stored. */
+function* changedFields(before: Shape, now: Shape): Generator<string> {
+  // Nobody but the engine knows what it decides, and it can be computed again.
+  for (const field of Object.keys(before.columns))
+    if (!(field in now.columns) && !before.decided.includes(field))
+      yield `the field ${field} was removed without a new version; each write of a stored entity would delete its value: keep the field as an optional one, or raise the version, with an upgrade if the field has a new name`;
+  for (const field of before.required ? (now.required ?? []) : [])
+    if (!before.required?.includes(field))
+      yield `the field ${field} became required without a new version; a stored entity without a value could not be changed: keep the field optional, or raise the version with an upgrade that sets it`;
 }
 
 /**
@@ -255,6 +273,8 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
     row: row.template,
     archive: archive?.table,
     columns,
+    required: requiredFields(entity),
+    decided: decidedFields(entity),
     version,
     indexes,
     unbuilt: [],
@@ -262,6 +282,14 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
   };
   // As storage returns it: a property without a value is none.
   return Shape.parse(JSON.parse(JSON.stringify(shape)));
+}
+
+function requiredFields(entity: Entity): string[] {
+  const decided = decidedFields(entity);
+  // A write fills in the default of a field.
+  const isRequired = (field: string) =>
+    !isOptional(entity.schema, field) && entity.schema.shape[field]?.safeParse(undefined).success === false;
+  return Object.keys(entity.columns).filter((field) => !decided.includes(field) && isRequired(field));
 }
 
 /** A hash of the rejected changes, so that agreement to one change does not cover another. */

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { toProperties, toValues } from '../../../lib/define/codec/entity-codec.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
@@ -31,6 +32,17 @@ const { things: first } = deploy(
     access,
   }),
 );
+const withPhone = (phone: z.ZodType): Entity =>
+  deploy(
+    defineEntity('things', {
+      schema: schema.extend({ phone }),
+      table: 'things',
+      key: { partition: '{a}', row: 'b_{b}' },
+      indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
+      archive: { table: 'oldthings' },
+      access,
+    }),
+  ).things;
 const days = { schema, table: 'days', key: { partition: '{a}', row: '{at}_{b}' }, access } as const;
 const kept = (keep: number, per: CalendarUnit = 'day', archiveTo?: 'blob') =>
   deploy(defineEntity('days', { ...days, period: { per, field: 'at', keep, archiveTo } })).days;
@@ -75,6 +87,14 @@ describe('guardModel', () => {
       { ...first, columns: { ...first.columns, c: 'Int32' } },
       /the type of the field c changed from String to Int32/,
     ],
+    [
+      'a field that was removed',
+      { ...first, columns: { ...first.columns, phone: 'String' } },
+      first,
+      /the field phone was removed without a new version; each write/,
+    ],
+    ['a field that becomes required', withPhone(z.string().optional()), withPhone(z.string()), /phone became required/],
+    ['a new required field', first, withPhone(z.string()), /phone became required without a new version/],
     [
       'another container for its files',
       { ...first, attachments: photo('photos') },
@@ -213,16 +233,50 @@ describe('guardModel', () => {
     await expect(guard({ ...upgraded, columns: first.columns })).rejects.toMatchObject({ code: 'wrong-setting' });
   });
 
+  test('accepts a removed and a required field in a new version, optional fields and fields with a default', async () => {
+    await guard(withPhone(z.string().optional()));
+    expect(await guard({ ...withPhone(z.string()), version: 2 })).toEqual([]);
+    expect(await guard({ ...first, version: 3 })).toEqual([]);
+    expect(await guard({ ...withPhone(z.string().optional()), version: 3 })).toEqual([]);
+    expect(await guard({ ...withPhone(z.string().default('none')), version: 3 })).toEqual([]);
+  });
+
+  test('accepts a renamed field in a new version, whose upgrade keeps the stored value', async () => {
+    const before = withPhone(z.string().optional());
+    const { things: renamed } = deploy(
+      defineEntity('things', {
+        schema: schema.extend({ mobile: z.string().optional() }),
+        table: 'things',
+        key: { partition: '{a}', row: 'b_{b}' },
+        indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
+        archive: { table: 'oldthings' },
+        access,
+        version: 2,
+        upgrades: { 1: ({ phone, ...thing }) => ({ ...thing, mobile: phone }) },
+      }),
+    );
+    await guard(before);
+    expect(await guard(renamed)).toEqual([]);
+    const values = { a: 'a', b: 'b', c: 'c', at: '2026-11-20' };
+    const properties = toProperties(before, { ...values, phone: '030' }, { WriteId: '1', Incarnation: '1' });
+    expect(toValues(renamed, properties)).toEqual({ ...values, mobile: '030' });
+  });
+
+  test('accepts that a derived field is removed, whose values are computed', async () => {
+    await guard({ ...withPhone(z.string().optional()), derived: { phone: ({ b }) => b } });
+    expect(await guard(first)).toEqual([]);
+  });
+
   test('reads shapes stored by releases without types and containers', async () => {
     await guard(first);
     const system = storage.table('system');
     const { Shape } = await system.getEntity<{ Shape: string }>('model', 'things');
-    const { columns, attachments, ...earlier } = JSON.parse(Shape);
+    const { columns, required, decided, attachments, ...earlier } = JSON.parse(Shape);
     const row = { partitionKey: 'model', rowKey: 'things', Shape: JSON.stringify(earlier) };
     await system.updateEntity(row, 'Merge');
     expect(await guard({ ...first, attachments: photo('photos') })).toEqual([]);
     const kept = JSON.parse((await system.getEntity<{ Shape: string }>('model', 'things')).Shape);
-    expect(kept).toMatchObject({ columns, attachments: { photo: 'photos' } });
+    expect(kept).toMatchObject({ columns, required, decided, attachments: { photo: 'photos' } });
   });
 
   describe('names the tables that an earlier declaration left, until they are deleted:', () => {
