@@ -220,7 +220,10 @@ function withSelected(entity: Entity, values: Values, select: readonly string[] 
   return select ? pick(values, withKeyOfReferences(entity, select)) : values;
 }
 
-/** Reads an index with one entity per row: one lookup for a full copy, else two. Throws `not-found`. */
+/**
+ * Reads an index with one entity per row: one lookup for a copy with all of the selected fields, else two. A partial copy is not
+ * returned for a whole entity. Throws `not-found`.
+ */
 export const readByCopy = inPattern(
   'secondary index',
   async (
@@ -230,7 +233,10 @@ export const readByCopy = inPattern(
     given: Values,
     select?: readonly string[] | undefined,
   ): Promise<Values> => {
-    const isFull = index.copies === 'everything';
+    const copied = copiedFields(entity, index);
+    const isFull = copied
+      ? select !== undefined && withKeyOfReferences(entity, select).every((field) => copied.includes(field))
+      : index.copies === 'everything';
     const read = isFull ? fieldsToRead(entity, index, { select }) : undefined;
     const copy = await readCopy(engine, entity, index, given, read);
     const isData = !isUnique(index) || isConfirmed(copy);

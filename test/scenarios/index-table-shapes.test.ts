@@ -17,6 +17,7 @@ import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../li
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { readByCopies, readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
+import { tryAction } from '../../lib/storage/rows.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, movies, orders } from '../fixtures/model.ts';
 import { putAll } from '../put-all.ts';
@@ -325,6 +326,22 @@ describe('a copy of an earlier version', () => {
     expect((await list('plate', ann)).items).toEqual([{ city: 'Bern', id: '1', seats: 4 }]);
     expect(await costOf(() => list('name', ann))).toBe(1);
     expect(await verify()).toEqual([]);
+  });
+
+  test('is not followed for the fields that a confirmed partial copy has', async () => {
+    const plate = upgradedDrivers.indexes.plate as InterPartitionIndex;
+    const read = (select?: readonly string[]) => readByCopy(world.engine, upgradedDrivers, plate, ann, select);
+    expect(await read(['city', 'id', 'seats'])).toEqual({ city: 'Bern', id: '1', seats: 4 });
+    expect(await costOf(() => read(['city', 'id', 'seats']))).toBe(1);
+    expect(await read(['name'])).toEqual({ name: 'Ann' });
+    expect(await costOf(() => read(['name']))).toBe(2);
+    expect(await read()).toEqual(upgraded);
+    const row = { table: 'driversbyplate', partition: 'BE1', row: 'BE1' };
+    const claimed = { kind: 'merge', row: 'BE1', etag: '*', properties: { Confirmed: false, seats: 9 } } as const;
+    await tryAction(world.storage, row, claimed);
+    expect(await read(['seats'])).toEqual({ seats: 4 });
+    expect(await costOf(() => read(['seats']))).toBe(2);
+    await tryAction(world.storage, row, { ...claimed, properties: { Confirmed: true, seats: 4 } });
   });
 
   test('is removed with its entity', async () => {
