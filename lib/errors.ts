@@ -77,3 +77,8 @@ export function busy(why: string): RowkeyError {
 export function unavailable(why: string, cause: unknown): RowkeyError {
   return new RowkeyError('storage-unavailable', why, { retryAfter: 5 }, cause);
 }
+
+/** A declaration that is not accepted. The message names the entity, what is wrong and what is accepted. */
+export class DeclarationError extends Error {
+  override readonly name: string = 'DeclarationError';
+}

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DeclarationError } from '../errors.ts';
 import { Attachment, type AttachmentDeclaration } from './codec/reference.ts';
 import type {
   Access,
@@ -324,7 +325,7 @@ export function defineEntity<
 
 /** Throws an error that lists everything that is wrong with an entity. */
 export function rejectErrors(name: string, errors: readonly string[]): void {
-  if (errors.length > 0) throw new Error(errors.map((error) => `Entity "${name}": ${error}`).join('\n'));
+  if (errors.length > 0) throw new DeclarationError(errors.map((error) => `Entity "${name}": ${error}`).join('\n'));
 }
 
 /** Adds the name of the entity to errors of the template and column parsers, which do not know it. */
@@ -332,7 +333,7 @@ function withEntityName<Result>(name: string, check: () => Result): Result {
   try {
     return check();
   } catch (error) {
-    throw new Error(`Entity "${name}": ${error instanceof Error ? error.message : error}`, { cause: error });
+    throw new DeclarationError(`Entity "${name}": ${error instanceof Error ? error.message : error}`, { cause: error });
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DeclarationError } from '../errors.ts';
 import type { Access, DeclaredEntity, Entity, Linked } from './entity.ts';
 import { linkEntities, linkErrors } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
@@ -85,7 +86,7 @@ export function linkModel<const Declared extends readonly DeclaredEntity[]>(
 }
 
 function refuse(errors: readonly string[]): void {
-  if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
+  if (errors.length > 0) throw new DeclarationError(`The model is not valid.\n${errors.join('\n')}`);
 }
 
 /** `fromEntries` loses the names of the declarations, so the type is asserted. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DeclarationError } from '../errors.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
 import { type Declaration, defineEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
 import type { DeclaredEntity, Period, Slots, Span } from './entity.ts';
@@ -79,7 +80,7 @@ export function defineSeries<
   rejectErrors(name, optionErrors(SeriesOptions, series));
   const { slots, span, ...declaration } = series;
   const { first, last, perRow = last - first + 1, overflow } = slots;
-  const refuse = (why: string) => new Error(`Entity "${name}": ${why}`);
+  const refuse = (why: string) => new DeclarationError(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
   if (!/^[a-z][A-Za-z0-9]{0,49}$/.test(slots.name))
     throw refuse(`the slot name "${slots.name}" is not accepted; 1 to 50 letters and digits are.`);

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { DeclarationError } from '../errors.ts';
 import {
   type Declaration,
   defineEntity,
@@ -110,13 +111,13 @@ export function defineUnion<
   const { kinds, schema, ...declaration } = given;
   const ofKinds = Object.entries(kinds).map(([kind, type]) => schemaError(`the kind "${kind}"`, type));
   const error = [schemaError('the schema', schema), ...ofKinds].find((each) => each !== undefined);
-  if (error) throw new Error(`Entity "${name}": ${error}`);
+  if (error) throw new DeclarationError(`Entity "${name}": ${error}`);
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))
     for (const [field, type] of Object.entries<z.ZodType>(shape)) {
       const other = own[field];
       if (field === 'kind' || field in schema.shape || (other && !isDeepStrictEqual(jsonOf(other), jsonOf(type))))
-        throw new Error(
+        throw new DeclarationError(
           `Entity "${name}": the kind "${kind}" declares the field "${field}" differently; kinds share a field only with one type, and none may be "kind" or a field of the schema.`,
         );
       own[field] = type;
@@ -124,7 +125,7 @@ export function defineUnion<
   const [first, ...others] = Object.entries(kinds).map(([kind, { shape }]) =>
     z.strictObject({ ...schema.shape, ...shape, kind: z.literal(kind) }),
   );
-  if (!first) throw new Error(`Entity "${name}": kinds is empty; at least one kind is accepted.`);
+  if (!first) throw new DeclarationError(`Entity "${name}": kinds is empty; at least one kind is accepted.`);
   const union = z.discriminatedUnion('kind', [first, ...others]);
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // The table has columns for the fields of all kinds.

@@ -20,6 +20,15 @@ export async function run(program: Command): Promise<void> {
   }
 }
 
+/**
+ * A model that is not valid fails while its module is loaded, before a command runs. Its errors say what to change, and a stack
+ * trace of the engine does not.
+ */
+process.on('uncaughtException', (error: unknown) => {
+  console.error(error instanceof Error && error.name === 'DeclarationError' ? error.message : error);
+  process.exit(1);
+});
+
 function formatError(error: unknown): string {
   if (error instanceof z.ZodError) return error.issues.map(({ message }) => message).join('; ');
   return error instanceof Error ? error.message : String(error);

@@ -76,7 +76,10 @@ export function compileTemplate(template: string): KeyTemplate {
     throw new Error(`The key template ${template} has a brace without its pair; a field is written {name}.`);
   for (let index = 1; index < pieces.length; index += 2) {
     const match = PART.exec(pieces[index] ?? '');
-    if (!match?.[1]) throw new Error(`The key template ${template} has an unreadable field {${pieces[index]}}.`);
+    if (!match?.[1])
+      throw new Error(
+        `The key template ${template} has the unreadable field {${pieces[index]}}; accepted are {field}, {field:4}, {field#}, {field%8}, {field~}, {field[]} and ${CALENDAR_UNITS.map((unit) => `{field.${unit}}`).join(', ')}.`,
+      );
     const after = pieces[index + 1] ?? '';
     // The first character of a separator is escaped in values, so it must not occur in an escape.
     if (/^[A-Za-z0-9!]/.test(after))

@@ -139,6 +139,11 @@ test.each<[string, () => unknown, string]>([
     () => withIndex(intraPartitionIndex({ row: 'p_{plate' } as never)),
     'the index "byPlate": The key template p_{plate has a brace',
   ],
+  [
+    'an unknown form of a field in a key',
+    () => define({ key: { ...key, row: '{id:x}' } }),
+    'The key template {id:x} has the unreadable field {id:x}; accepted are {field}, {field:4}, {field#}',
+  ],
   ['no key', () => define({ key: undefined }), '"key" is required.'],
   ['no access', () => define({ access: undefined }), '"access" is required.'],
   ['no table', () => define({ table: undefined }), '"table" is required.'],
