@@ -119,7 +119,7 @@ export interface Declaration<
   /** Fields that are computed from others and cannot be written. Return `undefined` for no value. */
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
-  readonly counts?: Partial<Readonly<Record<keyof Shape & string, DeclaredEntity>>>;
+  readonly counts?: Partial<Readonly<Record<keyof Shape & string, Declared>>>;
   readonly access: Access<keyof Shape & string, Role> & OfFields<Shape, Role, Restricted>;
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
@@ -211,7 +211,7 @@ export const ENTITY_OPTIONS = {
     .optional(),
   childOf: declaredEntity().optional(),
   derived: byName.optional(),
-  counts: z.record(z.string(), declaredEntity().optional()).optional(),
+  counts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
   access: AccessOptions,
   maxAge: anything,
   lookup: optionsOf({ index: z.string(), maxAge: anything } satisfies OptionsOf<LookupDeclaration>).optional(),
@@ -245,7 +245,7 @@ export interface NamedParts<
   readonly large?: readonly Large[];
   readonly attachments?: Readonly<Record<Attached, AttachmentDeclaration>>;
   readonly derived?: FieldsNamed<Derived, Field, (values: Values) => unknown>;
-  readonly counts?: FieldsNamed<Counting, Field, DeclaredEntity>;
+  readonly counts?: FieldsNamed<Counting, Field, Declared>;
   readonly denormalized?: readonly {
     readonly source: Declared;
     readonly reference: unknown;
@@ -382,7 +382,7 @@ function compile<
     ),
     split,
     wide: declaration.wide ?? false,
-    counts: omitUndefined<DeclaredEntity>(declaration.counts ?? {}),
+    counts: omitUndefined<Declared>(declaration.counts ?? {}),
     references: omitUndefined<DeclaredReference>(declaration.references ?? {}),
     large: declaration.large ?? [],
     attachments: withoutPrototype(attachments),

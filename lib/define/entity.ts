@@ -94,7 +94,7 @@ export interface DeclaredEntity<
   /** Fields that are computed from others of the same entity. */
   readonly derived: Readonly<Record<string, (values: Values) => unknown>>;
   /** Fields that count the entities of another declaration in the partition. */
-  readonly counts: Readonly<Record<string, DeclaredEntity>>;
+  readonly counts: Readonly<Record<string, Declared>>;
   /** Groups of fields that are stored in a row of their own and read on demand (vertical split). */
   readonly split: Readonly<Record<string, readonly string[]>>;
   /** True if the fields may take several rows (wide entities). */

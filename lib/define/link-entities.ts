@@ -33,7 +33,7 @@ function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
   const { own } = declared.access;
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
-    ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', counted]),
+    ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', resolveDeclared(counted)]),
     ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', resolveDeclared(source)]),
     ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', resolveDeclared(to)]),
     ['is granted through', own && 'through' in own ? own.through : undefined],
@@ -118,7 +118,7 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
     draft.childOf = find(childOf);
     find(childOf).children.push(draft);
   }
-  const counted = Object.entries(counts).map(([field, other]) => [field, find(other)] as const);
+  const counted = Object.entries(counts).map(([field, other]) => [field, find(resolveDeclared(other))] as const);
   draft.counts = withoutPrototype<Entity>(Object.fromEntries(counted));
   for (const [field, other] of counted) other.countedBy.push(Object.freeze({ target: () => draft, field }));
   for (const declared of denormalized) {

@@ -76,6 +76,14 @@ describe('the entities of a model', () => {
     expect(mayors?.denormalized.map(({ source, target }) => [source, target()])).toEqual([[linked, mayors]]);
   });
 
+  test('may count an entity that a function returns, whatever the name of the function', () => {
+    const schema = common.schema.extend({ thingCount: z.int32().optional() });
+    const key = { partition: '{city}', row: 'city' } as const;
+    const counting = defineEntity('cities', { ...common, schema, key, counts: { thingCount: () => things } });
+    const { entities } = defineModel({ ...roles, entities: [counting, things] });
+    expect(entities.cities.counts.thingCount).toBe(entities.things);
+  });
+
   test('have no references to entities of another model', () => {
     defineModel({ ...roles, entities: [parts, mayor, things] });
     const { entities } = defineModel({ ...roles, entities: [things] });
