@@ -45,8 +45,8 @@ export type IndexesOf<Field extends string> = Readonly<Record<string, Index<Fiel
 export type TotalsOf<Field extends string> = Readonly<Record<string, Total<Field>>>;
 
 /** The restricted fields by names that the compiler infers, so that it also infers their roles. */
-interface OfFields<Shape extends z.ZodRawShape, Role extends string, Restricted extends string> {
-  readonly restricted?: { readonly [Field in Restricted]?: Field extends keyof Shape ? readonly Role[] : never };
+interface OfFields<Readable extends string, Role extends string, Restricted extends string> {
+  readonly restricted?: { readonly [Field in Restricted]?: Field extends Readable ? readonly Role[] : never };
 }
 
 export interface Declaration<
@@ -59,6 +59,7 @@ export interface Declaration<
   >,
   Role extends string = string,
   Restricted extends string = never,
+  Attached extends string = never,
 > {
   /** Unknown fields are rejected. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
@@ -120,7 +121,8 @@ export interface Declaration<
   readonly derived?: Partial<Readonly<Record<keyof Shape & string, (values: Values) => unknown>>>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: Partial<Readonly<Record<keyof Shape & string, Declared>>>;
-  readonly access: Access<keyof Shape & string, Role> & OfFields<Shape, Role, Restricted>;
+  readonly access: Access<(keyof Shape & string) | Attached, Role> &
+    OfFields<(keyof Shape & string) | Attached, Role, Restricted>;
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
   /**
@@ -281,7 +283,7 @@ export function defineEntity<
   const Lookup extends string = never,
 >(
   name: Name,
-  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted> &
+  declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted, NoInfer<Attached>> &
     NamedParts<
       keyof Shape & string,
       Large,

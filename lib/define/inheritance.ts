@@ -33,8 +33,9 @@ type UnionDeclaration<
   Indexes extends IndexesOf<keyof Shape & string>,
   Role extends string,
   Restricted extends string,
+  Attached extends string = never,
 > = Omit<
-  Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted>,
+  Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted, Attached>,
   'encrypted' | 'large' | 'split' | 'wide'
 > & {
   readonly kinds: Of;
@@ -77,7 +78,7 @@ export function defineUnion<
   const Lookup extends string = never,
 >(
   name: Name,
-  given: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted> &
+  given: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted, NoInfer<Attached>> &
     NamedParts<
       (keyof Shape & string) | FieldOfKinds<Of>,
       never,

@@ -27,6 +27,8 @@ const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partiti
 const copying = { source: things(), reference: { field: 'name', keyField: 'id' } } as const;
 const kinds = { bird: z.object({ wings: z.int32() }) };
 
+const attachments = { photo: { container: 'photos', maxBytes: 100, types: ['image/png'] } } as const;
+
 const misspeltRow = intraPartitionIndex({ row: 'n_{nam}' });
 const misspeltCopy = intraPartitionIndex({ row: 'n_{name}', copies: ['nam'] });
 const misspeltPartition = interPartitionIndex({ table: 'byname', partition: '{nam#}', row: '{name}', unique: true });
@@ -58,6 +60,11 @@ describe('a misspelt field is a compile error', () => {
       // @ts-expect-error
       () => defineEntity('things', { ...common, access: { ...access, restricted: { nam: ['hr'] } } }),
       // @ts-expect-error
+      () => defineEntity('things', { ...common, attachments, access: { ...access, restricted: { foto: ['hr'] } } }),
+      () => defineEntity('things', { ...common, attachments, access: { ...access, restricted: { photo: ['hr'] } } }),
+      () =>
+        defineUnion('things', { ...common, kinds, attachments, access: { ...access, restricted: { photo: ['hr'] } } }),
+      // @ts-expect-error
       () => defineEntity('things', { ...common, derived: { nam: () => 'a' } }),
       // @ts-expect-error
       () => defineEntity('things', { ...common, ...beside, counts: { partCont: things() } }),
@@ -67,7 +74,7 @@ describe('a misspelt field is a compile error', () => {
       () => defineUnion('things', { ...common, kinds, derived: { wing: () => 'a' } }),
       () => defineUnion('things', { ...common, kinds, derived: { name: () => 'a', wings: () => 2 } }),
     ];
-    expect(declare).toHaveLength(14);
+    expect(declare).toHaveLength(17);
   });
 
   test.each([
