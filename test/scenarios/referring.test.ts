@@ -79,12 +79,25 @@ const invoicesDeclared = defineEntity('invoices', {
   access,
 });
 
-const { sites, gates, visits } = deploy(sitesDeclared, gatesDeclared, visitsDeclared);
+/** Moves between sites, to which it refers by the field that a move changes. */
+const parcelsDeclared = defineEntity('parcels', {
+  schema: z.object({ siteCode: z.string(), parcelId: z.string(), firstCode: z.string() }),
+  table: 'parcels',
+  key: { partition: '{siteCode}', row: '{parcelId}' },
+  references: {
+    siteCode: { to: sitesDeclared, by: 'code', onDelete: 'report' },
+    firstCode: { to: sitesDeclared, by: 'code', onDelete: 'report' },
+  },
+  movable: ['siteCode'],
+  access,
+});
+
+const { sites, gates, visits, parcels } = deploy(sitesDeclared, gatesDeclared, visitsDeclared, parcelsDeclared);
 const { customers, employees, invoices } = deploy(shop.customers, directory.employees, invoicesDeclared);
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [sites, gates, visits, invoices]);
+  world = await openWorld(import.meta.url, [sites, gates, visits, parcels, invoices]);
 });
 
 let counter = 0;
@@ -268,6 +281,19 @@ describe('an entity that others refer to', () => {
     expect((await readEntity(world.engine, sites, site)).values).toEqual(site);
     expect(await rowsOf(world.storage, 'formersites')).toEqual([]);
     expect(await findings(sites, site.city)).toEqual([]);
+  });
+
+  test('must exist before another entity is moved to it, which the request already says', async () => {
+    const [{ site: from }, { site: to }] = [await build(), await build()];
+    const parcel = { siteCode: from.code, parcelId: '1', firstCode: from.code };
+    await create(parcels, parcel);
+    const error = await errorOf(requestMove(world.engine, parcels, parcel, { siteCode: 'nowhere' }));
+    expect(toProblem(error)).toMatchObject({ status: 400, code: 'invalid-input', field: 'siteCode' });
+    // The entity, the site, the record of the operation, its message and the reminder; not the reference that the move keeps.
+    expect(await costOf(() => requestMove(world.engine, parcels, parcel, { siteCode: to.code }))).toBe(5);
+    await world.settle();
+    const moved = { ...parcel, siteCode: to.code };
+    expect((await readEntity(world.engine, parcels, moved)).values).toEqual(moved);
   });
 
   test('is not kept at the destination of a move that is undone, although others refer to it', async () => {

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { CarriedRows, Change } from '../../define/change.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import type { Snapshot } from '../../define/codec/snapshot.ts';
+import type { Live, Snapshot } from '../../define/codec/snapshot.ts';
 import type { Hold } from '../../define/engine.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
@@ -111,7 +111,8 @@ async function requestTransfer(
     incarnation: source.system.Incarnation,
   };
   const leaving = departure(transfer, address, source);
-  for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, [leaving]);
+  for (const pattern of entity.patterns)
+    await pattern.checkRelated?.(engine, entity, [leaving, ...arrivalOf(entity, transfer, source)]);
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
@@ -236,6 +237,14 @@ async function transferEntity(work: Work): Promise<string | undefined> {
 /** The change that turns the source into a tombstone. */
 function departure({ operation, operationId }: Transfer, address: Address, before: Snapshot): Change {
   return { address, before, after: undefined, movedTo: operationId, isMove: operation === 'move' };
+}
+
+/** The change that a move will make at the destination: a request is rejected for a reference that the move would break. */
+function arrivalOf(entity: Entity, { operationId, key, to }: Transfer, { values }: Live): Change[] {
+  if (!to) return [];
+  const arrival = { incarnation: operationId, movingFrom: '' };
+  const address = addressOf(entity, { ...key, ...to });
+  return [{ address, before: { state: 'absent' }, after: { ...values, ...to }, arrival }];
 }
 
 /** Reads the rows that move with the entity. */
