@@ -46,8 +46,8 @@ export async function useConsole(url: string, { app }: { readonly app?: LocalApp
       });
       const page = await context.newPage();
       page.on('console', (message) => {
-        // The browser logs each response with an error status, also an expected one.
-        if (!/^Failed to load resource: .* status of 4\d\d/.test(message.text())) complaints.push(message.text());
+        // The browser logs each response with an error status, also an expected one: 503 is that of a field that cannot be read.
+        if (!/^Failed to load resource: .* status of (4\d\d|503)/.test(message.text())) complaints.push(message.text());
       });
       page.on('pageerror', (error) => complaints.push(String(error)));
       const session = { token: await product.token(role), expiresAt: Date.now() + 3_600_000 };

@@ -175,3 +175,23 @@ test('names the entity to which a field of a form refers, and looks up its row',
   await page.getByText('Bern / FORMREF exists.').waitFor();
   await lookAt(page, 'form-with-a-reference');
 });
+
+test('shows a row with a field that cannot be read, and repairs the field', async () => {
+  const { body: stored } = await hr('GET', employee.path);
+  expect((await hr('PUT', employee.path, { body: { ...stored, nationalId: '1' } })).status).toBe(200);
+  const broken = { partitionKey: 'Sales', rowKey: `empid_${employee.id}`, nationalId: 'v1.broken' };
+  await harness.product.storage.table('employees').updateEntity(broken, 'Merge');
+  expect((await hr('GET', employee.path)).body).toMatchObject({ code: 'needs-repair', field: 'nationalId' });
+  const page = await openRow();
+  await page.getByText('Edit the row and enter a new value of nationalId.').waitFor();
+  await page.getByText('not readable').waitFor();
+  await page.getByText('Clerk', { exact: true }).waitFor();
+  await lookAt(page, 'row-to-repair');
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('nationalId').fill('2');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved nationalId').waitFor();
+  expect(await page.getByRole('button', { name: 'Undo' }).count()).toBe(0);
+  await expect.poll(() => page.getByText('cannot be read').count()).toBe(0);
+  expect((await hr('GET', employee.path)).body).toMatchObject({ nationalId: '2', jobTitle: 'Clerk' });
+});

@@ -35,7 +35,9 @@ export function EditPanel({ entity, rowKey, stored, onSaved, onCancel }: EditPan
     if (Object.keys(patch).length === 0) return onCancel();
     try {
       const { result, costs } = await api.measure((signal) =>
-        client.update(rowKey, patch, { ifMatch: base.etag, signal }),
+        needsPut(entity, patch)
+          ? client.replace(rowKey, toWhole(entity, base.values, patch), { ifMatch: base.etag, signal })
+          : client.update(rowKey, patch, { ifMatch: base.etag, signal }),
       );
       onSaved({ before: base.values, patch, etag: result.etag, costs });
     } catch (error) {
@@ -73,8 +75,30 @@ export function EditPanel({ entity, rowKey, stored, onSaved, onCancel }: EditPan
       onSubmit={({ patch }) => save(patch, stored)}
       onCancel={onCancel}
       {...(canReadWhole(entity, user)
-        ? { explain: ({ patch }: { readonly patch: Values }) => api.explain(entity.name).update(rowKey, patch) }
+        ? {
+            explain: ({ patch }: { readonly patch: Values }) => {
+              const explain = api.explain(entity.name);
+              return needsPut(entity, patch)
+                ? explain.replace(rowKey, toWhole(entity, stored.values, patch))
+                : explain.update(rowKey, patch);
+            },
+          }
         : {})}
     />
   );
+}
+
+/** A PATCH does not change encrypted fields. A PUT would remove the groups of a split, which the page has not read. */
+function needsPut({ fields, split }: Entity, patch: Values): boolean {
+  return Object.keys(split).length === 0 && Object.keys(patch).some((field) => fields[field]?.encrypted);
+}
+
+/** The whole row after a change. A field that cannot be read stays null, which the API rejects, unless the change replaces it. */
+function toWhole(entity: Entity, values: Values, patch: Values): Values {
+  const own = Object.entries(values).filter(([field]) => {
+    const described = entity.fields[field];
+    return described && !described.derived && !described.kept && patch[field] === undefined;
+  });
+  const changed = Object.entries(patch).filter(([, value]) => value !== null);
+  return Object.fromEntries([...own, ...changed]);
 }

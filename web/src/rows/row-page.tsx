@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { formatCosts } from '../api/cost.ts';
 import type { Stored } from '../api/entity-client.ts';
 import {
@@ -19,6 +20,7 @@ import { toAddress } from '../app/router.ts';
 import { rowSections } from '../tabs.ts';
 import { Breadcrumb } from '../ui/breadcrumb.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
+import { joinNames } from '../ui/format.ts';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { Children } from './children.tsx';
@@ -26,6 +28,7 @@ import { EditPanel, type Saved } from './edit-panel.tsx';
 import { FieldList } from './field-list.tsx';
 import { History } from './history.tsx';
 import type { Moved } from './move-dialog.tsx';
+import { readRow } from './read-row.ts';
 import { RowActions } from './row-actions.tsx';
 import { parseRowKey, partitionAddress } from './row-address.ts';
 import { StoragePlaces } from './storage-places.tsx';
@@ -88,10 +91,18 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
   const [deleted, setDeleted] = useState<Values>();
   const [moved, setMoved] = useState<Moved>();
   const { result, error, isLoading, reload } = useLoaded(
-    (outer) => api.measure((signal) => api.entity(entity.name).get(rowKey, { signal }), outer),
+    (outer) => api.measure((signal) => readRow(api.entity(entity.name), { entity, user, rowKey, signal }), outer),
     JSON.stringify([entity.name, rowKey]),
   );
-  if (error !== undefined) return <ErrorNotice error={error} />;
+  if (error !== undefined) {
+    const isLost = error instanceof RowkeyClientError && error.code === 'needs-repair';
+    return (
+      <>
+        <ErrorNotice error={error} />
+        {isLost && <p>A PUT of all fields through the API replaces the row, and a DELETE deletes it.</p>}
+      </>
+    );
+  }
   if (!result) return <Loading what="the row" />;
   const stored = result.result;
   const close = () => {
@@ -103,11 +114,20 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
   if (moved) return <MovedAway moved={moved} />;
   if (deleted) return <Deleted entity={entity} values={deleted} onRestored={close} />;
   if (!stored) return <Missing entity={entity} rowKey={rowKey} />;
+  const unreadable = Object.keys(stored.values).filter((field) => stored.values[field] === null);
   const sectionProps = { entity, rowKey, values: stored.values, etag: stored.etag, reload };
   return (
     <>
       {isNew && !saved && <Notice kind="good">Created.</Notice>}
       {saved && <UndoNotice entity={entity} rowKey={rowKey} saved={saved} onDone={close} />}
+      {unreadable.length > 0 && (
+        <Notice kind="bad">
+          {joinNames(unreadable, 'and')} cannot be read: the stored data was lost, or changed outside the API.{' '}
+          {canWrite(entity, user)
+            ? `Edit the row and enter a new value of ${joinNames(unreadable, 'and')}. Other fields can be read and changed.`
+            : 'Someone who may write the row can enter a new value.'}
+        </Notice>
+      )}
       {isEditing ? (
         <EditPanel
           entity={entity}

@@ -18,6 +18,8 @@ export function UndoNotice({ entity, rowKey, saved, onDone }: UndoNoticeProps) {
   const { api } = useApp();
   const [error, setError] = useState<unknown>();
   const { patch, before, etag, costs } = saved;
+  // The former value of a field that could not be read is not known, and a PATCH does not change encrypted fields.
+  const canUndo = Object.keys(patch).every((field) => before[field] !== null && !entity.fields[field]?.encrypted);
   const undo = () =>
     api
       .entity(entity.name)
@@ -27,9 +29,11 @@ export function UndoNotice({ entity, rowKey, saved, onDone }: UndoNoticeProps) {
     <>
       <Notice kind="good">
         Saved {Object.keys(patch).join(', ')} ({formatCosts(costs)}).{' '}
-        <button type="button" class="secondary outline" onClick={undo}>
-          Undo
-        </button>
+        {canUndo && (
+          <button type="button" class="secondary outline" onClick={undo}>
+            Undo
+          </button>
+        )}
       </Notice>
       <ErrorNotice error={error} />
     </>
