@@ -78,8 +78,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   'length-required': {
     status: 411,
     title: 'Length required',
-    when: 'The request has a body without a Content-Length header. Chunked bodies are not supported.',
-    action: 'Send the Content-Length header.',
+    when: 'The request has no body, or a body without a Content-Length header. Chunked bodies are not supported.',
+    action: 'Send a body with the Content-Length header.',
   },
   'etag-mismatch': {
     status: 412,

@@ -13,7 +13,7 @@ export async function readBytes(request: HttpRequest, maxBytes = MAX_BODY_BYTES)
   if (bytes.byteLength > maxBytes) throw bodyTooLarge(maxBytes);
   // The Functions host delivers a body of undeclared length as an empty one.
   if (bytes.byteLength === 0 && declared === null)
-    throw new RowkeyError('length-required', 'The request has no Content-Length; chunked bodies are not supported.', {
+    throw new RowkeyError('length-required', 'The request has no body, or a chunked body, which is not supported.', {
       accepted: 'a body with the header Content-Length',
     });
   return new Uint8Array(bytes);

@@ -33,7 +33,10 @@ describe('a body', () => {
   });
 
   test('is rejected when it arrives empty without a declared length, as a chunked body does', async () => {
-    await expect(readBytes(post(undefined))).rejects.toMatchObject({ code: 'length-required' });
+    await expect(readBytes(post(undefined))).rejects.toMatchObject({
+      code: 'length-required',
+      message: 'The request has no body, or a chunked body, which is not supported.',
+    });
     expect((await readBytes(post(undefined, { 'content-length': '0' }))).byteLength).toBe(0);
   });
 });
