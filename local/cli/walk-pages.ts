@@ -89,6 +89,7 @@ async function describeFailure(response: Response, bookmark: string): Promise<st
   // A continuation is valid only for the storage account that issued it.
   const hint = response.status === 400 ? ` To start at the beginning, delete ${bookmark}.` : '';
   // Each entity has routes of its own, so an unknown path means an unknown name.
-  if (response.status === 404 && problem?.field === 'path') return 'there is no entity of this name to check.';
+  if (response.status === 404 && problem?.field === 'path')
+    return 'there is no entity of this name to check. Archives are checked with their entities; entities with a period are not checked.';
   return `${formatProblem(problem)}${hint}`;
 }

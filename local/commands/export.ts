@@ -26,6 +26,7 @@ const program = createTargetCommand(
   .action(exportFile);
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
+  if (entity.period) throw new Error(`"${entity.name}" has a period: it cannot be exported.`);
   const target = await resolveTarget(options);
   const bar = process.stdout.isTTY
     ? new SingleBar({ format: '{value} rows', clearOnComplete: true }, Presets.shades_classic)

@@ -251,6 +251,14 @@ const EVERYTHING = [
 ] as const;
 
 describe('npm run export', () => {
+  test('says why it does not export an entity with a period', async () => {
+    const file = join(product.folder, 'none.ndjson');
+    expect(await product.run('export', 'logins', file)).toEqual({
+      code: 1,
+      said: '"logins" has a period: it cannot be exported.\n',
+    });
+  });
+
   test('writes a file that npm run import loads into an empty instance without a difference', async () => {
     const { folder } = product;
     const empty = await startCommand(join(folder, 'restored'), ['--empty']);

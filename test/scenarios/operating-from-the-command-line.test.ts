@@ -56,7 +56,7 @@ describe('npm run verify and reindex', () => {
     });
     expect(await run('verify', 'nothing')).toEqual({
       code: 1,
-      said: expect.stringContaining('returned 404: there is no entity of this name to check.'),
+      said: expect.stringContaining('returned 404: there is no entity of this name to check. Archives are checked'),
     });
     expect(await run('reindex', 'employees', 'nothing')).toEqual({
       code: 1,
