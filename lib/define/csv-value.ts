@@ -29,7 +29,8 @@ export function isEmptyCell(type: ColumnType, text: string): boolean {
 /** Returns the value of a cell. Text that cannot be converted stays unchanged, so that the API reports the error. */
 export function parseCell(type: ColumnType, cell: string): unknown {
   const text = cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;
-  if (type === 'Boolean') return text === 'true' ? true : text === 'false' ? false : text;
+  // Excel writes TRUE.
+  if (type === 'Boolean') return /^true$/i.test(text) ? true : /^false$/i.test(text) ? false : text;
   if (type === 'Json') {
     try {
       return JSON.parse(text);

@@ -95,7 +95,7 @@ async function importFile(
         const put = async (row: FiledRow, index: number) => {
           const { status = 0, problem } = results[index] ?? {};
           const outcome = OUTCOMES[status];
-          if (!outcome) return reject(row, problem?.detail ?? 'the API returned no result for this row');
+          if (!outcome) return reject(row, problem ? reasonOf(problem) : 'the API returned no result for this row');
           const path = pathTo(rootOf(''), entity.name, ...entity.keyFields.map((key) => row.values[key]));
           const reasons: string[] = [];
           for (const each of row.files) {
@@ -131,6 +131,10 @@ async function importFile(
   if (read > MAX_KEYS) console.log(`Equal keys were found only within ${MAX_KEYS} rows.`);
   if (files.uploaded > 0) console.log(`Files: ${files.uploaded} uploaded, ${files.unchanged} unchanged.`);
   if (rejected > 0) process.exitCode = 1;
+}
+
+function reasonOf({ detail, errors = [] }: Problem): string {
+  return errors.length > 1 ? errors.map(({ field, message }) => `"${field}" ${message}`).join('; ') : detail;
 }
 
 /** A pipeline passes the error of any stream to its end; `pipe` does not. */

@@ -41,7 +41,7 @@ describe('npm run import', () => {
     });
 
     const bad = [
-      '80015,Ann,A,a@contoso.com,Bad,20\n',
+      '80015,Ann,A,a@contoso.com,Bad,young\n',
       '800151,Ann,A\n',
       '800152,Ann,"A\nB",row1@contoso.com,Bad,20\n',
       '800153,Ann,A,c@contoso.com,Bad,old\n',
@@ -53,7 +53,7 @@ describe('npm run import', () => {
     );
     const { code, said } = await importing('employees', file);
     expect(code).toBe(1);
-    expect(said).toMatch(/Line 3: .*employeeId.*six digits/);
+    expect(said).toMatch(/Line 3: .*employeeId.*six digits.*; "age" must be/);
     expect(said).toMatch(/Line 4: .*not CSV with the columns of the header/);
     expect(said).toMatch(/Line 6: .*email/);
     expect(said).toMatch(/Line 7: .*age/);

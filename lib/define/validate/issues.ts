@@ -40,7 +40,8 @@ const GENERIC = /^(Invalid|Too) /;
 function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   if (issue.code === 'invalid_type' && value === undefined) return 'is required';
   if (!GENERIC.test(issue.message)) return `is not valid: ${issue.message}`;
-  if (issue.code === 'invalid_type') return `must be ${TYPES[issue.expected] ?? issue.expected}; got ${typeOf(value)}`;
+  if (issue.code === 'invalid_type')
+    return `must be ${TYPES[issue.expected] ?? issue.expected}; got ${typeOf(value, issue.expected)}`;
   if (issue.code === 'too_small') return `must ${boundOf(issue.origin, 'at least', issue.minimum, issue.inclusive)}`;
   if (issue.code === 'too_big') return `must ${boundOf(issue.origin, 'at most', issue.maximum, issue.inclusive)}`;
   if (issue.code === 'invalid_value') return `must be ${issue.values.map((each) => JSON.stringify(each)).join(' or ')}`;
@@ -48,7 +49,8 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   return format ? `must be ${format}` : `is not valid: ${issue.message}`;
 }
 
-function typeOf(value: unknown): string {
+function typeOf(value: unknown, expected: string): string {
+  if (expected === 'int' && typeof value === 'number') return 'a fraction';
   if (value === null) return 'null';
   const type = Array.isArray(value) ? 'array' : typeof value;
   return TYPES[type] && type !== 'boolean' ? TYPES[type] : `a ${type}`;

@@ -25,7 +25,7 @@ test.each<[unknown, string]>([
   [{ plate: 'AB', boughtOn: '01.05.2024' }, '"boughtOn" must be a date such as 2026-11-20.'],
   [{ plate: 'AB', soldAt: 'today' }, '"soldAt" must be an instant such as 2026-11-20T09:00:00Z.'],
   [{ plate: 'AB', seats: secret }, '"seats" must be a number; got a string.'],
-  [{ plate: 'AB', seats: 1.5 }, '"seats" must be a whole number; got a number.'],
+  [{ plate: 'AB', seats: 1.5 }, '"seats" must be a whole number; got a fraction.'],
   [{ plate: 'AB', seats: 10 }, '"seats" must be at most 9.'],
   [{ plate: 'AB', price: 0 }, '"price" must be more than 0.'],
   [{ plate: 'AB', tags: [secret, secret] }, '"tags" must have at most 1 elements.'],

@@ -101,3 +101,9 @@ test('reads a cell of a Json column that is no JSON as text', async () => {
   const rows = await Array.fromAsync(readCsv(logins, Readable.from([Buffer.from(file)]), events));
   expect(rows.map(({ values }) => values.address)).toEqual(['192.0.2.1', '=1', '[1']);
 });
+
+test('reads a Boolean as a spreadsheet writes it', async () => {
+  const file = 'succeeded\ntrue\nTRUE\nFalse\nyes\n';
+  const rows = await Array.fromAsync(readCsv(logins, Readable.from([Buffer.from(file)]), events));
+  expect(rows.map(({ values }) => values.succeeded)).toEqual([true, true, false, 'yes']);
+});
