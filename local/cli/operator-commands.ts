@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { rootOf } from '../../lib/http/route.ts';
 import { pathError } from '../../lib/http/route-conflicts.ts';
 import type { TargetOptions, TargetSource } from './target.ts';
-import { toRate, walkPages } from './walk-pages.ts';
+import { toRate, type Walked, walkPages } from './walk-pages.ts';
 
 /** The commands that call the operations of an API page by page. */
 
@@ -63,11 +63,17 @@ export function createReindexCommand(source: TargetSource): Command {
     const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
     console.log(
       cleanUp
-        ? `${checked} rows checked: ${repaired} rows of the former index ${index} deleted, and its table if it was not shared.`
+        ? formatCleanUp(index, { checked, repaired })
         : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
     );
     if (found > repaired) process.exitCode = 1;
   }
+}
+
+export function formatCleanUp(index: string, { checked, repaired }: Pick<Walked, 'checked' | 'repaired'>): string {
+  // The API drops a table that no declared index uses, without reading its rows.
+  if (checked === 0) return `The former index ${index} is cleaned up: its table was dropped, or has no rows.`;
+  return `${checked} rows checked: ${repaired} rows of the former index ${index} deleted.`;
 }
 
 /** The path is a part of an address and of the name of a bookmark. */
