@@ -13,6 +13,7 @@ import { z } from 'zod';
  *   dangling      a field refers to no entity
  *   lost-list     the blob of a long list is missing
  *   lost-blob     the blob of a large field or an attachment is missing
+ *   unreadable    the stored form of an encrypted field or an attachment was changed outside the API
  *   unfinished    a move or an archive has not finished
  *   invalid       a client wrote a row that does not match the declaration
  */
@@ -28,6 +29,7 @@ export const Finding = z.object({
     'dangling',
     'lost-list',
     'lost-blob',
+    'unreadable',
     'unfinished',
     'invalid',
   ]),

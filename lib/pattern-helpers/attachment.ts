@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { fileTypeFromBuffer } from 'file-type';
-import { Attachment, type AttachmentDeclaration } from '../define/codec/reference.ts';
+import { Attachment, type AttachmentDeclaration, readDescription } from '../define/codec/reference.ts';
 import { type Conditions, checkConditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
@@ -126,7 +126,7 @@ export function fileHeaders({ public: isPublic }: AttachmentDeclaration, type: s
 export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
   const { values } = await readEntity(engine, entity, key);
   if (values[field] === undefined) throw entityError('not-found', entity, key, `has no "${field}".`, { field });
-  return Attachment.parse(values[field]);
+  return readDescription(entity, field, values[field]);
 }
 
 /** Throws `BlobGone` if the file was replaced or deleted meanwhile. */

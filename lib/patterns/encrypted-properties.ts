@@ -188,6 +188,15 @@ function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'cipher
   return { sealed: [FORM, ...texts].join('.') };
 }
 
+/** True if the value may be a ciphertext. */
+export function hasSealedForm(value: unknown): boolean {
+  try {
+    return isSealed(value) && parseSealed(value) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 function parseSealed({ sealed }: Sealed): Parts {
   const [form, keyId, wrapped, nonceText = '', ciphertextText = ''] = sealed.split('.');
   const nonce = Buffer.from(nonceText, 'base64url');

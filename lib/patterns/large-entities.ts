@@ -2,7 +2,7 @@ import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
-import { Attachment, BLOB_PREFIX, isInBlob } from '../define/codec/reference.ts';
+import { BLOB_PREFIX, isInBlob, readDescription } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
 import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
@@ -187,7 +187,7 @@ async function copyBlobs(storage: Storage, entity: Entity, values: Values, addre
   }
   for (const [field, { container }] of Object.entries(entity.attachments)) {
     const value = values[field];
-    if (value !== undefined) await copy(field, container, Attachment.parse(value));
+    if (value !== undefined) await copy(field, container, readDescription(entity, field, value));
   }
   return copies;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RowkeyError } from '../../errors.ts';
 
 /** A value that the row does not contain itself. The engine passes it on unchanged. */
 
@@ -38,6 +39,13 @@ export const Attachment = z.object({
   md5: z.string().optional(),
 });
 export type Attachment = z.infer<typeof Attachment>;
+
+/** Returns a stored description of an attachment. Throws `needs-repair` if it was changed outside the API. */
+export function readDescription({ name }: { readonly name: string }, field: string, stored: unknown): Attachment {
+  const { data } = Attachment.safeParse(stored);
+  if (data) return data;
+  throw new RowkeyError('needs-repair', `"${field}" of an entity of ${name} cannot be read.`, { field });
+}
 
 export function isSealed(value: unknown): value is Sealed {
   return typeof value === 'object' && value !== null && 'sealed' in value && typeof value.sealed === 'string';

@@ -2,8 +2,10 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { acceptFile, announceFile } from '../../../lib/pattern-helpers/attachment.ts';
+import { verifyPage } from '../../../lib/operations/verify.ts';
+import { acceptFile, announceFile, describeAttachment } from '../../../lib/pattern-helpers/attachment.ts';
 import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../../lib/storage/blob-sas.ts';
+import { tryAction } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';
 
@@ -45,4 +47,34 @@ test('accepts an uploaded file of every type that a declaration can list', async
     const { values } = await acceptFile(engine, { entity: papers, key, field: 'scan' }, uploadId);
     expect(values.scan, type).toMatchObject({ type, bytes: bytes.length });
   }
+});
+
+test('names a description and a ciphertext that were changed outside the API', async () => {
+  const { cards } = deploy(
+    defineEntity('cards', {
+      schema: z.object({ shelf: z.string(), cardId: z.string(), pin: z.string() }),
+      table: 'cards',
+      key: { partition: '{shelf}', row: '{cardId}' },
+      attachments: { scan: { container: 'cardscans', maxBytes: 1_000, types: ['image/png'] } },
+      encrypted: ['pin'],
+      access: { read: ['hr'], write: ['hr'], restricted: { pin: ['hr'] } },
+    }),
+  );
+  const { engine, storage } = await openWorld(import.meta.url, [cards]);
+  const key = { shelf: 'one', cardId: '1' };
+  await createEntity(engine, cards, { ...key, pin: '1234' });
+  const verify = async () => (await verifyPage(engine, cards, { top: 10, repair: true, patience: 0 })).findings;
+  expect(await verify()).toEqual([]);
+  const properties = { scan: 'not json', pin: 'v1.garbage' };
+  const address = { table: 'cards', partition: 'one', row: '1' };
+  await tryAction(storage, address, { kind: 'merge', row: '1', etag: '*', properties });
+  const finding = { kind: 'unreadable', ...address, repaired: false };
+  expect(await verify()).toEqual([
+    { ...finding, of: 'scan' },
+    { ...finding, of: 'pin' },
+  ]);
+  await expect(describeAttachment(engine, { entity: cards, key, field: 'scan' })).rejects.toMatchObject({
+    code: 'needs-repair',
+    details: { field: 'scan' },
+  });
 });
