@@ -11,6 +11,8 @@ import { patterns } from './patterns/patterns.ts';
 /** Supplies what a model needs from rooms that lib/define cannot import. */
 const { tables, containers } = resourcesOf([]);
 const RESERVED: Reserved = {
+  // The routes are created later, by an instance, and reject these names too.
+  routes: ['grants', 'health', 'model', 'operations', 'problems', 'query'],
   tables,
   containers: [...containers, PERIOD_ARCHIVES_CONTAINER],
   entities: OWN_ENTITIES,

@@ -16,6 +16,8 @@ export interface Reserved {
   /** The engine's own entities, in reserved tables. */
   readonly entities: readonly Entity[];
   readonly containers: readonly string[];
+  /** The first segments of the routes without an entity. */
+  readonly routes: readonly string[];
   /** The values of `EntityType` in rows that are not entities of the model. */
   readonly rowTypes: readonly string[];
 }
@@ -97,9 +99,12 @@ function* roleErrors({ entities, roles, operatorRole }: ModelParts): Generator<s
 
 function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator<string> {
   const rowTypes = [...reserved.rowTypes, ...reserved.entities.map(({ name }) => name)];
-  for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name])))
+  for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]))) {
+    if (reserved.routes.includes(name))
+      yield `Entity "${name}": the API itself has a route /api/${name}; every name but ${reserved.routes.join(', ')} is accepted.`;
     if (rowTypes.includes(name))
       yield `Entity "${name}": the engine's own rows have this type; every name but ${rowTypes.join(', ')} is accepted.`;
+  }
 }
 
 /** Yields the errors of an entity that are independent of its patterns. */

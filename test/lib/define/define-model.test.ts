@@ -160,7 +160,7 @@ describe('a model is rejected', () => {
       keptFields: () => ['ref'],
     };
     const none = { ...stamp, keptFields: () => [] };
-    const reserved = { tables: [], entities: [], containers: [], rowTypes: [] };
+    const reserved = { tables: [], entities: [], containers: [], routes: [], rowTypes: [] };
     const link = (own: Pattern<Entity>) =>
       linkModel({ ...roles, entities: clients('notes') }, { reserved, patterns: [...patterns, own] });
     expect(() => link(stamp)).toThrow(
