@@ -174,6 +174,18 @@ test('names the entity to which a field of a form refers, and looks up its row',
   await lookUp.click();
   await page.getByText('Bern / FORMREF exists.').waitFor();
   await lookAt(page, 'form-with-a-reference');
+  // The console as it is for a model whose orders refer to the lookup table of currencies.
+  expect((await hr('POST', '/api/currencies', { body: { currency: 'CHF', title: 'Franc' } })).status).toBe(201);
+  await page.route('**/api/model', async (route) => {
+    const model = await (await route.fetch()).json();
+    model.entities.orders.references = { customerId: { to: 'currencies', by: 'currency' } };
+    await route.fulfill({ json: model });
+  });
+  await page.reload();
+  const choice = page.getByRole('combobox', { name: 'customerId key' });
+  await choice.selectOption('CHF');
+  expect(await lookUp.count()).toBe(0);
+  await lookAt(page, 'form-with-a-lookup-table');
 });
 
 test('shows a row with a field that cannot be read, and repairs the field', async () => {

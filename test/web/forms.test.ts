@@ -63,6 +63,14 @@ describe('the fields of a form', () => {
     expect(sayRequired([fieldOf('expenses', 'at')])).toBe('');
   });
 
+  test('say what a value must be', () => {
+    expect(fieldOf('movies', 'cast').hint).toBe('JSON, such as ["one","two"]');
+    expect(fieldOf('employees', 'age').hint).toMatch(/^at least \d+, at most 150$/);
+    expect(fieldOf('customers', 'customerId').hint).toBe('matches ^[A-Z0-9]{2,10}$');
+    expect(fieldOf('employees', 'email').hint).toBe('an email address');
+    expect(fieldOf('employees', 'firstName').hint).toBe('');
+  });
+
   test('offer the values of an enumeration, of a Boolean and of a union of constants', () => {
     const texts = (name: string, field: string) => fieldOf(name, field).choices.map(({ text }) => text);
     expect(texts('people', 'kind')).toEqual(['employee', 'customer']);
@@ -189,7 +197,7 @@ describe('a form accepts every value that the API accepts:', () => {
     const schema = toJsonSchema(type);
     const canBeEmpty = type.safeParse('').success;
     const input = findInput(schema, '');
-    const field = { name: 'value', input, isRequired: true, canBeEmpty, note: '', choices: [], schema };
+    const field = { name: 'value', input, isRequired: true, canBeEmpty, note: '', hint: '', choices: [], schema };
     const generated = values ?? fc.stringMatching(type._zod.pattern ?? expect.unreachable());
     const accepted = generated.filter((value) => type.safeParse(value).success);
     fc.assert(

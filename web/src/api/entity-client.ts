@@ -48,6 +48,8 @@ export interface EntityClient {
   replace(key: Values, values: Values, options?: WriteOptions): Promise<Stored>;
   delete(key: Values, options?: WriteOptions): Promise<void>;
   range(partition: Values, options?: ListOptions): Listing<Values>;
+  /** All rows of a lookup table. */
+  list(options?: ListOptions): Listing<Values>;
   readonly by: Readonly<Record<string, IndexClient>>;
   archive(key: Values, options?: CreateOptions): Promise<Operation>;
   move(key: Values, to: Values, options?: CreateOptions): Promise<Operation>;

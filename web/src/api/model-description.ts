@@ -90,6 +90,7 @@ export interface EntityDescription {
     | undefined;
   readonly expiry?: { readonly days: number; readonly clock: string } | undefined;
   readonly counts: Readonly<Record<string, string>>;
+  readonly lookup?: { readonly index: string; readonly maxAge: number } | undefined;
   readonly version: number;
   readonly maxAge?: number | undefined;
   readonly access: {

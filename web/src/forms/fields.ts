@@ -2,7 +2,7 @@ import { parseDecimal } from '../../../lib/define/csv-value.ts';
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
 import type { ReferenceDescription } from '../api/model-description.ts';
 import { joinNames } from '../ui/format.ts';
-import { findProblem } from './find-problem.ts';
+import { findHint, findProblem } from './find-problem.ts';
 
 /** The fields of a form, from the described schema. */
 
@@ -14,6 +14,8 @@ export interface FormField {
   readonly canBeEmpty: boolean;
   /** Beside the label, such as "generated if empty". */
   readonly note: string;
+  /** What a value must be. */
+  readonly hint: string;
   /** That to which the field refers, if it does. */
   readonly reference?: ReferenceDescription | undefined;
   /** Values with their texts. */
@@ -52,7 +54,8 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
     const isRequired = !field.optional && !(field.generated && purpose === 'create');
     const canBeEmpty = !isKey && schema.type === 'string' && findProblem(schema, '') === undefined;
     const note = notes.filter(Boolean).join(', ');
-    return [{ name, input, isRequired, canBeEmpty, note, reference: entity.references[name], choices, schema }];
+    const hint = input === 'choice' || input === 'date' ? '' : findHint(schema, input === 'json');
+    return [{ name, hint, input, isRequired, canBeEmpty, note, reference: entity.references[name], choices, schema }];
   });
 }
 

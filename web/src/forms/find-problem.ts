@@ -61,6 +61,28 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: 'must be a UUID',
 };
 
+/** What a value must be, before there is one to check. */
+export function findHint(
+  { type, items, format, pattern, minimum, maximum, examples }: Readonly<Record<string, unknown>>,
+  isJson: boolean,
+) {
+  if (isJson) {
+    const [example] = Array.isArray(examples) ? examples : type === 'array' ? [LISTS[Object(items).type]] : [];
+    return example === undefined ? 'JSON' : `JSON, such as ${JSON.stringify(example)}`;
+  }
+  if (format !== undefined) return (FORMATS[String(format)] ?? '').replace('must be ', '');
+  // The bounds of every whole number that storage has.
+  const isLimit = (limit: unknown) => typeof limit === 'number' && Math.abs(limit) < 2_147_483_647;
+  const hints = [
+    isLimit(minimum) ? `at least ${minimum}` : '',
+    isLimit(maximum) ? `at most ${maximum}` : '',
+    pattern === undefined ? '' : `matches ${pattern}`,
+  ];
+  return hints.filter(Boolean).join(', ');
+}
+
+const LISTS: Readonly<Record<string, unknown>> = { string: ['one', 'two'], number: [1.5, 2], integer: [1, 2] };
+
 function count(limit: unknown, noun: string): string {
   return `${limit} ${noun}${limit === 1 ? '' : 's'}`;
 }

@@ -8,6 +8,7 @@ import { useApp } from '../app/context.ts';
 import { useOutcome } from '../app/use-outcome.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
+import { useLoaded } from '../ui/use-loaded.ts';
 import {
   EMPTY_TEXT,
   type FieldText,
@@ -130,11 +131,16 @@ interface FieldInputProps {
 
 function FieldInput({ field, text, others, problem, isChecked, onText }: FieldInputProps) {
   const id = useId();
+  const rows = useLookup(field.reference);
+  // A value that the lookup table lacks stays as it is.
+  const isChoice = rows !== undefined && (text === '' || rows.some((row) => row.value === text));
+  const shown: FormField = isChoice ? { ...field, input: 'choice', choices: rows } : field;
+  const hint = problem === undefined && !isChoice ? field.hint : '';
   const common = {
     id,
     name: field.name,
     'aria-invalid': problem !== undefined ? true : isChecked && text !== '' ? false : undefined,
-    'aria-describedby': `${id}-problem`,
+    'aria-describedby': `${id}-hint ${id}-problem`,
     'aria-required': field.isRequired,
   };
   return (
@@ -144,8 +150,13 @@ function FieldInput({ field, text, others, problem, isChecked, onText }: FieldIn
         {field.isRequired && <span aria-hidden="true"> *</span>}
         {field.note && <small> {field.note}</small>}
       </label>
-      <Input field={field} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
-      {field.reference && <Reference key={String(text)} reference={field.reference} text={text} others={others} />}
+      <Input field={shown} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
+      <small id={`${id}-hint`} class="hint">
+        {hint}
+      </small>
+      {field.reference && !isChoice && (
+        <Reference key={String(text)} reference={field.reference} text={text} others={others} />
+      )}
       {field.canBeEmpty && (text === '' || text === EMPTY_TEXT) && (
         <label class="empty-text">
           <input
@@ -162,6 +173,24 @@ function FieldInput({ field, text, others, problem, isChecked, onText }: FieldIn
       </small>
     </div>
   );
+}
+
+/** The values of a reference to a lookup table, whose rows are read in one call. Undefined if they cannot be read. */
+function useLookup(reference: ReferenceDescription | undefined): FormField['choices'] | undefined {
+  const { api, model, user } = useApp();
+  const target = model.entities.get(reference?.to ?? '');
+  const isRead = target?.lookup !== undefined && canRead(target, user);
+  const load = async (signal: AbortSignal) => {
+    if (!reference || !isRead) return undefined;
+    const { items, next } = await api
+      .entity(reference.to)
+      .list({ select: [reference.by] })
+      .page({ signal });
+    return next === undefined
+      ? items.map((row) => ({ text: String(row[reference.by]), value: row[reference.by] }))
+      : undefined;
+  };
+  return useLoaded(load, `${reference?.to} ${isRead}`).result;
 }
 
 /** Names the entity to which a field refers, and looks up the row without leaving the form. */
