@@ -11,7 +11,8 @@ export function optionsOf<Shape extends z.ZodRawShape>(shape: Shape) {
 
 /** Lists the errors of options, each as a sentence. */
 export function optionErrors(options: z.ZodType, given: unknown): string[] {
-  const { error } = options.safeParse(given);
+  // Each process parses a declaration once: to compile the schemas takes longer than that.
+  const { error } = options.safeParse(given, { jitless: true });
   if (!error) return [];
   return describeIssues(error, given, ({ message }) => message).map(({ field, message }) => {
     return `${field === '' ? 'the declaration' : `"${field}"`} ${message}.`;
