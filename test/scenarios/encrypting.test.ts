@@ -11,6 +11,7 @@ import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { open, seal } from '../../lib/patterns/encrypted-properties.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { anyText } from '../any-text.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { sampleRuns } from '../points.ts';
 import { putAll } from '../put-all.ts';
@@ -58,7 +59,7 @@ describe('an encrypted property', () => {
   });
 
   test('has different ciphertexts for equal values, and does not decrypt for another key, field or table', async () => {
-    const texts = fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }).filter((text) => text.isWellFormed());
+    const texts = anyText({ minLength: 1, maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(texts, async (text) => {
         const key = { department: 'Sales', employeeId: '000001' };
