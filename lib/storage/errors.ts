@@ -41,11 +41,14 @@ export function noteUnanswered(inner: HttpClient): HttpClient {
 
 /** There was no connection. */
 const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);
+/** Of Node, with the code of a connection that was lost at any time. */
+const NO_HANDSHAKE = 'Client network socket disconnected before secure TLS connection was established';
 
 /** True if a request failed before it was sent. */
 export function isUnsent(error: unknown): boolean {
   // A timeout has the same code before and after the connection.
-  return isRestError(error) && (UNSENT.has(error.code ?? '') || error.message.startsWith('connect '));
+  if (!isRestError(error)) return false;
+  return UNSENT.has(error.code ?? '') || error.message.startsWith('connect ') || error.message === NO_HANDSHAKE;
 }
 
 export type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';

@@ -65,7 +65,8 @@ export async function claim(
   for (;;) {
     let unknown: unknown;
     const inserted = await insertClaim(engine, indexEntry, owner, { marks, signal }).catch((error: unknown) => {
-      if (!isUnknown(error)) throw error;
+      // After the time limit, the writer could not use its claim, and the read could take for ever.
+      if (!isUnknown(error) || signal?.aborted) throw error;
       unknown = error;
     });
     if (inserted) return { ...inserted, isNew: true };

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { listBlobs } from '../../../lib/storage/append-blobs.ts';
@@ -102,6 +103,22 @@ test.each<[string, Action[], Record<string, number>]>([
     // The service stops working on a write that nobody waits for.
     expect([...urls], fault).toEqual(['?timeout=15']);
   }
+});
+
+test('sends an insert again if the connection ends before its handshake', async () => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.once('data', () => socket.end());
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const at = endpoints('https').replaceAll('azurite:10000', `127.0.0.1:${port}`);
+  const storage = openStorage({ connectionString: `DefaultEndpointsProtocol=https;${key};${at}` });
+  const written = submit(storage, { table: 'things', partition: 'one', actions: [insert] });
+  await expect(written).rejects.toMatchObject({ code: 'storage-unavailable' });
+  expect(connections).toBe(4);
+  server.close();
 });
 
 test.each([414, 431])('rejects a query whose URL is too long for storage: %d', async (status) => {
