@@ -1,8 +1,12 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import type { Values } from '../../lib/define/values.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { deploy } from '../fixtures/deploy.ts';
 import { customers, employees, sales } from '../fixtures/model.ts';
 import { httpClient } from '../known-messages.ts';
 import { countEach } from '../tried-faults.ts';
@@ -15,13 +19,25 @@ import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
 const CONCURRENCY = 6;
 
+const unique = (table: string, field: 'plate' | 'chassis') =>
+  interPartitionIndex({ table, partition: `{${field}}`, row: 'car', unique: true });
+const { cars } = deploy(
+  defineEntity('cars', {
+    schema: z.object({ city: z.string(), id: z.string(), plate: z.string(), chassis: z.string() }),
+    table: 'cars',
+    key: { partition: '{city}', row: '{id}' },
+    indexes: { plate: unique('carsbyplate', 'plate'), chassis: unique('carsbychassis', 'chassis') },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [cars]);
 });
 afterAll(async () => {
   await world.settle();
-  const checks = [employees, customers, sales].map((entity) => expectIndexesToAgree(world.storage, entity));
+  const checks = [employees, customers, sales, cars].map((entity) => expectIndexesToAgree(world.storage, entity));
   await Promise.all(checks);
 });
 
@@ -98,4 +114,18 @@ test.each(Object.entries(KINDS))('%s leaves no difference if a request arrives l
   expect(count).toBeGreaterThan(3);
   const points = Array.from({ length: count }, (_, index) => index + 1);
   await countEach(points, play, { what: `Request that arrives late: ${name}`, concurrency: CONCURRENCY });
+});
+
+test('a create whose claim got no reply does not block its repetition', async () => {
+  const car = { city: 'Bern', id: '1', plate: 'BE1', chassis: 'C1' };
+  const client: HttpClient = {
+    async sendRequest(request) {
+      if (request.method === 'POST' && request.url.includes('carsbychassis'))
+        throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
+      return httpClient.sendRequest(request);
+    },
+  };
+  const create = (engine: Engine) => createEntity(engine, cars, car);
+  await expect(create(world.engineThrough(client))).rejects.toMatchObject({ code: 'storage-unavailable' });
+  expect((await create(world.engine)).values).toEqual(car);
 });

@@ -77,15 +77,24 @@ export async function claimAll(write: Announced): Promise<Row[]> {
   const { engine, entity, plan, writeId, abandoned, deadline } = write;
   // No reconciler would release a claim that lands after the intent became visible.
   const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
+  let unclaimed: { readonly why: unknown } | undefined;
   const outcomes = await pMap(
     plan.claims,
-    async ({ indexEntry, owner }) => ({
-      indexEntry,
-      outcome: await claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal }),
-    }),
+    async ({ indexEntry, owner }) => {
+      const claiming = claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal });
+      const outcome = await claiming.catch((why: unknown) => {
+        unclaimed ??= { why };
+      });
+      return { indexEntry, outcome };
+    },
     { concurrency: CLAIMS_CONCURRENCY },
   );
   const claimed = outcomes.map(({ outcome }) => outcome).filter((outcome) => typeof outcome === 'object');
+  if (unclaimed) {
+    // The intent stays for the claim that may still arrive. The others would block a repetition of the request until they expire.
+    await unlessUnavailable(releaseClaims(engine, claimed, signal));
+    throw unclaimed.why;
+  }
   write.claimed = claimed;
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
   if (another) throw await endIntent(write, duplicateEntry(entity, another.indexEntry));

@@ -91,9 +91,15 @@ export async function claim(
  * Deletes the rows that a write claimed, after it certainly failed. False if a row is left to the reconciler: one that existed
  * before, which a concurrent change may have left to this claim, or one that changed since.
  */
-export async function releaseClaims({ storage }: Engine, claimed: readonly ClaimedRow[]): Promise<boolean> {
-  for (const { isNew, etag, ...address } of claimed)
-    if (!isNew || !(await tryAction(storage, address, { kind: 'delete', row: address.row, etag }))) return false;
+export async function releaseClaims(
+  { storage }: Engine,
+  claimed: readonly ClaimedRow[],
+  signal?: AbortSignal,
+): Promise<boolean> {
+  for (const { isNew, etag, ...address } of claimed) {
+    const where = { ...address, ...(signal ? { signal } : {}) };
+    if (!isNew || !(await tryAction(storage, where, { kind: 'delete', row: address.row, etag }))) return false;
+  }
   return true;
 }
 
