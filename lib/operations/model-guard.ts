@@ -15,6 +15,7 @@ import { patterns } from '../patterns/patterns.ts';
 import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { DAY_MS, isoInstant } from '../time.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -23,6 +24,8 @@ import { resourcesOf } from './resources.ts';
  */
 
 const PARTITION = 'model';
+/** The fields of the release before are accepted again for so long. */
+const ROLL_BACK_WITHIN_DAYS = 7;
 
 /** Without a prototype, because a caller chooses the key that is looked up. */
 function recordOf<Value extends z.ZodType>(value: Value) {
@@ -40,7 +43,11 @@ const Shape = z.looseObject({
   /** The fields without a value of which no entity is valid. Shapes of older releases do not have them. */
   required: z.array(z.string()).optional(),
   /** The fields that callers do not write, such as derived ones. Shapes of older releases do not have them. */
-  decided: z.array(z.string()).prefault([]),
+  decided: z.array(z.string()).optional(),
+  /** The fields before they last changed, to which an older release returns. */
+  former: z
+    .object({ columns: recordOf(z.string()), required: z.array(z.string()).optional(), until: z.iso.datetime() })
+    .optional(),
   version: z.number(),
   indexes: recordOf(IndexShape),
   /** Declared indexes that are not yet built from the existing entities. */
@@ -53,13 +60,14 @@ export type Shape = z.infer<typeof Shape>;
 /** The rejected changes of one entity, and its new shape. */
 interface ModelChange {
   readonly refused: readonly string[];
+  readonly notes: readonly string[];
   readonly shape: Shape;
 }
 
 /** Compares a declaration with its stored shape; `before` is undefined for a new entity. */
 function compareShapes(entity: Entity, before: Shape | undefined, path: string | undefined): ModelChange {
   const now = shapeOf(entity, before ?? {});
-  if (!before) return { refused: [], shape: now };
+  if (!before) return { refused: [], notes: [], shape: now };
   const refused: string[] = [];
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
   for (const part of ['table', 'partition', 'row', 'archive'] as const)
@@ -72,7 +80,9 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
     if (other !== undefined && other !== type && now.version <= before.version)
       refuse(`the type of the field ${field} changed from ${type} to ${other} without a new version`);
   }
-  if (now.version <= before.version) for (const why of changedFields(before, now)) refuse(why);
+  const lost = now.version <= before.version ? [...changedFields(before, now)] : [];
+  const isRollBack = lost.length > 0 && isFormer(before.former, now);
+  if (!isRollBack) for (const why of lost) refuse(`${why.text}: ${why.wayOut}`);
   if (now.version < before.version) refuse(`the version decreased from ${before.version} to ${now.version}`);
   const unbuilt = new Set(before.unbuilt.filter((name) => name in now.indexes));
   const leftOver = withoutPrototype(before.leftOver);
@@ -94,18 +104,46 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
       );
     }
   }
-  return { refused, shape: { ...now, unbuilt: [...unbuilt], leftOver } };
+  const areSame = isDeepStrictEqual(fieldsOf(before), fieldsOf(now));
+  const former = areSame ? before.former : { ...fieldsOf(before), until: isoInstant(Date.now()) };
+  return {
+    refused,
+    notes: isRollBack
+      ? [`${entity.name} has the fields of an older release: ${lost.map(({ text }) => text).join('; ')}.`]
+      : [],
+    shape: { ...now, unbuilt: [...unbuilt], leftOver, ...(former ? { former } : {}) },
+  };
+}
+
+function fieldsOf({ columns, required }: Pick<Shape, 'columns' | 'required'>) {
+  return { columns, ...(required ? { required } : {}) };
+}
+
+/**
+ * True for the fields of the release before, whose deployment is recent: it was rolled back, or instances of both releases run.
+ * Both must serve.
+ */
+function isFormer(former: Shape['former'], now: Shape): boolean {
+  if (!former || Date.now() > Date.parse(former.until) + ROLL_BACK_WITHIN_DAYS * DAY_MS) return false;
+  return isDeepStrictEqual(fieldsOf(former), fieldsOf(now));
 }
 
 /** The changes of fields that need a new version, whose upgrade sees the values as they were stored. */
-function* changedFields(before: Shape, now: Shape): Generator<string> {
+function* changedFields(before: Shape, now: Shape): Generator<{ readonly text: string; readonly wayOut: string }> {
+  const { decided, required } = before;
   // Nobody but the engine knows what it decides, and it can be computed again.
-  for (const field of Object.keys(before.columns))
-    if (!(field in now.columns) && !before.decided.includes(field))
-      yield `the field ${field} was removed without a new version; each write of a stored entity would delete its value: keep the field as an optional one, or raise the version, with an upgrade if the field has a new name`;
-  for (const field of before.required ? (now.required ?? []) : [])
-    if (!before.required?.includes(field))
-      yield `the field ${field} became required without a new version; a stored entity without a value could not be changed: keep the field optional, or raise the version with an upgrade that sets it`;
+  for (const field of decided ? Object.keys(before.columns) : [])
+    if (!(field in now.columns) && !decided?.includes(field))
+      yield {
+        text: `the field ${field} was removed without a new version; each write of a stored entity deletes its value`,
+        wayOut: 'keep the field as an optional one, or raise the version, with an upgrade if the field has a new name',
+      };
+  for (const field of required ? (now.required ?? []) : [])
+    if (!required?.includes(field) && !decided?.includes(field))
+      yield {
+        text: `the field ${field} became required without a new version; a stored entity without a value cannot be changed`,
+        wayOut: 'keep the field optional, or raise the version with an upgrade that sets it',
+      };
 }
 
 /**
@@ -164,7 +202,7 @@ export const guardModel = inPattern(
           `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`, path)}`,
       ),
     ]);
-    return [...left, ...unused, ...upkeep];
+    return [...changes.flatMap(({ notes }) => notes), ...left, ...unused, ...upkeep];
   },
 );
 
@@ -289,7 +327,9 @@ function requiredFields(entity: Entity): string[] {
   // A write fills in the default of a field.
   const isRequired = (field: string) =>
     !isOptional(entity.schema, field) && entity.schema.shape[field]?.safeParse(undefined).success === false;
-  return Object.keys(entity.columns).filter((field) => !decided.includes(field) && isRequired(field));
+  return Object.keys(entity.columns)
+    .filter((field) => !decided.includes(field) && isRequired(field))
+    .sort();
 }
 
 /** A hash of the rejected changes, so that agreement to one change does not cover another. */

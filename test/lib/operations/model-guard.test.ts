@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { toProperties, toValues } from '../../../lib/define/codec/entity-codec.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
@@ -6,11 +6,13 @@ import { defineSeries } from '../../../lib/define/define-series.ts';
 import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
+import type { Values } from '../../../lib/define/values.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import { readRow, tryAction } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { DAY_MS } from '../../../lib/time.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -262,9 +264,34 @@ describe('guardModel', () => {
     expect(toValues(renamed, properties)).toEqual({ ...values, mobile: '030' });
   });
 
-  test('accepts that a derived field is removed, whose values are computed', async () => {
-    await guard({ ...withPhone(z.string().optional()), derived: { phone: ({ b }) => b } });
+  test('accepts that a derived field is removed, whose values are computed, or becomes a required one', async () => {
+    const derived = { ...withPhone(z.string().optional()), derived: { phone: ({ b }: Values) => b } };
+    await guard(derived);
+    expect(await guard(withPhone(z.string()))).toEqual([]);
+    await dropTable(storage, 'system');
+    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await guard(derived);
     expect(await guard(first)).toEqual([]);
+  });
+
+  test('accepts the fields of the release before for a week, and says what its writes do', async () => {
+    const newer = withPhone(z.string().optional());
+    await guard(first);
+    await guard(newer);
+    vi.useFakeTimers({ now: Date.now() + 6 * DAY_MS, toFake: ['Date'] });
+    const note = expect.stringMatching(/^things has the fields of an older release: the field phone was removed/);
+    expect(await guard(first)).toEqual([note]);
+    expect(await guard(newer)).toEqual([]);
+    vi.setSystemTime(Date.now() + 8 * DAY_MS);
+    await expect(guard(first)).rejects.toThrow('the field phone was removed');
+    vi.useRealTimers();
+  });
+
+  test('rejects fields that the release before did not have', async () => {
+    await guard(withPhone(z.string().optional()));
+    await guard({ ...first, columns: { ...first.columns, phone: 'String', fax: 'String' } });
+    await expect(guard(first)).rejects.toThrow('the field fax was removed');
+    await expect(guard(first)).rejects.toThrow('the field phone was removed');
   });
 
   test('reads shapes stored by releases without types and containers', async () => {
