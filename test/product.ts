@@ -1,11 +1,11 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import type { LocalApp } from '../local/instance/deployed-app.ts';
-import { signToken } from '../local/instance/identity-provider.ts';
+import { KEY_FILE, signToken } from '../local/instance/identity-provider.ts';
 import { readSecrets } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
@@ -63,6 +63,7 @@ export function useProduct(
   const logged: string[] = [];
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'rowkey-product-'));
+    await copyFile(join(inject('folder'), KEY_FILE), join(folder, KEY_FILE));
     product = await startProduct({
       app,
       port: 0,

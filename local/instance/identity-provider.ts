@@ -9,7 +9,7 @@ import { z } from 'zod';
 import { readJsonFile } from './json-file.ts';
 import { createLogin, type Login, TOKEN_PATH } from './login.ts';
 
-const KEY_FILE = 'identity-key.json';
+export const KEY_FILE = 'identity-key.json';
 const HOST = '127.0.0.1';
 const AUDIENCE = 'api://rowkey';
 const ALGORITHM = 'RS256';
