@@ -2,10 +2,9 @@
 // The command line of the package, `npx rowkey <command>`. In this repository each command is an npm script.
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
-import type { Model } from '../../lib/define/define-model.ts';
 import { DATA_FOLDER, run } from '../cli/command.ts';
+import { importModel } from '../cli/import-model.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
 import { createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
 import type { TargetSource } from '../cli/target.ts';
@@ -28,10 +27,8 @@ const infraModel = new Command()
   .argument('<module>', 'the file of your app that exports "model" or "rowkey", such as ./model.ts')
   .option('--out <file>', 'write to this file instead')
   .action(async (file: string, { out }: { readonly out?: string }) => {
-    const exported: { model?: Model; rowkey?: { model: Model } } = await import(pathToFileURL(resolve(file)).href);
-    const model = exported.model ?? exported.rowkey?.model;
-    if (!model?.list)
-      throw new Error(`${file} exports neither a "model" of defineModel nor a "rowkey" of createRowkey.`);
+    const model = await importModel(resolve(file));
+    if (!model) throw new Error(`${file} exports neither a "model" of defineModel nor a "rowkey" of createRowkey.`);
     const text = formatInfraModel(model);
     if (out === undefined) process.stdout.write(text);
     else await writeFile(out, text);

@@ -1,9 +1,8 @@
 import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { z } from 'zod';
-import type { Model } from '../../lib/define/define-model.ts';
+import { importModel } from '../cli/import-model.ts';
 import type { LocalApp } from './deployed-app.ts';
 
 const Package = z.object({ main: z.string() });
@@ -17,20 +16,8 @@ export async function listMainFiles(folder: string): Promise<string[]> {
 /** Imports an app that uses the package. Throws if no file of `main` exports a `model` or a `rowkey`. */
 export async function loadLocalApp(folder: string): Promise<LocalApp> {
   for (const file of await listMainFiles(folder)) {
-    const exported = await importQuietly(resolve(folder, file));
-    const model = exported.model ?? exported.rowkey?.model;
-    if (model?.list) return { model, folder: resolve(folder), packs: undefined };
+    const model = await importModel(resolve(folder, file));
+    if (model) return { model, folder: resolve(folder), packs: undefined };
   }
   throw new Error(`No file that "main" of ${join(folder, 'package.json')} names exports a "model" or a "rowkey".`);
-}
-
-/** Without a functions host, @azure/functions warns of each function that the app registers. */
-async function importQuietly(file: string): Promise<{ model?: Model; rowkey?: { model: Model } }> {
-  const { warn } = console;
-  console.warn = () => undefined;
-  try {
-    return await import(pathToFileURL(file).href);
-  } finally {
-    console.warn = warn;
-  }
 }

@@ -109,7 +109,8 @@ test('requires a Node that every dependency supports', async () => {
 });
 
 test('prints the resources of the model', async () => {
-  const { stdout } = await rowkeyCommand(['infra-model', 'app.ts']);
+  const { stdout, stderr } = await rowkeyCommand(['infra-model', 'app.ts']);
+  expect(stderr).toBe('');
   const { tables, queues } = JSON.parse(stdout);
   expect(tables).toEqual(expect.arrayContaining(['vehicles', 'vehiclesbyplate', 'poison']));
   expect(queues).toContain('index-changes');
