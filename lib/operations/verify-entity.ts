@@ -1,5 +1,4 @@
 import { toSnapshot } from '../define/codec/entity-codec.ts';
-import { Attachment } from '../define/codec/reference.ts';
 import type { Live } from '../define/codec/snapshot.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
@@ -13,7 +12,6 @@ import { repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
 import { blobsOf } from '../engine/write/blobs.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
 import { claim, hasLiveClaim, isConfirmed, isOwnedBy } from '../engine/write/unique-claim.ts';
-import { hasSealedForm } from '../patterns/encrypted-properties.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';
 
@@ -38,10 +36,7 @@ export async function checkEntity(
   for (const pattern of entity.patterns)
     found.push(...((await pattern.verify?.(engine, entity, { address, snapshot, only })) ?? []));
   found.push(...(await checkRemote(engine, entity, { address, snapshot, only })));
-  if (only === undefined) {
-    found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
-    for (const of of unreadableFields(entity, snapshot.values)) found.push({ kind: 'unreadable', of, ...address });
-  }
+  if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   return found;
 }
 
@@ -107,15 +102,6 @@ async function repairRemote(
   if (list && !(await list.restore(engine.storage, indexEntry))) return false;
   state.isSettled ||= await repairEntries(engine, entity, address, ...state.entries);
   return state.isSettled;
-}
-
-/** The fields whose stored form no write has. A ciphertext is not decrypted, which would take the key-encryption key. */
-function unreadableFields(entity: Entity, values: Values): string[] {
-  const files = Object.keys(entity.attachments).filter(
-    (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
-  );
-  const sealed = entity.encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field]));
-  return [...files, ...sealed];
 }
 
 /** A missing blob cannot be restored, so the finding has no repair. */

@@ -76,6 +76,13 @@ export const encryptedProperties: Pattern<Entity> = {
     return isSealed(value) ? await open(engine, entity, values, { field, sealed: value }) : undefined;
   },
 
+  /** Only the form of a ciphertext: to decrypt it would take the key-encryption key. */
+  async verify(_engine, { encrypted }, { address, snapshot: { values }, only }) {
+    if (only !== undefined) return [];
+    const unreadable = encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field]));
+    return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
+  },
+
   refusePatch({ encrypted }, fields) {
     const field = encrypted.find((each) => fields.includes(each));
     return field === undefined
@@ -188,8 +195,7 @@ function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'cipher
   return { sealed: [FORM, ...texts].join('.') };
 }
 
-/** True if the value may be a ciphertext. */
-export function hasSealedForm(value: unknown): boolean {
+function hasSealedForm(value: unknown): boolean {
   try {
     return isSealed(value) && parseSealed(value) !== undefined;
   } catch {

@@ -2,7 +2,7 @@ import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
-import { BLOB_PREFIX, isInBlob, readDescription } from '../define/codec/reference.ts';
+import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
 import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
@@ -93,6 +93,14 @@ export const largeEntities: Pattern<Entity> = {
   async load({ storage }, _entity, values, field) {
     const value = values[field];
     return isInBlob(value) ? loadText(storage, value) : undefined;
+  },
+
+  async verify(_engine, { attachments }, { address, snapshot: { values }, only }) {
+    if (only !== undefined) return [];
+    const unreadable = Object.keys(attachments).filter(
+      (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
+    );
+    return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
   },
 
   blobs: blobsOf,

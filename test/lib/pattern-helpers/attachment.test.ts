@@ -70,8 +70,8 @@ test('names a description and a ciphertext that were changed outside the API', a
   await tryAction(storage, address, { kind: 'merge', row: '1', etag: '*', properties });
   const finding = { kind: 'unreadable', ...address, repaired: false };
   expect(await verify()).toEqual([
-    { ...finding, of: 'scan' },
     { ...finding, of: 'pin' },
+    { ...finding, of: 'scan' },
   ]);
   await expect(describeAttachment(engine, { entity: cards, key, field: 'scan' })).rejects.toMatchObject({
     code: 'needs-repair',
