@@ -4,10 +4,10 @@ import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { DATA_FOLDER, run } from '../cli/command.ts';
-import { importModel } from '../cli/import-model.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
 import { createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
 import type { TargetSource } from '../cli/target.ts';
+import { importModel } from '../instance/import-model.ts';
 
 const remote: TargetSource = {
   create: (description) =>

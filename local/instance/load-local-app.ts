@@ -2,8 +2,8 @@ import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { importModel } from '../cli/import-model.ts';
 import type { LocalApp } from './deployed-app.ts';
+import { importModel } from './import-model.ts';
 
 const Package = z.object({ main: z.string() });
 
