@@ -15,6 +15,8 @@
 // Broken assumptions, requests that land at any time: stallcommit (violates both), stallinsert (violates plain), stalletag (violates
 // none: changes of entries under an ETag; with norewrite, which leaves a right entry as it is, it violates plain, SCRIPT=U).
 // longclaim lets a claim outlive its intent, and violates nothing.
+import { clone } from './clone.mjs';
+
 const [kind, ...broken] = process.argv.slice(2);
 const isBroken = (rule) => broken.includes(rule);
 const TICKS = { commit: 1, settle: 2, renew: 1, lands: 1, claim: isBroken('longclaim') ? 9 : 2, hide: 3, postpone: 2 };
@@ -48,13 +50,6 @@ const scripts = {
 };
 const isPlain = kind === 'plain';
 const rk = (val, k) => (isPlain ? val + k : val);
-const clone = (value) => {
-  if (Array.isArray(value)) return value.map(clone);
-  if (value === null || typeof value !== 'object') return value;
-  const copy = {};
-  for (const name in value) copy[name] = clone(value[name]);
-  return copy;
-};
 const init = (name, script) => ({
   ent: [
     { v: 1, val: name === 'U' ? 'b' : null },
