@@ -15,7 +15,7 @@ import {
   blobLength,
   deleteBlob,
   type Metadata,
-  readBlobStart,
+  readBlobRange,
   setBlobHeaders,
   writeBlob,
 } from '../storage/blobs.ts';
@@ -181,7 +181,7 @@ export const acceptFile = inPattern(
     const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.(.+)$/.exec(uploadId) ?? [];
     const type = types.find((each) => each.replace('/', '-') === dashed);
     const blob = toArrivalAddress(addressOf(entity, key), field, uploadId);
-    const start = type === undefined ? undefined : await readBlobStart(engine.storage, blob, SAMPLE_BYTES);
+    const start = type === undefined ? undefined : await readBlobRange(engine.storage, blob, { count: SAMPLE_BYTES });
     if (!start) throw uploadNotFound();
     try {
       if (start.length > Number(digits)) throw tooManyBytes(field, Number(digits));

@@ -1,10 +1,16 @@
 import type { AppendBlobClient } from '@azure/storage-blob';
-import type { BlobAddress, Metadata } from './blobs.ts';
-import { storageCall, storageCalls, unlessMissing } from './errors.ts';
+import { type BlobAddress, type Metadata, readBlobRange } from './blobs.ts';
+import { storageCall, storageCalls } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 /** Append blobs: https://learn.microsoft.com/rest/api/storageservices/append-block */
+
+/**
+ * A blob is read in parts, because the emulator opens a file for each block of a request and fails at the limit of open files.
+ * A record of the audit log has about 300 bytes, so a part has at most about 1,700 blocks.
+ */
+const PART_BYTES = 512 * 1_024;
 
 interface Waiting {
   /** Stops waiting. The outcome is then unknown. */
@@ -55,14 +61,15 @@ export async function listBlobs(
   return Array.fromAsync(storageCalls(blobs, container), ({ name }) => name);
 }
 
-/** Streams the lines of a blob, each of which ends in a line feed; no lines if the blob does not exist. */
+/** Returns the lines of a blob, each of which ends in a line feed; no lines if the blob does not exist. */
 export async function* readLines(storage: Storage, address: BlobAddress): AsyncGenerator<string> {
-  recordIfExplaining(() => ({ read: 'blob', ...address }));
-  const found = await unlessMissing(clientOf(storage, address).download(), address.container);
-  const text = found?.readableStreamBody?.setEncoding('utf8');
+  const decoder = new TextDecoder();
   let rest = '';
-  for await (const chunk of text ? storageCalls(text) : []) {
-    const lines = `${rest}${chunk}`.split('\n');
+  for (let start = 0, length = Number.POSITIVE_INFINITY; start < length; start += PART_BYTES) {
+    const part = await readBlobRange(storage, address, { start, count: PART_BYTES });
+    if (!part) return;
+    length = part.length;
+    const lines = `${rest}${decoder.decode(part.bytes, { stream: true })}`.split('\n');
     rest = lines.pop() ?? '';
     yield* lines;
   }

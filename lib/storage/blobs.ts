@@ -54,8 +54,8 @@ function toHttpHeaders({ type, disposition, cacheControl }: BlobHeaders): BlobHT
   };
 }
 
-/** The beginning of a blob. */
-export interface BlobStart {
+/** A range of a blob. */
+export interface BlobRange {
   readonly bytes: Buffer;
   /** Of the whole blob. */
   readonly length: number;
@@ -64,16 +64,16 @@ export interface BlobStart {
   readonly md5: Uint8Array | undefined;
 }
 
-/** Reads up to `count` bytes of a blob in one transaction; undefined if it does not exist. */
-export async function readBlobStart(
+/** Reads up to `count` bytes of a blob in one transaction; undefined if it does not exist, or has no bytes there. */
+export async function readBlobRange(
   storage: Storage,
   { container, name }: BlobAddress,
-  count: number,
-): Promise<BlobStart | undefined> {
+  { start = 0, count }: { readonly start?: number; readonly count: number },
+): Promise<BlobRange | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
   const client = storage.container(container).getBlobClient(name);
   // An empty blob has no range.
-  const found = await unlessRefused(['missing', 'empty'], client.download(0, count), container);
+  const found = await unlessRefused(['missing', 'empty'], client.download(start, count), container);
   if (!found?.readableStreamBody) return undefined;
   const bytes = await storageCall(buffer(found.readableStreamBody));
   const length = Number(found.contentRange?.split('/')[1] ?? bytes.byteLength);
