@@ -115,7 +115,7 @@ async function respondToLogin(login: Login, issuer: string, { request, response 
   const isSmall = Number(headers['content-length'] ?? 0) <= MAX_FORM_BYTES && !headers['transfer-encoding'];
   const isAccepted = isForUs && isOwnForm && isSmall;
   const form = new URLSearchParams(method === 'POST' && isAccepted ? await text(request) : '');
-  const result = isAccepted ? await login.respond(method, new URL(url, issuer), form) : undefined;
+  const result = isAccepted ? await login.respond(method, new URL(url, issuer), form, headers.cookie) : undefined;
   response.writeHead(result?.status ?? 404, result?.headers).end(result?.body);
 }
 

@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
+
+/** The person that the login page signs in. */
+export interface Person {
+  readonly roles: readonly string[];
+  readonly email: string | undefined;
+  readonly subject: string | undefined;
+}
+
 export interface LoginPage {
   /** Without a request, the page shows the problem alone. */
   readonly request?: Readonly<Record<string, string | undefined>>;
   readonly roles?: readonly string[];
   readonly problem?: string;
-  readonly email?: string | undefined;
-  readonly subject?: string | undefined;
+  /** Who the form shows; nobody by default. */
+  readonly person?: Person | undefined;
 }
 
 const STYLE = `
@@ -26,7 +34,7 @@ button:hover { background: #094b8e; }
 `;
 
 /** The page of a form without a script. Its own style is allowed by its hash. */
-export function formatLoginPage({ request, roles = [], problem, email, subject }: LoginPage) {
+export function formatLoginPage({ request, roles = [], problem, person }: LoginPage) {
   const hash = createHash('sha256').update(STYLE).digest('base64');
   // A browser also checks the redirect after the form, which leads to a page of this machine.
   const targets = "'self' http://127.0.0.1:* http://localhost:*";
@@ -42,9 +50,9 @@ export function formatLoginPage({ request, roles = [], problem, email, subject }
 <body>
 <main>
 <h1>Sign in for development</h1>
-<p>${request ? 'Choose who you are. There is no password: this page runs on this machine only.' : 'This page runs on this machine only.'}</p>
+<p>${request ? 'Choose who you are, and only the roles that this person has. There is no password: this page runs on this machine only.' : 'This page runs on this machine only.'}</p>
 ${problem ? `<p class="problem" role="alert">${escapeHtml(problem)}</p>` : ''}
-${request ? formatForm(request, roles, { email, subject }) : ''}
+${request ? formatForm(request, roles, person) : ''}
 </main>
 </body>
 </html>
@@ -55,14 +63,14 @@ ${request ? formatForm(request, roles, { email, subject }) : ''}
 function formatForm(
   request: NonNullable<LoginPage['request']>,
   roles: readonly string[],
-  { email, subject }: Pick<LoginPage, 'email' | 'subject'>,
+  { roles: chosen, email, subject }: Person = { roles: [], email: undefined, subject: undefined },
 ) {
   const hidden = Object.entries(request).map(
     ([name, value = '']) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`,
   );
   const choices = roles.map(
     (role) =>
-      `<label><input type="checkbox" name="role" value="${escapeHtml(role)}" checked> ${escapeHtml(role)}</label>`,
+      `<label><input type="checkbox" name="role" value="${escapeHtml(role)}"${chosen.includes(role) ? ' checked' : ''}> ${escapeHtml(role)}</label>`,
   );
   return `<form method="post" action="/authorize">
 ${hidden.join('\n')}

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import { formatLoginPage } from './login-page.ts';
+import { formatLoginPage, type Person } from './login-page.ts';
 
 /**
  * The code flow with PKCE (RFC 6749, 7636) of the development provider. It asks for no password, so it gives codes only to
@@ -22,13 +22,6 @@ const Request = z.object({
   nonce: z.string().optional(),
 });
 export type LoginRequest = z.infer<typeof Request>;
-
-/** The person that the login page signs in. */
-export interface Person {
-  readonly roles: readonly string[];
-  readonly email: string | undefined;
-  readonly subject: string | undefined;
-}
 
 interface Issued extends LoginRequest {
   readonly person: Person;
@@ -52,34 +45,51 @@ export interface LoginOptions {
 export interface Login {
   /** The part of the discovery document. */
   readonly metadata: object;
-  /** Undefined if the path is another one. `form` has the fields of a POST. */
-  respond(method: string, url: URL, form: URLSearchParams): Promise<LoginResponse | undefined>;
+  /** Undefined if the path is another one. `form` has the fields of a POST, `cookie` the header of that name. */
+  respond(method: string, url: URL, form: URLSearchParams, cookie?: string): Promise<LoginResponse | undefined>;
 }
 
 export function createLogin({ issuer, roles, sign, tokenValidForSeconds }: LoginOptions): Login {
   const codes = new Map<string, Issued>();
+  // Browsers send the cookies of a host to all its ports.
+  const remembered = `rowkey-person-${new URL(issuer).port}`;
 
-  function showForm(parameters: URLSearchParams): LoginResponse {
+  /** The form shows who signed in last in this browser, and on the first visit nobody: a client must work with the roles that its users have. */
+  function showForm(parameters: URLSearchParams, cookie = ''): LoginResponse {
     const { data, error } = Request.safeParse(Object.fromEntries(parameters));
-    return data ? toPage(200, formatLoginPage({ request: data, roles })) : refuse(error);
+    if (!data) return refuse(error);
+    const [, last] = new RegExp(`(?:^|; )${remembered}=([^;]*)`).exec(cookie) ?? [];
+    return toPage(200, formatLoginPage({ request: data, roles, person: readPerson(new URLSearchParams(last)) }));
+  }
+
+  /** Reads a person from the fields of the form. */
+  function readPerson(fields: URLSearchParams): Person {
+    const [email, subject] = ['email', 'subject'].map((name) => fields.get(name)?.trim() || undefined);
+    return { roles: fields.getAll('role').filter((role) => roles.includes(role)), email, subject };
+  }
+
+  function remember({ roles: role, email = '', subject = '' }: Person): string {
+    const fields = new URLSearchParams({ email, subject });
+    for (const name of role) fields.append('role', name);
+    return `${remembered}=${fields}; Path=/authorize; Max-Age=31536000; HttpOnly; SameSite=Lax`;
   }
 
   function issueCode(form: URLSearchParams): LoginResponse {
     const { data: request, error } = Request.safeParse(Object.fromEntries(form));
     if (!request) return refuse(error);
-    const chosen = form.getAll('role').filter((role) => roles.includes(role));
-    const [email, subject] = ['email', 'subject'].map((name) => form.get(name)?.trim() || undefined);
-    if (chosen.length === 0)
-      return toPage(400, formatLoginPage({ request, roles, problem: 'Choose at least one role.', email, subject }));
+    const person = readPerson(form);
+    if (person.roles.length === 0)
+      return toPage(400, formatLoginPage({ request, roles, problem: 'Choose at least one role.', person }));
     const code = randomBytes(32).toString('base64url');
     const now = Date.now();
     for (const [key, { expires }] of codes) if (expires < now) codes.delete(key);
-    codes.set(code, { ...request, person: { roles: chosen, email, subject }, expires: now + CODE_VALID_FOR_MS });
+    codes.set(code, { ...request, person, expires: now + CODE_VALID_FOR_MS });
     const location = new URL(request.redirect_uri);
     location.searchParams.set('code', code);
     location.searchParams.set('iss', issuer);
     if (request.state !== undefined) location.searchParams.set('state', request.state);
-    return { status: 303, headers: { location: location.href, 'cache-control': 'no-store' }, body: '' };
+    const headers = { location: location.href, 'cache-control': 'no-store', 'set-cookie': remember(person) };
+    return { status: 303, headers, body: '' };
   }
 
   async function exchange(form: URLSearchParams): Promise<LoginResponse> {
@@ -124,8 +134,8 @@ export function createLogin({ issuer, roles, sign, tokenValidForSeconds }: Login
       subject_types_supported: ['public'],
       scopes_supported: ['openid'],
     },
-    async respond(method, { pathname, searchParams }, form) {
-      if (pathname === '/authorize' && method === 'GET') return showForm(searchParams);
+    async respond(method, { pathname, searchParams }, form, cookie) {
+      if (pathname === '/authorize' && method === 'GET') return showForm(searchParams, cookie);
       if (pathname === '/authorize' && method === 'POST') return issueCode(form);
       if (pathname === TOKEN_PATH && method === 'POST') return exchange(form);
       if (pathname === '/logout' && method === 'GET') return signOut(searchParams);

@@ -26,8 +26,7 @@ test('a newcomer signs in, finds a person by email, changes the title and sees t
   await page.getByRole('button', { name: 'Sign in' }).waitFor();
   await lookAt(page, 'sign-in');
   await page.getByRole('button', { name: 'Sign in' }).click();
-  // All roles are checked on the page of the development provider.
-  await page.getByRole('checkbox', { name: 'hr', exact: true }).waitFor();
+  await page.getByRole('checkbox', { name: 'hr', exact: true }).check();
   await page.getByRole('button', { name: 'Sign in' }).click();
 
   // The overview leads to the field, which has the focus.
@@ -59,7 +58,7 @@ test('signs in, finds a person by email, changes the title and undoes it, by key
   const page = await context.newPage();
   const address = /(http\S+\/console)\b/.exec(started.process.said())?.[1] ?? '';
   /** Moves the focus as a user does who does not know the page, and shows that it can be seen. */
-  const tabTo = async (role: 'link' | 'button' | 'textbox', name: string) => {
+  const tabTo = async (role: 'link' | 'button' | 'textbox' | 'checkbox', name: string) => {
     const target = page.getByRole(role, { name, exact: true }).first();
     await target.waitFor();
     const hasFocus = () => target.evaluate((element) => element === element.ownerDocument.activeElement);
@@ -79,7 +78,8 @@ test('signs in, finds a person by email, changes the title and undoes it, by key
   await page.goto(address);
   await tabTo('button', 'Sign in');
   await page.keyboard.press('Enter');
-  await page.getByRole('checkbox', { name: 'hr', exact: true }).waitFor();
+  await tabTo('checkbox', 'hr');
+  await page.keyboard.press('Space');
   await tabTo('button', 'Sign in');
   await page.keyboard.press('Enter');
   await tabTo('link', 'emailCompanyWide');

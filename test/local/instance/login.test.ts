@@ -54,7 +54,7 @@ const readKeys = async () => createLocalJWKSet(Object(await (await fetch(provide
 test('a person chooses roles and an address, and gets a token of that identity', async () => {
   const page = await show();
   const html = await page.text();
-  for (const role of ['reader', 'hr', 'a&#60;b&#62;&#34;']) expect(html).toContain(`value="${role}" checked`);
+  for (const role of ['reader', 'hr', 'a&#60;b&#62;&#34;']) expect(html).toContain(`name="role" value="${role}">`);
   expect(html).toContain('value="s&#34;1"');
   const policy = page.headers.get('content-security-policy');
   expect(policy).toMatch(/^default-src 'none'; style-src 'sha256-/);
@@ -82,6 +82,28 @@ test('a person may have a subject and no address', async () => {
   const { payload } = await jwtVerify(body.access_token, await readKeys(), { audience: provider.audience });
   expect(payload.sub).toBe('device-7');
   expect(payload).not.toHaveProperty('email');
+});
+
+test('the page shows nobody on the first visit, and then the person who signed in last in this browser', async () => {
+  const person = { role: 'a<b>"', email: 'Zoë; Path=/@contoso.com', subject: '"ann" <1>' };
+  const cookie = (await choose(person)).headers.get('set-cookie') ?? '';
+  expect(cookie).toMatch(/^rowkey-person-\d+=[\w.*=&%+-]+; Path=\/authorize; Max-Age=\d+; HttpOnly; SameSite=Lax$/);
+  const [kept = ''] = cookie.split(';');
+  const again = async (header: string) => {
+    const response = await fetch(`${provider.issuer}/authorize?${new URLSearchParams(valid)}`, {
+      headers: { cookie: header },
+    });
+    return response.text();
+  };
+  const html = await again(`other=1; ${kept}; more=2`);
+  expect(html.match(/value="[^"]*" checked/g)).toEqual(['value="a&#60;b&#62;&#34;" checked']);
+  expect(html).toContain('value="Zoë; Path=/@contoso.com"');
+  expect(html).toContain('value="&#34;ann&#34; &#60;1&#62;"');
+  // The cookie of another instance on this machine, whose port differs, and one of a model that had other roles.
+  const first = await (await show()).text();
+  expect(first).not.toContain(' checked');
+  expect(await again(kept.replace(/-\d+=/, '-1='))).toBe(first);
+  expect(await again(`${kept.split('=')[0]}=role=admin`)).toBe(first);
 });
 
 test('a person without a role of the model is asked again', async () => {
