@@ -7,7 +7,7 @@ import type { Hold } from '../../define/engine.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { maskOf, parse } from '../../define/validate/validation.ts';
-import type { Values } from '../../define/values.ts';
+import type { Stored, Values } from '../../define/values.ts';
 import { busy, RowkeyError } from '../../errors.ts';
 import { type Address, type Row, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
@@ -216,10 +216,13 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     try {
       // The source's ETag covers its children too: each write of a child touches the source.
       if (copiedFrom !== source.etag) {
-        after = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
+        const placed = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
         const carried = await readCarriedRows(work);
-        const change = { address: to, before: arrived, after, arrival, carried };
-        if (!(await tryCommit(work, destination, change))) continue;
+        const change = { address: to, before: arrived, after: placed, arrival, carried };
+        const [committed] = (await tryCommit(work, destination, change)) ?? [];
+        if (!committed) continue;
+        // With the fields that patterns have set from the rows at the destination.
+        after = committed.values;
         copiedFrom = source.etag;
       }
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
@@ -286,13 +289,12 @@ function readWholeRow(
   return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
 }
 
-/** Returns false if another writer was faster; both rows must then be read again. */
-async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<boolean> {
+/** Returns undefined if another writer was faster; both rows must then be read again. */
+async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<readonly Stored[] | undefined> {
   try {
-    await commit(engine, entity, [change]);
-    return true;
+    return await commit(engine, entity, [change]);
   } catch (error) {
-    if (error instanceof EntityChanged) return false;
+    if (error instanceof EntityChanged) return undefined;
     throw error;
   }
 }
