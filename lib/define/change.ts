@@ -60,4 +60,13 @@ export interface PlanDraft {
   readonly related: ReadonlyMap<string, Row>;
   /** The actions on the entities come first. A pattern appends its own actions. One transaction may change a row only once. */
   readonly actions: PlannedAction[];
+  /** Entities of other declarations in the partition that the actions of a pattern change. Their index entries follow. */
+  readonly dependents: DependentChange[];
+}
+
+export interface DependentChange {
+  /** The name of its declaration, which has copies of fields of the entities of the plan. */
+  readonly entity: string;
+  readonly row: string;
+  readonly after: Values;
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Change, PlannedAction } from '../define/change.ts';
+import type { Change, DependentChange, Siblings } from '../define/change.ts';
 import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
 import { liveValues } from '../define/codec/snapshot.ts';
 import type { Engine } from '../define/engine.ts';
@@ -13,7 +13,7 @@ import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';
 import { copiesOf } from '../pattern-helpers/copied-fields.ts';
-import { readRow } from '../storage/rows.ts';
+import { type Action, readRow } from '../storage/rows.ts';
 
 /**
  * Denormalization pattern: an entity contains copies of fields of another entity of its partition, so that one read returns
@@ -24,8 +24,11 @@ export const denormalization: Pattern<Entity> = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) => [...denormalized, ...dependents].some((link) => !link.fanOut),
   *validate(entity) {
-    const { table, partition, row, columns } = entity;
+    const { table, partition, row, columns, indexes } = entity;
     yield* staleIndexErrors(entity, listCopiedFields(entity));
+    const local = Object.keys(indexes).find((name) => !indexes[name]?.remote);
+    if (local !== undefined && linksOf(entity).length > 0)
+      yield `the index "${local}" is in the partition, where a change of the entity that fields are copied from would leave it stale; an index in a table of its own is accepted.`;
     for (const link of linksOf(entity)) {
       const { source, reference } = link;
       const what = `the denormalized fields copy from "${source.name}"`;
@@ -75,7 +78,7 @@ export const denormalization: Pattern<Entity> = {
     return completed;
   },
 
-  plan(entity, changes, { siblings, actions }) {
+  plan(entity, changes, { siblings, actions, dependents }) {
     const mark = (row: string | undefined, DenormalizedTo: string) => {
       const found = row === undefined ? undefined : siblings.get(row);
       if (found)
@@ -92,7 +95,10 @@ export const denormalization: Pattern<Entity> = {
         // Always under the source's ETag: the transaction must fail if the copied fields have changed.
         mark(to, change.address.row);
       }
-      actions.push(...planDependents(entity, change, siblings));
+      for (const { action, dependent } of planDependents(entity, change, siblings)) {
+        actions.push({ action, part: { of: 'sibling' } });
+        dependents.push(dependent);
+      }
     }
   },
 
@@ -135,17 +141,18 @@ function listCopiedFields(entity: Entity): string[] {
 function planDependents(
   entity: Entity,
   { before, after }: Change,
-  siblings: Parameters<NonNullable<Pattern<Entity>['plan']>>[2]['siblings'],
-): PlannedAction[] {
+  siblings: Siblings,
+): { readonly action: Action; readonly dependent: DependentChange }[] {
   if (before.state !== 'live' || !before.system.DenormalizedTo) return [];
   const found = siblings.get(before.system.DenormalizedTo);
   return dependentsOf(entity).flatMap((link) => {
     const target = toSnapshot(link.target(), found);
     if (!found || target.state !== 'live' || target.system.EntityType !== link.target().name) return [];
-    const properties = toProperties(link.target(), withCopies(link, target.values, after), target.system);
-    return [
-      { action: { kind: 'replace', row: found.row, properties, etag: found.etag }, part: { of: 'sibling' } } as const,
-    ];
+    const { row, etag } = found;
+    const values = withCopies(link, target.values, after);
+    const properties = toProperties(link.target(), values, target.system);
+    const dependent = { entity: link.target().name, row, after: values };
+    return [{ action: { kind: 'replace', row, properties, etag }, dependent }];
   });
 }
 

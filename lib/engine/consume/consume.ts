@@ -33,16 +33,25 @@ const Sender = z.object({ traceparent: z.string() });
 /** Handles a message of `index-changes`. */
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   await handle(engine, message, log, async (take) => {
-    const intent = read(Intent, message.body);
-    const entity = findEntity(entities, intent.entity);
-    const { items, refused } = possibleItems(entity, intent);
+    const { dependents = [], ...named } = read(Intent, message.body);
+    const parts = [
+      named,
+      ...dependents.map((dependent) => ({ ...named, isNew: false, fanOut: undefined, ...dependent })),
+    ];
+    const checked = parts.map((intent) => {
+      const entity = findEntity(entities, intent.entity);
+      return { intent, entity, ...possibleItems(entity, intent) };
+    });
     const hold = await take();
     if (!hold) return;
-    await reconcile(engine, entity, { ...intent, items }, { hold });
-    for (const { partition, row } of items)
-      for (const pattern of entity.patterns)
-        await pattern.afterSettled?.(engine, entity, { table: intent.table, partition, row });
-    if (intent.fanOut) await continueFanOut({ engine, entity, log, hold }, intent, intent.fanOut);
+    for (const { intent, entity, items } of checked) {
+      await reconcile(engine, entity, { ...intent, items }, { hold });
+      for (const { partition, row } of items)
+        for (const pattern of entity.patterns)
+          await pattern.afterSettled?.(engine, entity, { table: intent.table, partition, row });
+      if (intent.fanOut) await continueFanOut({ engine, entity, log, hold }, intent, intent.fanOut);
+    }
+    const refused = checked.find((part) => part.refused !== undefined)?.refused;
     if (refused !== undefined)
       throw new RowkeyError(
         'never-succeeds',

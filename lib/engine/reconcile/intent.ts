@@ -15,6 +15,8 @@ const IndexEntry = z.strictObject({
   member: z.string().optional(),
 });
 
+const Items = z.array(z.strictObject({ partition: z.string(), row: z.string(), indexEntries: z.array(IndexEntry) }));
+
 /**
  * A fan-out has two passes, because a writer that read the source before it changed may commit during the first one. The last
  * pass begins when no such writer can commit any more.
@@ -38,7 +40,12 @@ export const Intent = z.object({
   intent: z.string().min(1),
   entity: z.string().min(1),
   table: z.string().min(1),
-  items: z.array(z.strictObject({ partition: z.string(), row: z.string(), indexEntries: z.array(IndexEntry) })),
+  items: Items,
+  /**
+   * The same for entities of other declarations that the write changed. An earlier release ignores them, and the consistency check
+   * finds what it left.
+   */
+  dependents: z.array(z.object({ entity: z.string(), items: Items, fanOut: FanOut.optional() })).optional(),
   /** True if nothing was stored under the keys of the items, so that their index entries are probably new too. A hint. */
   isNew: z.boolean().optional().catch(undefined),
   /** Entities on which others depend, and how far those are updated. */

@@ -48,8 +48,8 @@ export async function announce(
   plan: Plan,
   writeId: string,
 ): Promise<SentMessage | undefined> {
-  const { items, isNew, fanOut } = plan;
-  if (items.length === 0 && fanOut.length === 0) return undefined;
+  const { items, isNew, fanOut, dependents } = plan;
+  if (items.length + fanOut.length + dependents.length === 0) return undefined;
   const text = JSON.stringify({
     version: MESSAGE_VERSION,
     intent: writeId,
@@ -57,7 +57,8 @@ export async function announce(
     table,
     items,
     ...(isNew ? { isNew } : {}),
-    ...(fanOut.length > 0 ? { fanOut: { sources: fanOut } } : {}),
+    ...toFanOut(fanOut),
+    ...toDependents(dependents),
     ...traceContext(),
   });
   const limit = MAX_MESSAGE_BYTES - ENVELOPE_BYTES;
@@ -67,6 +68,18 @@ export async function announce(
       limit,
     });
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
+}
+
+function toFanOut(sources: Plan['fanOut']) {
+  return sources.length > 0 ? { fanOut: { sources } } : {};
+}
+
+/** As the intent has them. */
+export function toDependents(dependents: Plan['dependents']) {
+  if (dependents.length === 0) return {};
+  return {
+    dependents: dependents.map(({ entity, items, fanOut }) => ({ entity: entity.name, items, ...toFanOut(fanOut) })),
+  };
 }
 
 /**
@@ -111,7 +124,12 @@ export async function claimAll(write: Announced): Promise<Row[]> {
 
 /** Throws `Unannounced` if the plan needs another intent or other claims than the write has. */
 export async function requireAnnounced(write: Announced): Promise<void> {
-  const outside = ({ items, claims, fanOut }: Plan) => ({ items, claims, fanOut });
+  const outside = ({ items, claims, fanOut, dependents }: Plan) => ({
+    items,
+    claims,
+    fanOut,
+    ...toDependents(dependents),
+  });
   if (!isDeepStrictEqual(outside(write.plan), outside(write.announced)))
     throw await endIntent(write, new Unannounced());
 }

@@ -21,7 +21,15 @@ import { isTableGone, withPeriodTable } from '../period-tables.ts';
 import { holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
-import { type Announced, announce, claimAll, endIntent, requireAnnounced, Unannounced } from './announcement.ts';
+import {
+  type Announced,
+  announce,
+  claimAll,
+  endIntent,
+  requireAnnounced,
+  toDependents,
+  Unannounced,
+} from './announcement.ts';
 import { dropBlobs } from './blobs.ts';
 import {
   areUnchanged,
@@ -149,18 +157,29 @@ async function commitAnnounced(
 async function settle(
   { engine, entity, table, writeId, sentAt }: Write,
   intent: SentMessage,
-  { items, fanOut }: Plan,
+  { items, fanOut, dependents }: Plan,
   options: ReconcileOptions,
 ): Promise<void> {
   const { inline, queued } = divide(entity, items);
-  const entries = inline.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
+  const others = dependents.map((dependent) => ({ ...dependent, ...divide(dependent.entity, dependent.items) }));
+  const all = [...inline, ...others.flatMap((dependent) => dependent.inline)];
+  const entries = all.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
   try {
     if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
     const leftRows = new Set(queued.map(({ row }) => row));
     await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
+    for (const dependent of others)
+      await reconcile(
+        engine,
+        dependent.entity,
+        { intent: writeId, table, items: dependent.inline },
+        { hold: options.hold },
+      );
     if (queued.length === 0) recordReconcileLag(engine.now() - sentAt);
+    const left = others.map((dependent) => ({ ...dependent, items: dependent.queued })).filter(hasWork);
     // The intent stays hidden as the reminder of the work that is left.
-    if (queued.length + fanOut.length > 0) await sendWorkOf(engine, withItems(intent, queued));
+    if (hasWork({ items: queued, fanOut }) || left.length > 0)
+      await sendWorkOf(engine, withItems(intent, queued, left));
     else await deleteMessage(engine.storage, intent);
   } catch (error) {
     // A write without a reply may still land, so the intent stays hidden until that is impossible.
@@ -181,8 +200,11 @@ function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' 
   return { inline, queued };
 }
 
-function withItems(intent: SentMessage, items: Plan['items']): SentMessage {
-  return { ...intent, text: JSON.stringify({ ...JSON.parse(intent.text), items }) };
+const hasWork = ({ items, fanOut }: Pick<Plan, 'items' | 'fanOut'>) => items.length + fanOut.length > 0;
+
+function withItems(intent: SentMessage, items: Plan['items'], left: Plan['dependents']): SentMessage {
+  const { dependents: _, ...rest } = JSON.parse(intent.text);
+  return { ...intent, text: JSON.stringify({ ...rest, items, ...toDependents(left) }) };
 }
 
 function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {

@@ -1,5 +1,5 @@
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/change.ts';
-import { fieldsToProperties, TOMBSTONE, toProperties } from '../../define/codec/entity-codec.ts';
+import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { liveValues, type SystemProperties } from '../../define/codec/snapshot.ts';
 import type { Entity } from '../../define/entity.ts';
 import {
@@ -70,6 +70,8 @@ export interface Plan {
   readonly isNew: boolean;
   /** Entities on which others of any partition depend and whose change must reach them. */
   readonly fanOut: readonly Pick<Address, 'partition' | 'row'>[];
+  /** The same for entities of other declarations that the plan changes. */
+  readonly dependents: readonly (Pick<Plan, 'items' | 'fanOut'> & { readonly entity: Entity })[];
   /** Contested rows to claim before the transaction. */
   readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];
   /** The properties of each entity that are not in its own row, by row key. */
@@ -94,7 +96,7 @@ export function actingOf(changes: readonly Change[]): Change[] {
 
 /** Throws `invalid-input` or `too-large` if the changes are impossible, and `EntityChanged` if an unchanged entity has changed. */
 export function planPartition(entity: Entity, given: readonly Change[], siblings: Siblings, mark: WriteMark): Plan {
-  const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [] };
+  const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [], dependents: [] };
   const changes = actingOf(given).map((change) => complete(entity, change, draft));
   const planned = changes.map((change) => ({ change, rows: planFurtherRows(entity, change, mark.writeId) }));
   for (const { change, rows } of planned)
@@ -125,11 +127,9 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   return {
     actions,
     further: new Map(planned.map(({ change, rows }) => [change.address.row, rows.properties])),
-    items: changes.flatMap((change) => intentItem(entity, change) ?? []),
+    ...followUp(entity, changes),
+    dependents: followDependents(entity, given, draft),
     isNew: changes.every(({ before }) => before.state === 'absent'),
-    fanOut: changes
-      .filter((change) => entity.patterns.some((pattern) => pattern.mustFanOut?.(entity, change)))
-      .map(({ address: { partition, row } }) => ({ partition, row })),
     claims,
   };
 }
@@ -162,6 +162,26 @@ function complete(entity: Entity, change: Change, draft: PlanDraft): Change {
   for (const pattern of entity.patterns)
     if (after) after = pattern.complete?.(entity, { ...change, after }, draft) ?? after;
   return { ...change, after };
+}
+
+/** The work outside the partition that follows from changes. */
+function followUp(entity: Entity, changes: readonly Change[]): Pick<Plan, 'items' | 'fanOut'> {
+  return {
+    items: changes.flatMap((change) => intentItem(entity, change) ?? []),
+    fanOut: changes
+      .filter((change) => entity.patterns.some((pattern) => pattern.mustFanOut?.(entity, change)))
+      .map(({ address: { partition, row } }) => ({ partition, row })),
+  };
+}
+
+function followDependents(entity: Entity, [first]: readonly Change[], { dependents, siblings }: PlanDraft) {
+  return dependents.flatMap(({ entity: name, row, after }): Plan['dependents'] => {
+    const target = entity.dependents.map((link) => link.target()).find((each) => each.name === name);
+    if (!first || !target) return [];
+    const change = { address: { ...first.address, row }, before: toSnapshot(target, siblings.get(row)), after };
+    const { items, fanOut } = followUp(target, [change]);
+    return items.length + fanOut.length > 0 ? [{ entity: target, items, fanOut }] : [];
+  });
 }
 
 function intentItem(entity: Entity, change: Change): IntentItem | undefined {

@@ -111,7 +111,7 @@ export const departments = defineEntity('departments', {
   ],
   counts: { employeeCount: employees },
   indexes: {
-    // Without fields that change with an employee, because an index changes only with its own entity.
+    // Without the manager's name and the count: an index cannot name fields that change with another entity.
     inOrder: interPartitionIndex({
       table: 'departmentlist',
       partition: 'all',

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { deployedApp } from '../../../local/instance/deployed-app.ts';
-import { eventually, useProduct } from '../../../test/product.ts';
+import { PATIENCE_MS } from '../../../test/patience.ts';
+import { type Client, eventually, type Reply, useProduct } from '../../../test/product.ts';
 
 /** What the indexes return after an employee has left a department: for another one, the archive, or for good. */
 
@@ -34,3 +35,31 @@ test.each([
   expect(body).toEqual(moved.body);
   expect([body.departmentName, body.budgetCode]).toEqual([to?.name, to?.budgetCode]);
 });
+
+test.each([
+  ['is deleted', '3', (hr, path) => hr('DELETE', path)],
+  ['moves to another department', '4', (hr, path) => hr('POST', `${path}/move`, { body: { department: 'Elsewhere' } })],
+  ['is archived', '5', (hr, path) => hr('POST', `${path}/archive`)],
+] satisfies [string, string, (hr: Client, path: string) => Promise<Reply>][])(
+  'the list of departments has no manager after the manager %s',
+  async (_, number, leave) => {
+    const [department, managerId] = [`Of${number}`, `00000${number}`];
+    const { hr, path } = await createEmployee(department, managerId);
+    await hr('PUT', `/api/departments/${department}`, { body: { name: 'Sales', managerId } });
+    const listed = async () => [
+      ...(await hr('GET', '/api/departments')).body.items,
+      ...(await hr('GET', `/api/departments/by/inOrder`)).body.items,
+    ];
+    const own = async () => (await listed()).filter((one) => one.department === department);
+    expect(await own()).toEqual(Array(2).fill({ department, name: 'Sales', managerId }));
+    expect((await leave(hr, path)).status).toBeLessThan(300);
+    await eventually(
+      () => hr('GET', `/api/departments/${department}`),
+      ({ body }) => body.managerId === undefined,
+    );
+    await vi.waitFor(
+      async () => expect(await own()).toEqual(Array(2).fill({ department, name: 'Sales' })),
+      PATIENCE_MS,
+    );
+  },
+);

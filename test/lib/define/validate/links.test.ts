@@ -68,6 +68,22 @@ testRejections([
     /which is in another table or partition/,
   ],
   [
+    'an index in the partition of an entity with copies',
+    () =>
+      load(
+        ...withReferences(
+          entity('cities', {
+            row: 'city',
+            denormalized: [
+              { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
+            ],
+            indexes: { name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }) as never },
+          }),
+        ),
+      ),
+    /the index "name" is in the partition, where a change of the entity that fields are copied from would leave it stale/,
+  ],
+  [
     'a reference to a field that is not in the key',
     () =>
       load(
