@@ -6,9 +6,9 @@ import type { Pattern } from './define/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
+import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
 import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
 import type { Handler } from './http/handler.ts';
-import { ANY_METHOD, ANY_PATH, createHandlers, otherRequestsName } from './http/other-requests.ts';
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
@@ -38,7 +38,11 @@ const DRAIN_FOR_MS = 30_000;
 
 /** Beside this module in the package, and beside the bundle of an app. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('./console', import.meta.url));
-/** Sorts after every other function, so it gets only requests that no other function has. */
+/**
+ * The host tries functions in the order of their names and calls the first whose route and method match. So the functions with
+ * these names get only the requests that no function of the app itself matches; in this order, a longer path comes first.
+ */
+export const API = { below: (path: string) => `zz-api-${path}`, root: 'zzz-api' } as const;
 export const ROOT_REQUESTS = 'zzzz-root';
 
 export interface RegisterOptions {
@@ -73,7 +77,7 @@ export function registerFunctions(
   // These hooks run for every function of the app.
   if (others.length === 0) registerHooks(app, routePrefix);
   app.hook.appStart(() => runtime.start());
-  registerRoutes(app, runtime, { routes, routePrefix });
+  registerApi(app, runtime, { routes, routePrefix });
   if (routePrefix === '' && path === '') registerConsole(app, runtime, consoleFolder);
   registerQueues(app, runtime);
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
@@ -92,29 +96,20 @@ function registerHooks(app: FunctionsApp, routePrefix: string): void {
   app.hook.appTerminate(stopTelemetry);
 }
 
-function registerRoutes(
+/** One function for all routes: a start of the host takes CPU for each function. docs/performance.md has the measurement. */
+function registerApi(
   app: FunctionsApp,
   runtime: Runtime,
   { routes, routePrefix }: { readonly routes: readonly Route[]; readonly routePrefix: '' | 'api' },
 ): void {
   const { path } = runtime;
-  const handlers = createHandlers(runtime.app, routes, rootOf(path));
   const above = [...(routePrefix === '' ? ['api'] : []), ...(path === '' ? [] : [path])];
-  const below = (route: string) => [...above, route].join('/');
-  // The handlers verify tokens, and some routes are public. A function key in a URL would be a second secret.
-  const authLevel = 'anonymous';
-  for (const route of routes)
-    app.http(nameOf(runtime, route.name), {
-      methods: [route.method, 'HEAD'],
-      route: below(route.path),
-      authLevel,
-      handler: withTextResponse(handlers.forRoute(route)),
-    });
-  app.http(otherRequestsName(path), {
+  app.http(path === '' ? API.root : API.below(path), {
     methods: ANY_METHOD,
-    route: below(ANY_PATH),
-    authLevel,
-    handler: handlers.forOthers,
+    route: [...above, ANY_PATH].join('/'),
+    // The handler verifies tokens, and some routes are public. A function key in a URL would be a second secret.
+    authLevel: 'anonymous',
+    handler: withTextResponse(createApiHandler(runtime.app, routes, rootOf(path))),
   });
 }
 
@@ -123,17 +118,9 @@ function registerConsole(app: FunctionsApp, runtime: Runtime, folder: string): v
   const options = { folder, root: rootOf('') };
   const register = (name: string, route: string, handler: Handler) =>
     app.http(name, { methods: ['GET', 'HEAD'], route, authLevel: 'anonymous', handler });
-  register(
-    nameOf(runtime, 'web-console'),
-    `${CONSOLE_PATH.slice(1)}/${ANY_PATH}`,
-    createConsoleHandler(runtime.consoleApp, options),
-  );
+  register('web-console', `${CONSOLE_PATH.slice(1)}/${ANY_PATH}`, createConsoleHandler(runtime.consoleApp, options));
   const docs = { ...options, folder: join(folder, 'docs') };
-  register(
-    nameOf(runtime, 'web-docs'),
-    `${DOCS_PATH.slice(1)}/${ANY_PATH}`,
-    createDocsHandler(runtime.consoleApp, docs),
-  );
+  register('web-docs', `${DOCS_PATH.slice(1)}/${ANY_PATH}`, createDocsHandler(runtime.consoleApp, docs));
   register(ROOT_REQUESTS, ANY_PATH, createRootHandler(runtime.consoleApp, options));
 }
 

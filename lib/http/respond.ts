@@ -11,7 +11,7 @@ import { rereadIfBlobGone } from '../store/view.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import { queryError, readBoolean } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
-import { type App, EXPLANATION_TYPE, type RequestContext, type Route, type RouteResult, rootOf } from './route.ts';
+import { type App, EXPLANATION_TYPE, type RequestContext, type Route, type RouteResult } from './route.ts';
 
 /**
  * The headers that a page of another origin may read besides the CORS-safelisted ones. The CORS settings of the platform
@@ -26,18 +26,6 @@ const COMMON_HEADERS = {
   'access-control-expose-headers': EXPOSED_HEADERS,
 };
 const NOBODY: Caller = { subject: '', roles: [], claims: {} };
-
-/** The handler that the Functions runtime calls for a route. */
-export function respondWith(app: () => App, route: Route, root = rootOf('')) {
-  return (request: HttpRequest, invocation: InvocationContext): Promise<HttpResponseInit> =>
-    respond(invocation, root, (spent) =>
-      callRoute(app, route, { request, root, params: request.params, spent, invocation }).catch((error: unknown) => {
-        if (!route.whenMisconfigured || !(error instanceof RowkeyError) || error.code !== 'wrong-setting') throw error;
-        // The start has logged the error, and probes of the health route would repeat it.
-        return route.whenMisconfigured;
-      }),
-    );
-}
 
 /** Runs `work` and returns its result, or its error as a problem, with the headers that every response has. */
 export function respond(
@@ -90,7 +78,15 @@ export async function admit(
 }
 
 /** Checks the caller and the query, then runs the route. The response reports a thrown error as a problem. */
-export async function callRoute(
+export function callRoute(app: () => App, route: Route, request: RouteRequest): Promise<RouteResult> {
+  return checkAndRun(app, route, request).catch((error: unknown) => {
+    if (!route.whenMisconfigured || !(error instanceof RowkeyError) || error.code !== 'wrong-setting') throw error;
+    // The start has logged the error, and probes of the health route would repeat it.
+    return route.whenMisconfigured;
+  });
+}
+
+async function checkAndRun(
   app: () => App,
   route: Route,
   { request, root, params, spent, invocation }: RouteRequest,

@@ -1,18 +1,12 @@
 import type { Entity } from '../define/entity.ts';
 import { fieldSchemas, hasExactPattern } from '../define/validate/field-schema.ts';
-import { prefixWithHyphen } from '../storage/resource-names.ts';
-import { OTHER_REQUESTS } from './other-requests.ts';
 import type { Route } from './route.ts';
+import { groupOf, groupRoutes, parseSegments, type Segment } from './router.ts';
 
-/**
- * The Functions host tries functions in the order of their names, ignores case in the literals of a path, and calls the first
- * whose method and path match. If two routes match the same request, it may reach the wrong one.
- */
+/** If two routes match the same request, it reaches the one that the router prefers. */
 
-/** The host rejects routes that begin with these, even `administrators`. */
+/** The Functions host rejects routes that begin with these, even `administrators`. */
 const HOST_PREFIXES = ['admin', 'runtime'];
-/** https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftweb */
-const FUNCTION_NAME = /^[a-z][a-z0-9_-]{0,126}$/i;
 const INSTANCE_PATH = /^[a-z][a-z0-9-]{0,59}$/;
 /** The numbers that `validateTexts` accepts in a path. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
@@ -20,12 +14,12 @@ const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?$/i;
 /** A sentence for each conflict. `own` are the routes without an entity, such as `health`. */
 export function routeErrors(
   entities: readonly Entity[],
-  { own, all, prefix }: { readonly own: readonly Route[]; readonly all: readonly Route[]; readonly prefix: string },
+  { own, all }: { readonly own: readonly Route[]; readonly all: readonly Route[] },
 ): string[] {
-  return [...nameErrors(entities, own), ...pathErrors(all, prefix), ...hiddenErrors(entities, all)];
+  return [...nameErrors(entities, own), ...pathErrors(all), ...hiddenErrors(entities, all)];
 }
 
-/** An instance on a Functions app: its functions have the prefix, and its routes are below the path. */
+/** An instance on a Functions app: its queues and timers have the prefix, and its routes are below the path. */
 export interface Mounted {
   readonly prefix: string;
   readonly path: string;
@@ -61,73 +55,38 @@ function* nameErrors(entities: readonly Entity[], own: readonly Route[]): Genera
   for (const { name } of entities) {
     if (reserved.has(name))
       yield `Entity "${name}": the API itself has a route /api/${name}; the reserved names are ${[...reserved].join(', ')}.`;
-    const prefix = HOST_PREFIXES.find((word) => name.startsWith(word));
-    if (prefix)
-      yield `Entity "${name}": the Functions host reserves routes that begin with "${prefix}"; the name must begin differently.`;
   }
 }
 
-function* pathErrors(routes: readonly Route[], prefix: string): Generator<string> {
+function* pathErrors(routes: readonly Route[]): Generator<string> {
   const names = new Set<string>();
-  for (const { name: declared, path } of routes) {
-    const name = prefixWithHyphen(prefix, declared);
-    if (!FUNCTION_NAME.test(name))
-      yield `Route /api/${path}: the host does not accept the function name "${name}"; 1 to 127 letters, digits, - and _ are allowed.`;
-    if (name.toLowerCase() >= 'zzz')
-      yield `Route /api/${path}: the host would call the function ${OTHER_REQUESTS} first, because it orders functions by name; the entity, or the prefix, needs a name that sorts before "zzz".`;
+  for (const { name, path } of routes) {
     if (names.has(name.toLowerCase()))
-      yield `Route /api/${path}: another route has the function name "${name}", which ignores case; entities, indexes and attachments need names that differ in more than case.`;
+      yield `Route /api/${path}: another route has the operation id "${name}", which ignores case; entities, indexes and attachments need names that differ in more than case.`;
     names.add(name.toLowerCase());
-    const parameters = segmentsOf(path).flatMap((segment) => parameterOf(segment)?.toLowerCase() ?? []);
+    const parameters = parseSegments(path).flatMap(({ parameter }) => parameter?.toLowerCase() ?? []);
     const twice = parameters.find((parameter, index) => parameters.indexOf(parameter) < index);
     if (twice)
       yield `Route /api/${path}: the path has the parameter "${twice}" twice, which ignores case; the key field or the slot needs another name.`;
   }
 }
 
-/**
- * Yields an error for each later route that matches requests of an earlier one. Values that only the later route accepts
- * are fine.
- */
+/** Yields an error for each route that cannot be reached with some of its values, because the router prefers another one. */
 function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): Generator<string> {
-  // Every process compares thousands of pairs when it starts, so what a pair needs is computed for each route.
-  const parsed = routes.map((route) => ({
-    route,
-    name: route.name.toLowerCase(),
-    segments: segmentsOf(route.path).map(parseSegment),
-  }));
-  const groups = Map.groupBy(parsed, ({ route }) => groupOf(route));
-  for (const group of groups.values()) {
-    group.sort((one, other) => (one.name < other.name ? -1 : 1));
+  for (const group of groupRoutes(routes).values())
     for (const [position, first] of group.entries())
-      for (let at = position + 1; at < group.length; at += 1) {
-        const later = group[at];
-        const where = later && overlapOf(entities, first.segments, later.segments);
+      for (const later of group.slice(position + 1)) {
+        if (later.route.method !== first.route.method) continue;
+        const where = overlapOf(entities, first.segments, later.segments);
         if (where !== undefined)
-          yield `Route ${first.route.method} /api/${first.route.path} hides ${later?.route.method} /api/${later?.route.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
+          yield `Route ${first.route.method} /api/${first.route.path} hides ${later.route.method} /api/${later.route.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
       }
-  }
-}
-
-/** Only routes of one group can match the same request. */
-function groupOf({ method, path }: Route): string {
-  const segments = segmentsOf(path);
-  return [method, segments.length, segments[0]?.toLowerCase()].join();
 }
 
 /** False if the two routes cannot be in conflict with each other. */
 export function canConflict(one: Route, other: Route): boolean {
-  return groupOf(one) === groupOf(other) || one.name.toLowerCase() === other.name.toLowerCase();
-}
-
-interface Segment {
-  readonly text: string;
-  readonly folded: string;
-  readonly parameter: string | undefined;
-}
-
-function parseSegment(text: string): Segment {
-  return { text, folded: text.toLowerCase(), parameter: parameterOf(text) };
+  const isSamePlace = one.method === other.method && groupOf(one.path) === groupOf(other.path);
+  return isSamePlace || one.name.toLowerCase() === other.name.toLowerCase();
 }
 
 /** The values of `later` with which a request reaches `first`; undefined if there are none. */
@@ -176,13 +135,5 @@ function mayMatch(pattern: string, text: string): boolean {
 }
 
 function firstSegment({ path }: Route): string {
-  return segmentsOf(path)[0] ?? '';
-}
-
-function segmentsOf(path: string): string[] {
-  return path.split('/').filter(Boolean);
-}
-
-function parameterOf(segment: string): string | undefined {
-  return /^\{(\w+)\}$/.exec(segment)?.[1];
+  return path.split('/')[0] ?? '';
 }

@@ -58,7 +58,7 @@ export type SchemaBuilder = () => z.ZodType;
 
 /** One method of one path. */
 export interface Route {
-  /** The name of the function. The host tries functions in the order of their names. */
+  /** The operation id in OpenAPI. */
   readonly name: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** The path below the root of the instance. */

@@ -30,7 +30,7 @@ import { verifyRoutes } from './routes/verify-routes.ts';
  * request, so that a request never reaches the wrong route.
  */
 export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
-  const { list: entities, operatorRole, prefix } = model;
+  const { list: entities, operatorRole } = model;
   const single = entities.filter(({ series }) => !series);
   const ofEntities = [
     ...entities.filter(({ series }) => series).flatMap(withEntity(seriesRoutes)),
@@ -96,7 +96,7 @@ export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
   };
   const all = [...described, openapi];
   const errorsOf = (routes: readonly Route[]) =>
-    routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all: routes, prefix });
+    routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all: routes });
   const errors = errorsOf(all);
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
   // A path that may be that of an entity is left to the entity.

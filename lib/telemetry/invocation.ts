@@ -1,4 +1,4 @@
-import type { FunctionHandler, InvocationContext } from '@azure/functions';
+import type { FunctionHandler, HttpRequest, InvocationContext } from '@azure/functions';
 import { SpanKind, trace } from '@opentelemetry/api';
 import { countTimer } from './metrics.ts';
 import { contextOf, inSpan } from './span.ts';
@@ -14,19 +14,16 @@ export function traceInvocation(
 ): FunctionHandler {
   const { trigger } = options;
   const isHttp = trigger.type === 'httpTrigger';
-  // Every route also has HEAD, and the function for unknown requests has many methods.
-  const methods = isHttp ? [trigger.methods].flat().filter((method) => String(method).toUpperCase() !== 'HEAD') : [];
-  const path = [routePrefix, trigger.route].filter(Boolean).join('/');
-  const route = `${methods.length === 1 ? `${String(methods[0]).toUpperCase()} ` : ''}/${path}`;
-  const name = isHttp ? route : functionName;
+  const route = `/${[routePrefix, trigger.route].filter(Boolean).join('/')}`;
   const parent = contextOf(traceContext?.traceParent);
   // The host has a span for the request itself; this one is its child.
   const isPart = trace.getSpanContext(parent) !== undefined;
   const kind = isPart ? SpanKind.INTERNAL : isHttp ? SpanKind.SERVER : SpanKind.CONSUMER;
   return (...parameters) =>
     inSpan(
-      name,
+      functionName,
       async (span) => {
+        if (isHttp) nameRequest((parameters[0] as HttpRequest).method, route);
         const result: unknown = await handler(...parameters);
         if (trigger.type === 'timerTrigger') countTimer({ timer: functionName });
         const status = typeof result === 'object' && result && 'status' in result ? result.status : undefined;
@@ -35,4 +32,15 @@ export function traceInvocation(
       },
       { parent, kind, attributes: { 'faas.name': functionName } },
     );
+}
+
+/**
+ * Names the span of a function after its request, by the template of the route, because a path has keys of entities. The function
+ * of the API calls this again with the route that it finds.
+ */
+export function nameRequest(method: string, route: string): void {
+  const span = trace.getActiveSpan();
+  span?.updateName(`${method} ${route}`);
+  // Without `http.request.method`, with which the exporter shows the span as a request to another service.
+  span?.setAttribute('http.route', route);
 }

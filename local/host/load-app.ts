@@ -68,9 +68,12 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
     throw new Error(
       'The app turns on enableHttpStream, but this host supports only buffered bodies: remove the option.',
     );
-  return functions
-    .map(({ metadata, handler }) => toHostedFunction(metadata, handler))
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return (
+    functions
+      .map(({ metadata, handler }) => toHostedFunction(metadata, handler))
+      // Like `StringComparer.OrdinalIgnoreCase` of the real host.
+      .toSorted((one, other) => (one.name.toUpperCase() < other.name.toUpperCase() ? -1 : 1))
+  );
 }
 
 export function selectByTrigger<Type extends Trigger['type']>(functions: readonly HostedFunction[], type: Type) {

@@ -9,6 +9,7 @@ import { restartApp } from './invoke.ts';
 import { loadApp, selectByTrigger } from './load-app.ts';
 import { formatError, writeLog } from './log.ts';
 import { startQueueListener } from './queue-listener.ts';
+import { requireStartRules } from './start-rules.ts';
 import { startTimerListener, type TimerListener } from './timer-listener.ts';
 import { openTimerState } from './timer-state.ts';
 
@@ -30,6 +31,7 @@ async function main() {
   let hookData = {};
   const load = async () => {
     const functions = await loadApp(folder);
+    requireStartRules(functions);
     hookData = {};
     await runHooks('appStart', { hookData });
     return functions;

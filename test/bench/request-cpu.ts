@@ -6,7 +6,6 @@ import { HttpRequest, InvocationContext } from '@azure/functions';
 import { toProperties } from '../../lib/define/codec/entity-codec.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { respondWith } from '../../lib/http/respond.ts';
 import type { App } from '../../lib/http/route.ts';
 import { entityReadRoutes } from '../../lib/http/routes/entity-read-routes.ts';
 import { seal } from '../../lib/patterns/encrypted-properties.ts';
@@ -14,6 +13,7 @@ import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-
 import { readRow } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { employees, model } from '../fixtures/model.ts';
+import { respondWith } from '../respond-with.ts';
 import { reportCpu, respondWithRow, toConnectionString } from './cpu-rounds.ts';
 
 /**

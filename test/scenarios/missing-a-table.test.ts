@@ -8,7 +8,6 @@ import { listPoison, MAX_ATTEMPTS, type Message, replayPoison } from '../../lib/
 import { createEngine } from '../../lib/engine/engine.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { respondWith } from '../../lib/http/respond.ts';
 import { healthRoute } from '../../lib/http/routes/health-route.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
@@ -17,6 +16,7 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import { testInvocation, testRequest } from '../lib/http/request.ts';
 import { PATIENCE_MS } from '../patience.ts';
+import { respondWith } from '../respond-with.ts';
 import { testStorage } from '../storage.ts';
 import { QUICK, rowsOf } from '../world.ts';
 

@@ -72,7 +72,7 @@ function readRoute(entity: Entity, field: string, declaration: AttachmentDeclara
   const { path, readAddress } = common(entity, field);
   const { types, public: isPublic } = declaration;
   return {
-    name: `${toFunctionName(entity, field)}-get`,
+    name: `${toOperationId(entity, field)}-get`,
     method: 'GET',
     path,
     roles: isPublic ? undefined : rolesToReadBy(entity, [field]),
@@ -125,7 +125,7 @@ function fileNotFound(field: string): RowkeyError {
 function grantRoute(entity: Entity, field: string, declaration: AttachmentDeclaration): Route {
   const { path, readAddress } = common(entity, field);
   return {
-    name: `${toFunctionName(entity, field)}-grant`,
+    name: `${toOperationId(entity, field)}-grant`,
     method: 'POST',
     path: `${path}/grants`,
     roles: rolesToReadBy(entity, [field]),
@@ -172,7 +172,7 @@ function noteGrant(
 
 function fileRoutes(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
   const { path, writers, readWritable, unread } = common(entity, field);
-  const name = toFunctionName(entity, field);
+  const name = toOperationId(entity, field);
   return [
     {
       name: `${name}-put`,
@@ -219,7 +219,7 @@ function fileRoutes(entity: Entity, field: string, { maxBytes, types }: Attachme
 function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: AttachmentDeclaration): Route[] {
   const { path, writers, readWritable, unread } = common(entity, field);
   const File = z.strictObject({ type: z.enum(types), bytes: z.int32().min(1).max(maxBytes) });
-  const name = `${toFunctionName(entity, field)}-upload`;
+  const name = `${toOperationId(entity, field)}-upload`;
   return [
     {
       name,
@@ -273,8 +273,7 @@ function uploadRoutes(entity: Entity, field: string, { maxBytes, types }: Attach
   ];
 }
 
-/** The host tries functions in the order of their names. "-file-" sorts after "-by-" for every name of a field. */
-function toFunctionName({ name }: Entity, field: string): string {
+function toOperationId({ name }: Entity, field: string): string {
   return `${name}-file-${field}`;
 }
 

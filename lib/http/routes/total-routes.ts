@@ -48,7 +48,6 @@ export function incompleteTotalRoutes(entity: Entity): Route[] {
 /** A total reveals the fields that it is made of, so a caller must be able to read all of them. */
 function commonOf(entity: Entity, name: string, declared: Total, fields: readonly string[]) {
   return {
-    // The host calls the first function whose path matches, in the order of names: before those of a single entity.
     name: `${entity.name}-by-totals-${name}`,
     method: 'GET',
     path: [entity.name, 'totals', name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),

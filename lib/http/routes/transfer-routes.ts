@@ -39,8 +39,6 @@ function operationRoutes(entity: Entity, operation: 'archive' | 'move'): Route[]
       handle: (context) => requestTransfer(entity, operation, context),
     },
     {
-      // The host tries functions in the order of their names. "-status-" sorts after "-by-", because the value of an index
-      // field may be "archive".
       name: `${entity.name}-status-${operation}`,
       method: 'GET',
       path: `${path}/{operationId}`,

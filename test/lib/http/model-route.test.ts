@@ -1,10 +1,10 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { respondWith } from '../../../lib/http/respond.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { describeModel, ModelDescription, modelRoute } from '../../../lib/http/routes/model-route.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model } from '../../fixtures/model.ts';
+import { respondWith } from '../../respond-with.ts';
 
 const described = describeModel(model);
 

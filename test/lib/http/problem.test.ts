@@ -2,10 +2,10 @@ import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { PROBLEMS, toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
-import { respondWith } from '../../../lib/http/respond.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { problemsRoute } from '../../../lib/http/routes/problems-route.ts';
+import { respondWith } from '../../respond-with.ts';
 
 async function request(app: () => App, route: Route) {
   const logged: string[] = [];

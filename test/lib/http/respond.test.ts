@@ -6,10 +6,10 @@ import { noteChange } from '../../../lib/engine/note-change.ts';
 import { FurtherRowLost } from '../../../lib/engine/read/entity-rows.ts';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { toProblem } from '../../../lib/http/problem.ts';
-import { respondWith } from '../../../lib/http/respond.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { respondWith } from '../../respond-with.ts';
 import { type TestRequest, testApp, testInvocation, testRequest, testRoute } from './request.ts';
 
 const app = testApp(import.meta.url);

@@ -1,15 +1,18 @@
 import type { FunctionHandler, InvocationContext } from '@azure/functions';
+import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { expect, test } from 'vitest';
-import { traceInvocation } from '../../../lib/telemetry/invocation.ts';
+import { nameRequest, traceInvocation } from '../../../lib/telemetry/invocation.ts';
 import { countedMetrics } from '../../metrics.ts';
 
 const counted = countedMetrics();
+const spans = new InMemorySpanExporter();
+new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }).register();
 
 /** Runs a handler as a function with this name and trigger type. */
 const run = (functionName: string, type: string, handler: FunctionHandler) => {
   const context = { functionName, options: { trigger: { type, methods: ['GET'], route: 'things' } } };
   return traceInvocation(handler, context as unknown as InvocationContext, { routePrefix: 'api' })(
-    undefined,
+    { method: 'GET' } as never,
     context as never,
   );
 };
@@ -21,4 +24,20 @@ test('counts a timer run when it ends, and counts no other trigger', async () =>
   const failing = () => Promise.reject(new Error('storage is away'));
   await expect(run('fail', 'timerTrigger', failing)).rejects.toThrow('storage is away');
   expect(await counted('rowkey.timer.completed')).toEqual([{ by: { timer: 'sweep' }, much: 1 }]);
+});
+
+test('names the span of a request after its method and route, which a handler of several routes sets', async () => {
+  spans.reset();
+  await run('own', 'httpTrigger', () => ({ status: 200 }));
+  await run('api', 'httpTrigger', () => {
+    nameRequest('HEAD', '/api/things/{id}');
+    return { status: 404 };
+  });
+  expect(spans.getFinishedSpans().map(({ name, attributes }) => [name, attributes])).toEqual([
+    ['GET /api/things', { 'faas.name': 'own', 'http.route': '/api/things', 'http.response.status_code': 200 }],
+    [
+      'HEAD /api/things/{id}',
+      { 'faas.name': 'api', 'http.route': '/api/things/{id}', 'http.response.status_code': 404 },
+    ],
+  ]);
 });

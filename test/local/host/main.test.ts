@@ -86,6 +86,10 @@ test.each([
   ["app.get('x', { route: 'runtimes', handler() {} });", 'The function x has the reserved route runtimes: '],
   ["app.get('x', { route: 'a/{id:odd}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
   ["app.get('x', { route: 'a/{id?}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
+  [
+    "app.get('x', { route: 'a/{id}', handler() {} }); app.http('y', { route: '/A/{ID}/', handler() {} });",
+    'The functions x and y have the route a/{id} and share a method.',
+  ],
   ["app.timer('x', { schedule: '61 * * * *', handler() {} });", 'The function x has the invalid schedule 61 * * * *: '],
   ["app.get('OFTEN', { handler() {} });", 'functions/timer.js could not be loaded: Duplicate function name "often":'],
   ["app.storageBlob('x', { path: 'a', handler() {} });", 'The function x has the unsupported binding blobTrigger: '],
