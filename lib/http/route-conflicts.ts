@@ -1,5 +1,5 @@
 import type { Entity } from '../define/entity.ts';
-import { fieldSchemas, hasExactPattern } from '../define/validate/field-schema.ts';
+import { fieldSchemas, isExact } from '../define/validate/field-schema.ts';
 import type { Route } from './route.ts';
 import { groupOf, groupRoutes, parseSegments, type Segment } from './router.ts';
 
@@ -114,14 +114,14 @@ function overlapOf(
 /** True if a field may have this text, ignoring case, or if that is unknown. */
 function canBe(entity: Entity, field: string, text: string): boolean {
   const type = fieldSchemas(entity.schema)[field];
-  if (!type || Object.hasOwn(entity.derived, field)) return true;
+  if (!type || Object.hasOwn(entity.derived, field) || !isExact(entity.schema, field)) return true;
   const isText = (value: unknown) => String(value).toLowerCase() === text.toLowerCase();
   if (type.type === 'integer' || type.type === 'number') return NUMBER.test(text);
   if (type.type === 'boolean') return isText(true) || isText(false);
   if (type.constant !== undefined) return isText(type.constant);
   if (type.choices) return type.choices.some(isText);
   if (text.length < (type.minLength ?? 0) || text.length > (type.maxLength ?? Number.POSITIVE_INFINITY)) return false;
-  return !type.pattern || !hasExactPattern(entity.schema, field) || mayMatch(type.pattern, text);
+  return !type.pattern || mayMatch(type.pattern, text);
 }
 
 /** The flag `i` would make an exception such as [^a] or (?!a) exclude more than it does without the flag. */

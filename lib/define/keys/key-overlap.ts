@@ -1,5 +1,5 @@
 import type { DeclaredEntity } from '../entity.ts';
-import { type FieldSchema, fieldSchemas, hasExactPattern } from '../validate/field-schema.ts';
+import { type FieldSchema, fieldSchemas, isExact } from '../validate/field-schema.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
 
 /**
@@ -32,7 +32,7 @@ const HASH_DIGITS = 2;
 export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: Steps = []): Steps {
   const fields = fieldSchemas(entity.schema);
   const parts = template.parts.flatMap((part) => {
-    const isChecked = !Object.hasOwn(entity.derived, part.field) && hasExactPattern(entity.schema, part.field);
+    const isChecked = !Object.hasOwn(entity.derived, part.field) && isExact(entity.schema, part.field);
     return [...partSteps(part, isChecked ? fields[part.field] : undefined), ...literalSteps(part.after)];
   });
   return [...literalSteps(template.head), ...parts, ...suffix];
@@ -82,16 +82,18 @@ function withEscapes({ characters, least, most }: Step, isEscaped: (character: s
   return { characters: new Set([...plain, ...ESCAPES]), least, most: Number.POSITIVE_INFINITY };
 }
 
-/** One character or a set without negation, and its quantifier. */
-const PIECE = /(\\d|\\w|\[(?!\^)(?:[^\]\\]|\\[\w\-.])+\]|[\w -]|\\[.\-_])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
+/** One ASCII character or a set of them without negation, and its quantifier. */
+const PIECE = /(\\[dw]|\[(?!\^)(?:[^\]\\]|\\(?:[dw]|[^\w]))+\]|[\w -]|\\[^\w])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
 
-/** The steps of a constant, or of a pattern that is a plain sequence. Undefined for any other field. */
+/**
+ * The steps of a constant, or of a pattern that is a plain sequence of printable ASCII characters. Undefined for any other field, which
+ * may then have any text: the sets cannot distinguish other characters.
+ */
 function knownSteps(field: FieldSchema | undefined): Steps | undefined {
   if (field?.constant !== undefined)
     return /^[\x20-\x7e]+$/.test(field.constant) ? literalSteps(field.constant) : undefined;
   const pattern = field?.pattern ?? '';
-  // Unicode classes and `\s` match characters that the sets do not distinguish.
-  if (!/^\^[\x20-\x7e]+\$$/.test(pattern) || /\\[pPsSWD]/.test(pattern)) return undefined;
+  if (!/^\^[\x20-\x7e]+\$$/.test(pattern)) return undefined;
   const source = pattern.slice(1, -1);
   const steps: Step[] = [];
   PIECE.lastIndex = 0;

@@ -81,10 +81,10 @@ export function compileTemplate(template: string): KeyTemplate {
         `The key template ${template} has the unreadable field {${pieces[index]}}; accepted are {field}, {field:4}, {field#}, {field%8}, {field~}, {field[]} and ${CALENDAR_UNITS.map((unit) => `{field.${unit}}`).join(', ')}.`,
       );
     const after = pieces[index + 1] ?? '';
-    // The first character of a separator is escaped in values, so it must not occur in an escape.
-    if (/^[A-Za-z0-9!]/.test(after))
+    // The first character of a separator is escaped in values by two digits, so it must be ASCII and not occur in an escape.
+    if (/^[A-Za-z0-9!]|^[^ -~]/.test(after))
       throw new Error(
-        `The key template ${template} needs a separator after {${match[1]}} that begins with punctuation.`,
+        `The key template ${template} needs a separator after {${match[1]}} that begins with ASCII punctuation.`,
       );
     if (after === '' && index + 2 < pieces.length)
       throw new Error(`The key template ${template} needs a separator after {${match[1]}}.`);

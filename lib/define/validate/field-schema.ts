@@ -122,22 +122,44 @@ export function isOptional(schema: z.ZodObject, field: string): boolean {
   return isAccepted(undefined) || isAccepted(null);
 }
 
-/** True if every stored value matches the pattern of the JSON Schema: the pattern has no flags and no transform follows. */
-export function hasExactPattern(schema: z.ZodObject, field: string): boolean {
-  let type: { readonly _zod: { readonly def: Definition } } | undefined = schema.shape[field];
-  for (; type; type = type._zod.def.innerType) {
+/** These add only null or undefined to the values of their inner type. Others, such as `default`, `catch` and `pipe`, replace values. */
+const WRAPPERS = ['optional', 'nullable', 'nonoptional', 'readonly', 'prefault'];
+const BASE_TYPES = ['string', 'number', 'int', 'boolean', 'enum', 'literal'];
+/** With other flags, a pattern matches other texts than its source, which is all that a JSON Schema has. */
+const FLAGS = /^[dgsuy]*$/;
+/** Other metadata, such as `pattern`, replaces what the JSON Schema says of the type. */
+const METADATA = ['id', 'title', 'description', 'examples', 'deprecated'];
+
+/** True if every stored value matches the JSON Schema of its field: nothing replaces a value after its check. */
+export function isExact(schema: z.ZodObject, field: string): boolean {
+  for (let type: Type | undefined = schema.shape[field]; type; type = type._zod.def.innerType) {
     const { def } = type._zod;
-    for (const { check, pattern } of [def, ...(def.checks ?? []).map((one) => one._zod.def)])
-      if (check === 'overwrite' || pattern?.ignoreCase || pattern?.multiline) return false;
+    if (Object.keys(schemaMetadata.get(type) ?? {}).some((key) => !METADATA.includes(key))) return false;
+    if (![def, ...(def.checks ?? []).map((one) => one._zod.def)].every(keepsValue)) return false;
+    if (BASE_TYPES.includes(def.type)) return true;
+    if (!WRAPPERS.includes(def.type)) return false;
   }
-  return true;
+  return false;
+}
+
+/** Unlike `refine`, a check of one's own (`check`, `superRefine`) may replace the value. */
+function keepsValue({ check, format, pattern, fn }: Check): boolean {
+  if (check === 'overwrite' || format === 'url' || (check === 'custom' && !fn)) return false;
+  return FLAGS.test(pattern?.flags ?? '');
 }
 
 interface Check {
   readonly check?: string;
+  readonly format?: string;
   readonly pattern?: RegExp;
+  readonly fn?: unknown;
 }
-interface Definition extends Check {
-  readonly innerType?: { readonly _zod: { readonly def: Definition } };
-  readonly checks?: readonly { readonly _zod: { readonly def: Check } }[];
+interface Type extends z.core.$ZodType {
+  readonly _zod: z.core.$ZodType['_zod'] & {
+    readonly def: Check & {
+      readonly type: string;
+      readonly innerType?: Type;
+      readonly checks?: readonly { readonly _zod: { readonly def: Check } }[];
+    };
+  };
 }

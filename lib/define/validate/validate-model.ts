@@ -166,7 +166,7 @@ function* overlapErrors(entities: readonly Entity[]): Generator<string> {
     for (const [position, one] of kinds.entries())
       for (const other of kinds.slice(position + 1))
         if (haveOneKey(one, other))
-          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}"; their row keys must begin with different texts, or the schema must keep their fields apart.`;
+          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}"; their row keys must begin with different texts, or the schema must keep their fields apart: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
 }
 
 function haveOneKey(one: RowKind, other: RowKind): boolean {

@@ -65,6 +65,18 @@ describe('two routes', () => {
     ['a pattern with the flag i', z.string().regex(/^[A-Z]+$/i)],
     ['a pattern with an exception', z.string().regex(/^[^a]+$/)],
     ['a pattern with a lookahead', z.string().regex(/^(?!status$).*$/)],
+    ['a pattern with the flag v', z.string().regex(/^[\w--\d]+$/v)],
+    ['an enumeration and catch', z.enum(['a']).catch('status' as 'a')],
+    ['a length and default', z.string().max(5).default('status')],
+    [
+      'a check that replaces the value',
+      z
+        .string()
+        .max(5)
+        .check((context) => {
+          context.value = 'status';
+        }),
+    ],
   ])('conflict with %s', (_, id) => {
     expect(errorsOf([fixed, open], id)).toEqual([expect.stringContaining('hides')]);
   });

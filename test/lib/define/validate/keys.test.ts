@@ -2,7 +2,18 @@ import { z } from 'zod';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
-import { access, byName, digits, entity, load, photo, shape, testRejections, text } from './declarations.ts';
+import {
+  access,
+  byName,
+  digits,
+  entity,
+  load,
+  photo,
+  type Rejected,
+  shape,
+  testRejections,
+  text,
+} from './declarations.ts';
 
 /** The validation of keys of entities, indexes and routes. */
 
@@ -112,6 +123,57 @@ testRejections([
         entity('dogs', { row: 'pet_{name}', schema: z.object(shape).required() as never }),
       ),
     /"dogs": its row .* can have the same key as its row .* of "cats"/,
+  ],
+  // Patterns that match what a set of ASCII characters cannot express, and types that replace a value after its check.
+  ...(
+    [
+      ['an escaped range outside ASCII', z.string().regex(/^[\u0430-\u044f]+$/), 'дом'],
+      ['an escaped range of Latin-1', z.string().regex(/^[\xe0-\xff]+$/), 'é'],
+      ['a control character', z.string().regex(/^\cA$/), '\u0001'],
+      ['a set of control characters', z.string().regex(/^[\cA-\cC]$/), '\u0002'],
+      ['a set with the flag v', z.string().regex(/^[[a-z]--[b-z]]$/v), 'a'],
+      ['a nested set with the flag v', z.string().regex(/^[\d[a]]$/v), 'a'],
+      ['a pattern and catch', z.string().regex(/^\d$/).catch('a'), 'a'],
+      ['a pattern and default', z.string().regex(/^\d$/).default('a'), 'a'],
+      ['a literal and catch', z.literal('b').catch('a' as 'b'), 'a'],
+      [
+        'a pattern behind pipe',
+        z.string().pipe(
+          z
+            .string()
+            .regex(/^[A-Z]+$/)
+            .toLowerCase(),
+        ),
+        'a',
+      ],
+      ['a pattern behind lazy', z.lazy(() => z.string().regex(/^[A-Z]+$/i)), 'a'],
+      [
+        'a check that replaces the value',
+        z
+          .string()
+          .regex(/^\d$/)
+          .check((context) => {
+            context.value = 'a';
+          }),
+        'a',
+      ],
+      ['metadata with another pattern', z.string().meta({ pattern: '^\\d$' }), 'a'],
+    ] as const
+  ).map(
+    ([title, field, value]): Rejected => [
+      `two keys kept apart only by ${title}`,
+      () =>
+        load(
+          entity('cats', { row: '{name}', schema: z.object({ ...shape, name: field }) as never }),
+          entity('dogs', { row: '{name}', schema: z.object({ ...shape, name: z.literal(value) }) as never }),
+        ),
+      /"dogs": its row .* can have the same key as its row .* of "cats".*: by z\.literal, or by a pattern/,
+    ],
+  ),
+  [
+    'a separator that an escape of two digits cannot hold',
+    () => load(entity('things', { row: '{id}→{day}' })),
+    /needs a separator after \{id\} that begins with ASCII punctuation/,
   ],
   [
     'a copy that can have the key of an entity',
