@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Engine } from '../engine/engine.ts';
 import type { ChangeRecord } from '../engine/note-change.ts';
 import { unavailable } from '../errors.ts';
-import { appendBlock, createAppendBlob, listBlobs, setBlobMetadata } from '../storage/append-blobs.ts';
+import { appendBlock, createAppendBlob, listBlobs } from '../storage/append-blobs.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { recordIfExplaining } from '../storage/explain.ts';
@@ -16,6 +16,9 @@ import { inPattern } from '../telemetry/span.ts';
  * next block. Each process writes its own blobs and appends at the length it expects, so after a lost reply the blob's length
  * shows whether the block was stored. If any other outcome is unknown, the same records go into a new blob, and readers skip a
  * record whose id they have already seen in that hour.
+ *
+ * A blob is created and appended to, and never changed otherwise: the container may be immutable, which allows nothing else. So
+ * the metadata has the time of the first record only. The last one was stored when the blob was last modified.
  */
 
 export const AUDIT_CONTAINER = 'audit';
@@ -37,7 +40,6 @@ const MAX_BLOCK_BYTES = 4 * 1_024 * 1_024;
 /** One attempt in the open blob and one in a new blob. */
 const ATTEMPTS = 2;
 const ATTEMPT_WITHIN_MS = 10_000;
-const DESCRIBE_EVERY_MS = 5_000;
 
 interface Line {
   readonly hour: string;
@@ -48,11 +50,8 @@ interface Line {
 interface OpenBlob {
   readonly container: string;
   readonly name: string;
-  readonly first: string;
-  last: string;
   length: number;
   blocks: number;
-  describedAt: number;
 }
 
 /** An append belongs to the process, so its storage calls are not counted in the request that triggers it. */
@@ -60,7 +59,7 @@ const inProcess = AsyncLocalStorage.snapshot();
 
 /** Creates the appender of a process. Create one for each storage account and process. */
 export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}): AuditLog {
-  const { storage, now } = engine;
+  const { storage } = engine;
   const open = new Map<string, OpenBlob>();
   /** Records to store, in order of arrival. The running append has the first ones. */
   const waiting: Line[] = [];
@@ -102,21 +101,18 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
 
   async function store(block: readonly Line[]): Promise<void> {
     const [first] = block;
-    const last = block.at(-1);
-    if (!first || !last) return;
+    if (!first) return;
     const bytes = Buffer.concat(block.map((line) => line.bytes));
     for (let attempt = 1; ; attempt += 1) {
       const signal = AbortSignal.timeout(ATTEMPT_WITHIN_MS);
       try {
-        const blob = open.get(first.hour) ?? (await openBlob(first, last, signal));
+        const blob = open.get(first.hour) ?? (await openBlob(first, signal));
         // The blob stays open only if the append succeeds.
         open.delete(first.hour);
         await appendOnce(blob, bytes, signal);
         blob.length += bytes.length;
         blob.blocks += 1;
-        blob.last = last.at;
         if (blob.blocks < maxBlocks) open.set(first.hour, blob);
-        if (now() - blob.describedAt >= DESCRIBE_EVERY_MS || blob.blocks >= maxBlocks) describe(blob);
         return;
       } catch (error) {
         if (attempt === ATTEMPTS) throw error;
@@ -135,34 +131,24 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   }
 
   /** Creates a blob for the hour, under the first free number. */
-  async function openBlob({ hour, at: first }: Line, { at: last }: Line, signal: AbortSignal): Promise<OpenBlob> {
+  async function openBlob({ hour, at: first }: Line, signal: AbortSignal): Promise<OpenBlob> {
     const taken = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${hour}/`, signal });
     for (let number = numberOf(taken.at(-1)) + 1; ; number += 1) {
       const address = { container: AUDIT_CONTAINER, name: `${hour}/${String(number).padStart(6, '0')}.log` };
       try {
-        await createAppendBlob(storage, address, { metadata: { first, last }, signal });
+        await createAppendBlob(storage, address, { metadata: { first }, signal });
       } catch (error) {
         if (error instanceof StorageConflict && error.reason === 'exists') continue;
         throw error;
       }
-      close(hour);
-      return { ...address, first, last, length: 0, blocks: 0, describedAt: now() };
+      closeOlder();
+      return { ...address, length: 0, blocks: 0 };
     }
   }
 
   /** Keeps the previous hour's blob open for requests that began in that hour. Records of older hours get a new blob. */
-  function close(fresh: string): void {
-    for (const [hour, blob] of open) {
-      if (open.size > 1) open.delete(hour);
-      if (hour < fresh) describe(blob);
-    }
-  }
-
-  /** Runs in the background: stale metadata must neither delay nor fail an append. */
-  function describe(blob: OpenBlob): void {
-    const { first, last } = blob;
-    blob.describedAt = now();
-    setBlobMetadata(storage, blob, { first, last }).catch(() => undefined);
+  function closeOlder(): void {
+    for (const hour of open.keys()) if (open.size > 1) open.delete(hour);
   }
 
   return {

@@ -9,7 +9,7 @@ import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
 
 /**
  * Reads the audit log: lists each day by its prefix and reads the blobs of the requested hours. Each hour is read from its
- * beginning, because duplicate records are found by their ids. Blob metadata never excludes a blob, because it may be stale.
+ * beginning, because duplicate records are found by their ids.
  */
 
 export interface ChangesQuery {

@@ -21,13 +21,17 @@ interface Waiting {
 export async function createAppendBlob(
   storage: Storage,
   address: BlobAddress,
-  { metadata, signal }: Waiting & { readonly metadata: Metadata },
+  { metadata, signal }: Waiting & { readonly metadata?: Metadata } = {},
 ): Promise<void> {
   const { container } = address;
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'create' }))) return;
   const conditions = { ifNoneMatch: '*' };
   await storageCall(
-    clientOf(storage, address).create({ conditions, metadata: { ...metadata }, ...abortOptions(signal) }),
+    clientOf(storage, address).create({
+      conditions,
+      ...(metadata && { metadata: { ...metadata } }),
+      ...abortOptions(signal),
+    }),
     container,
   );
 }
@@ -42,13 +46,6 @@ export async function appendBlock(
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'append' }))) return;
   const options = { conditions: { appendPosition: position }, ...abortOptions(signal) };
   await storageCall(clientOf(storage, address).appendBlock(bytes, bytes.length, options), container);
-}
-
-/** Replaces all metadata of a blob. */
-export async function setBlobMetadata(storage: Storage, address: BlobAddress, metadata: Metadata): Promise<void> {
-  const { container } = address;
-  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'describe' }))) return;
-  await storageCall(clientOf(storage, address).setMetadata({ ...metadata }), container);
 }
 
 /** Lists the names of the blobs that begin with `prefix`, in order. */

@@ -115,23 +115,39 @@ test('writes each hour to its own blobs, including a late change of a previous h
   expect([await blobsOf(hour), await blobsOf(next)].map((blobs) => blobs.length)).toEqual([1, 1]);
 });
 
-test('stores the first instant in the metadata, and the last one with a delay', async () => {
+test('stores the instant of the first record in the metadata', async () => {
   const hour = newHour();
-  let now = hour;
-  const log = createAuditLog(createEngine(storage, { now: () => now }));
-  const metadata = async () => {
-    const [blob] = await blobsOf(hour);
-    const client = storage.blobs.getContainerClient(container).getBlobClient(blob?.name ?? '');
-    return (await client.getProperties()).metadata;
-  };
-  const instant = (milliseconds: number) => new Date(hour + milliseconds).toISOString();
-  await log.append([changeAt(hour)]);
-  expect(await metadata()).toEqual({ first: instant(0), last: instant(0) });
+  const { log } = processAt(hour);
   await log.append([changeAt(hour + 1_000)]);
-  expect(await metadata()).toEqual({ first: instant(0), last: instant(0) });
-  now = hour + 6_000;
-  await log.append([changeAt(hour + 6_000)]);
-  await expect.poll(metadata).toEqual({ first: instant(0), last: instant(6_000) });
+  await log.append([changeAt(hour + 2_000)]);
+  const [blob] = await blobsOf(hour);
+  const client = storage.blobs.getContainerClient(container).getBlobClient(blob?.name ?? '');
+  expect((await client.getProperties()).metadata).toEqual({ first: new Date(hour + 1_000).toISOString() });
+});
+
+// https://learn.microsoft.com/azure/storage/blobs/immutable-container-level-worm-policies
+test('creates blobs and appends to them, which is all that an immutable container allows', async () => {
+  const hour = newHour();
+  const writes: string[] = [];
+  const httpClient: HttpClient = {
+    sendRequest: (request) => {
+      const { method, headers } = request;
+      const isCreate = headers.get('x-ms-blob-type') === 'AppendBlob' && headers.get('if-none-match') === '*';
+      const operation = new URL(request.url).searchParams.get('comp') ?? (isCreate ? 'create' : 'unknown');
+      if (method !== 'GET' && method !== 'HEAD') writes.push(`${method} ${operation}`);
+      return shared.sendRequest(request);
+    },
+  };
+  let now = hour;
+  const log = createAuditLog(createEngine(openStorage({ connectionString, httpClient }), { now: () => now }));
+  for (const late of [0, 6_000, HOUR_MS, HOUR_MS + 6_000]) {
+    now = hour + late;
+    await log.append([changeAt(now)]);
+  }
+  hours += 1;
+  await log.append([changeAt(now)]);
+  const blobOfHour = ['PUT create', 'PUT appendblock', 'PUT appendblock'];
+  expect(writes).toEqual([...blobOfHour, ...blobOfHour, 'PUT appendblock']);
 });
 
 test('gives each process its own blob', async () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 async function readBack(name: string, blocks: readonly Buffer[]): Promise<string[]> {
   const blob = { container, name };
-  await createAppendBlob(storage, blob, { metadata: {} });
+  await createAppendBlob(storage, blob);
   let position = 0;
   for (const bytes of blocks) {
     await appendBlock(storage, blob, { bytes, position });

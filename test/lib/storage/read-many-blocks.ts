@@ -14,7 +14,7 @@ try {
   const storage = openStorage({ connectionString: azurite.connectionString() });
   await storage.container('audit').create();
   const blob = { container: 'audit', name: 'many.log' };
-  await createAppendBlob(storage, blob, { metadata: {} });
+  await createAppendBlob(storage, blob);
   const line = Buffer.from(`${'x'.repeat(bytes - 1)}\n`);
   for (let block = 0; block < blocks; block += 1)
     await appendBlock(storage, blob, { bytes: line, position: block * bytes });
