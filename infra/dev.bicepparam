@@ -11,8 +11,10 @@ param model = loadJsonContent('model.json')
 param storageSku = 'Standard_LRS'
 param undeleteDays = 7
 param auditKeptDays = 30
+param isProtected = false
 
 // App
+param isZoneRedundant = false
 param maximumInstanceCount = 40
 param instanceMemoryMB = 2048
 

@@ -31,6 +31,15 @@ param auditKeptDays int
 @minValue(0)
 param archivesKeptDays int = 0
 
+@description('Whether storage and key vault are locked against deletion, and the audit log against changes.')
+param isProtected bool
+
+@description('Whether the immutability policy of the audit log has been locked, after which Azure rejects a deployment of the policy.')
+param isAuditLogLocked bool = false
+
+@description('Whether instances of the app run in several zones: two instances for each queue and timer, and for HTTP, always run and are billed.')
+param isZoneRedundant bool
+
 @description('Maximum number of instances of the app.')
 @minValue(1)
 @maxValue(1000)
@@ -105,6 +114,11 @@ var environmentLabel = isNameUsable
   ? environmentName
   : fail('environmentName "${environmentName}" is not usable. Use letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 
+// A zone-redundant app on storage in one data centre would stop with that data centre.
+var checkedZoneRedundancy = !isZoneRedundant || contains(['Standard_ZRS', 'Standard_GZRS'], storageSku)
+  ? isZoneRedundant
+  : fail('isZoneRedundant needs storage in three zones: storageSku Standard_ZRS or Standard_GZRS.')
+
 // Without a tenant the issuer would match no token.
 var checkedAuthentication = empty(authentication.clientId) == empty(authentication.tenantId)
   ? authentication
@@ -172,6 +186,8 @@ module storage 'modules/storage.bicep' = {
     auditKeptDays: auditKeptDays
     archivesKeptDays: archivesKeptDays
     undeleteDays: undeleteDays
+    isProtected: isProtected
+    isAuditLogLocked: isAuditLogLocked
     workspaceId: monitoring.outputs.workspaceId
   }
 }
@@ -184,6 +200,7 @@ module keyVault 'modules/key-vault.bicep' = {
     location: location
     tags: tags
     keyName: keyName
+    isProtected: isProtected
     workspaceId: monitoring.outputs.workspaceId
   }
 }
@@ -192,7 +209,8 @@ module keyVault 'modules/key-vault.bicep' = {
 module access 'modules/access.bicep' = {
   name: 'access'
   params: {
-    identityName: names.identity
+    // A what-if therefore does not list the assignments.
+    #disable-next-line what-if-short-circuiting
     principalId: identity.outputs.principalId
     storageAccountName: names.storageAccount
     keyVaultName: names.keyVault
@@ -216,6 +234,7 @@ module app 'modules/app.bicep' = {
     keyVaultName: names.keyVault
     keyName: keyName
     applicationInsightsName: names.applicationInsights
+    isZoneRedundant: checkedZoneRedundancy
     maximumInstanceCount: maximumInstanceCount
     instanceMemoryMB: instanceMemoryMB
     tokenIssuer: tokenIssuer

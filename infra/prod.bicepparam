@@ -14,8 +14,12 @@ param model = loadJsonContent('model.json')
 param storageSku = 'Standard_ZRS'
 param undeleteDays = 30
 param auditKeptDays = 730
+param isProtected = true
 
 // App
+// Two instances for HTTP and for each queue and timer would always run and be billed. Storage survives the loss of a zone; the app may
+// be unavailable until Azure starts it in another zone. See docs/infrastructure.md, Redundancy.
+param isZoneRedundant = false
 param maximumInstanceCount = 100
 param instanceMemoryMB = 2048
 

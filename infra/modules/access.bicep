@@ -1,9 +1,6 @@
 // Every role assignment of the app, each on one resource.
 
-import { roles } from 'roles.bicep'
-
-@description('Name of the identity of the app.')
-param identityName string
+import { roleId } from 'roles.bicep'
 
 @description('Object id of the identity of the app.')
 param principalId string
@@ -37,70 +34,71 @@ resource applicationInsights 'Microsoft.Insights/components@2020-02-02' existing
   name: applicationInsightsName
 }
 
-// Names leave out the id of the principal, which is unknown before the deployment, so that a what-if shows each assignment.
+// Names have the id of the principal: Azure rejects another principal under the name of an assignment, so without the id a
+// deployment would fail once the identity has been deleted and created again.
 
 resource blobs 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account
-  name: guid(account.id, identityName, roles['Storage Blob Data Owner'])
+  name: guid(account.id, principalId, roleId('Storage Blob Data Owner'))
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Blob Data Owner'])
+    roleDefinitionId: roleId('Storage Blob Data Owner')
     description: 'The Functions host requires Owner for its leases and the package. The role includes user delegation keys.'
   }
 }
 
 resource queues 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account
-  name: guid(account.id, identityName, roles['Storage Queue Data Contributor'])
+  name: guid(account.id, principalId, roleId('Storage Queue Data Contributor'))
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Queue Data Contributor'])
+    roleDefinitionId: roleId('Storage Queue Data Contributor')
     description: 'Sends and receives messages, also of poison queues.'
   }
 }
 
 resource tables 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account
-  name: guid(account.id, identityName, roles['Storage Table Data Contributor'])
+  name: guid(account.id, principalId, roleId('Storage Table Data Contributor'))
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Table Data Contributor'])
+    roleDefinitionId: roleId('Storage Table Data Contributor')
     description: 'Reads and writes rows; creates and deletes the tables of days.'
   }
 }
 
 resource tableGrants 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account
-  name: guid(account.id, identityName, roles['Storage Table Delegator'])
+  name: guid(account.id, principalId, roleId('Storage Table Delegator'))
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Table Delegator'])
+    roleDefinitionId: roleId('Storage Table Delegator')
     description: 'Gets the user delegation key that signs grants for rows.'
   }
 }
 
 resource encryption 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: key
-  name: guid(key.id, identityName, roles['Key Vault Crypto Service Encryption User'])
+  name: guid(key.id, principalId, roleId('Key Vault Crypto Service Encryption User'))
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Key Vault Crypto Service Encryption User'])
+    roleDefinitionId: roleId('Key Vault Crypto Service Encryption User')
     description: 'Reads the public key and unwraps data keys with this key. Cannot create, change or delete keys.'
   }
 }
 
 resource telemetry 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: applicationInsights
-  name: guid(applicationInsights.id, identityName, roles['Monitoring Metrics Publisher'])
+  name: guid(applicationInsights.id, principalId, roleId('Monitoring Metrics Publisher'))
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Monitoring Metrics Publisher'])
+    roleDefinitionId: roleId('Monitoring Metrics Publisher')
     description: 'Sends logs and metrics.'
   }
 }

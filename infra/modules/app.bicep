@@ -32,6 +32,9 @@ param keyName string
 @description('Name of the Application Insights component.')
 param applicationInsightsName string
 
+@description('Whether instances run in several zones. The platform then keeps two always-ready instances for HTTP and for each queue and timer.')
+param isZoneRedundant bool
+
 @description('Maximum number of instances. Limits the cost of an attack or a loop.')
 @minValue(1)
 @maxValue(1000)
@@ -101,6 +104,7 @@ resource plan 'Microsoft.Web/serverfarms@2025-03-01' = {
   }
   properties: {
     reserved: true
+    zoneRedundant: isZoneRedundant
   }
 }
 
@@ -210,8 +214,9 @@ resource scmCredentials 'Microsoft.Web/sites/basicPublishingCredentialsPolicies@
 }
 
 // Off by default: the app checks bearer tokens of any issuer itself. When on, the platform rejects a request without a token
-// of the tenant, except on the excluded paths, which need none. The list lacks `/`, which leads to the console: it might match every path. The resource has no condition, because a deployment leaves a
-// skipped resource unchanged: authentication would stay on after the client id is emptied.
+// of the tenant, except on the excluded paths, which need none. The list lacks `/`, which leads to the console: it might match every path.
+// The resource has no condition, because a deployment leaves a skipped resource unchanged: authentication would stay on after the
+// client id is emptied.
 resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
   parent: app
   name: 'authsettingsV2'

@@ -16,6 +16,9 @@ param tags Tags
 @description('Name of the key-encryption key.')
 param keyName string
 
+@description('Whether the vault is locked against deletion.')
+param isProtected bool
+
 @description('Id of the workspace that receives the audit log of the vault.')
 param workspaceId string
 
@@ -36,6 +39,15 @@ resource vault 'Microsoft.KeyVault/vaults@2025-05-01' = {
     enablePurgeProtection: true
     // The app runs outside a virtual network. Access to the key is limited by role.
     publicNetworkAccess: 'Enabled'
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (isProtected) {
+  scope: vault
+  name: 'keep'
+  properties: {
+    level: 'CanNotDelete'
+    notes: 'Without the key, encrypted properties cannot be read.'
   }
 }
 

@@ -10,3 +10,7 @@ var roles = {
   'Monitoring Metrics Publisher': '3913510d-42f4-4e42-8a64-420c390055eb'
   'Key Vault Crypto Service Encryption User': 'e147488a-f6f5-4113-8e2d-b22465e65bf6'
 }
+
+@export()
+@description('Returns the id of a role definition by the name of the role.')
+func roleId(role string) string => subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles[role])

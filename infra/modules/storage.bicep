@@ -38,6 +38,12 @@ param archivesKeptDays int
 @maxValue(365)
 param undeleteDays int
 
+@description('Whether the account is locked against deletion, and the audit log against changes.')
+param isProtected bool
+
+@description('Whether the immutability policy of the audit log has been locked.')
+param isAuditLogLocked bool
+
 @description('Id of the workspace that receives metrics and logs.')
 param workspaceId string
 
@@ -96,6 +102,17 @@ resource account 'Microsoft.Storage/storageAccounts@2025-06-01' = {
       expirationAction: 'Log'
       sasExpirationPeriod: '00.01:00:00'
     }
+  }
+}
+
+// Also keeps Azure Resource Manager from deleting a table, a container or an immutability policy. Clients of the data plane, such
+// as the app, still can delete tables and blobs.
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (isProtected) {
+  scope: account
+  name: 'keep'
+  properties: {
+    level: 'CanNotDelete'
+    notes: 'The account holds all data of the app.'
   }
 }
 
@@ -162,6 +179,24 @@ resource containers 'Microsoft.Storage/storageAccounts/blobServices/containers@2
   }
 ]
 
+resource auditContainer 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' existing = {
+  parent: blobService
+  name: model.auditContainer
+}
+
+// The role of the app includes deleting and overwriting blobs. Under the policy the app can create a blob and append to it, and
+// nobody can change or delete a blob before auditKeptDays after its last append. Only a policy that an operator locks
+// (docs/infrastructure.md, Protection) cannot be shortened. The service rejects a deployment of a locked policy.
+resource auditPolicy 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2025-06-01' = if (isProtected && !isAuditLogLocked) {
+  parent: auditContainer
+  name: 'default'
+  properties: {
+    immutabilityPeriodSinceCreationInDays: auditKeptDays
+    allowProtectedAppendWrites: true
+  }
+  dependsOn: [containers]
+}
+
 resource packages 'Microsoft.Storage/storageAccounts/blobServices/containers@2025-06-01' = {
   parent: blobService
   name: packageContainer
@@ -170,70 +205,52 @@ resource packages 'Microsoft.Storage/storageAccounts/blobServices/containers@202
   }
 }
 
+// The tier of an append blob cannot be set, so a rule can only delete. 0 days keep blobs forever.
+var expiries = [
+  {
+    name: 'delete-old-audit-log'
+    blobType: 'appendBlob'
+    container: model.auditContainer
+    days: auditKeptDays
+  }
+  {
+    // The app deletes unfinished uploads after a day. This rule covers a timer that does not run.
+    name: 'delete-uploads-never-taken-in'
+    blobType: 'blockBlob'
+    container: model.uploadsContainer
+    days: uploadsKeptDays
+  }
+  {
+    name: 'delete-old-period-archives'
+    blobType: 'blockBlob'
+    container: model.archivesContainer
+    days: archivesKeptDays
+  }
+]
+
 resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06-01' = {
   parent: account
   name: 'default'
   properties: {
     policy: {
-      rules: concat([
-        {
-          // The access tier of an append blob cannot be set, so a lifecycle rule can only delete.
-          name: 'delete-old-audit-log'
-          enabled: true
-          type: 'Lifecycle'
-          definition: {
-            filters: {
-              blobTypes: ['appendBlob']
-              prefixMatch: ['${model.auditContainer}/']
-            }
-            actions: {
-              baseBlob: {
-                delete: {
-                  daysAfterModificationGreaterThan: auditKeptDays
-                }
+      rules: map(filter(expiries, expiry => expiry.days > 0), expiry => {
+        name: expiry.name
+        enabled: true
+        type: 'Lifecycle'
+        definition: {
+          filters: {
+            blobTypes: [expiry.blobType]
+            prefixMatch: ['${expiry.container}/']
+          }
+          actions: {
+            baseBlob: {
+              delete: {
+                daysAfterModificationGreaterThan: expiry.days
               }
             }
           }
         }
-        {
-          // The app deletes unfinished uploads after a day. This rule covers a timer that does not run.
-          name: 'delete-uploads-never-taken-in'
-          enabled: true
-          type: 'Lifecycle'
-          definition: {
-            filters: {
-              blobTypes: ['blockBlob']
-              prefixMatch: ['${model.uploadsContainer}/']
-            }
-            actions: {
-              baseBlob: {
-                delete: {
-                  daysAfterModificationGreaterThan: uploadsKeptDays
-                }
-              }
-            }
-          }
-        }
-      ], archivesKeptDays == 0 ? [] : [
-        {
-          name: 'delete-old-period-archives'
-          enabled: true
-          type: 'Lifecycle'
-          definition: {
-            filters: {
-              blobTypes: ['blockBlob']
-              prefixMatch: ['${model.archivesContainer}/']
-            }
-            actions: {
-              baseBlob: {
-                delete: {
-                  daysAfterModificationGreaterThan: archivesKeptDays
-                }
-              }
-            }
-          }
-        }
-      ])
+      })
     }
   }
   dependsOn: [blobService]

@@ -1,18 +1,17 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { declarations, INFRA, sources } from './bicep.ts';
+import { findCompiler } from './compiler.ts';
 
-/**
- * The compiler checks syntax, names, and resource types. It is one binary from https://github.com/Azure/bicep/releases, on
- * the PATH or named by BICEP. If BICEP is set, as in CI, the tests run and fail without a compiler.
- */
-const { BICEP } = process.env;
-const compiler = BICEP || 'bicep';
-const isMissing = !BICEP && spawnSync(compiler, ['--version']).status !== 0;
-const title = isMissing ? 'skipped: no Bicep compiler on the PATH, and BICEP is not set' : compiler;
+/** The compiler checks syntax, names, resource types and the format. */
+const compiler = findCompiler();
+if (!compiler)
+  console.warn(
+    'SKIPPED: infra is not compiled, because there is no Bicep compiler. Install bicep, the Azure CLI with "az bicep install", or the .NET SDK, or name a compiler by BICEP.',
+  );
 
 /** Values of the variables that the parameter files require. */
 const ENVIRONMENT = {
@@ -22,38 +21,42 @@ const ENVIRONMENT = {
   ALERT_EMAILS: 'operator@example.com',
   ALLOWED_ORIGINS: 'https://app.example',
 };
-const filesOf = (extension: string) => [...sources.keys()].filter((path) => path.endsWith(extension));
 
-describe.skipIf(isMissing)(`the compiler (${title})`, () => {
+describe.skipIf(!compiler)(`the compiler ${compiler ?? '(none found)'}`, () => {
+  /** A copy of infra, because the compiler writes beside its input. */
   let folder = '';
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'rowkey-bicep-'));
+    cpSync(INFRA, folder, { recursive: true });
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   /** Returns the warnings and errors. The compiler exits with 0 after warnings, such as a property that Azure does not know. */
   function run(...args: string[]): string {
-    const { status, error, stdout, stderr } = spawnSync(compiler, args, {
-      encoding: 'utf8',
-      env: { ...process.env, ...ENVIRONMENT },
-    });
+    const options = { encoding: 'utf8', cwd: folder, env: { ...process.env, ...ENVIRONMENT } } as const;
+    const { status, error, stdout, stderr } = spawnSync(compiler ?? '', args, options);
     if (error) throw error;
     return status === 0 ? stderr.trim() : `bicep ${args.join(' ')} exited with ${status}: ${stdout}${stderr}`;
   }
 
-  test.each(filesOf('.bicep'))('lints %s without a warning', (path) => {
-    expect(run('lint', join(INFRA, path))).toBe('');
+  test('lints every file without a warning', () => expect(run('lint', '--pattern', '**/*.bicep')).toBe(''));
+
+  test('builds every parameter file without a warning', () => {
+    expect(run('build-params', '--pattern', '**/*.bicepparam')).toBe('');
+    for (const path of [...sources.keys()].filter((path) => path.endsWith('.bicepparam')))
+      expect(existsSync(join(folder, path.replace(/bicepparam$/, 'json'))), path).toBe(true);
   });
 
-  test.each(filesOf('.bicepparam'))('builds %s without a warning', (path) => {
-    expect(run('build-params', join(INFRA, path), '--outfile', join(folder, `${path}.json`))).toBe('');
+  test('finds every file in its format', () => {
+    for (const pattern of ['**/*.bicep', '**/*.bicepparam']) expect(run('format', '--pattern', pattern)).toBe('');
+    for (const [path, text] of sources)
+      expect(text, `Run bicep format infra/${path}`).toBe(readFileSync(join(folder, path), 'utf8'));
   });
 
   test('deploys the resources that the other tests read', () => {
-    const file = join(folder, 'main.json');
-    expect(run('build', join(INFRA, 'main.bicep'), '--outfile', file)).toBe('');
+    expect(run('build', 'main.bicep', '--outfile', 'compiled.json')).toBe('');
     const read = declarations.filter(({ kind, isExisting }) => kind === 'resource' && !isExisting);
-    expect(compiled(JSON.parse(readFileSync(file, 'utf8'))).toSorted()).toEqual(
+    expect(compiled(JSON.parse(readFileSync(join(folder, 'compiled.json'), 'utf8'))).toSorted()).toEqual(
       read.map(({ type, version }) => `${type}@${version}`).toSorted(),
     );
   });

@@ -7,7 +7,7 @@ import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
 import { formatInfraModel } from '../../local/cli/infra-model.ts';
 import { MODEL_FILE } from '../../local/commands/infra-model.ts';
-import { resources, theResource, valueAt } from './bicep.ts';
+import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 const { tables, queues, containers }: Record<string, string[]> = JSON.parse(formatInfraModel(model));
 const prefixed = JSON.parse(formatInfraModel({ ...model, prefix: 'shop' }));
@@ -62,13 +62,15 @@ test('lifecycle rules delete old blobs of the audit log, of uploads and of archi
     PERIOD_ARCHIVES_CONTAINER,
   ]);
   const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
-  const filters = [...text.matchAll(/blobTypes: \['(\w+)'\]\n +prefixMatch: \['\$\{model\.(\w+)\}\/'\]/g)];
-  expect(filters.map(([, types, container]) => [types, container])).toEqual([
-    ['appendBlob', 'auditContainer'],
-    ['blockBlob', 'uploadsContainer'],
-    ['blockBlob', 'archivesContainer'],
+  expect(text).toContain('rules: map(filter(expiries, expiry => expiry.days > 0), expiry => {');
+  const expiries = theDeclaration('var', 'expiries').value.matchAll(
+    /blobType: '(\w+)'\n +container: model\.(\w+)\n +days: (\w+)$/gm,
+  );
+  expect([...expiries].map(([, ...expiry]) => expiry)).toEqual([
+    ['appendBlob', 'auditContainer', 'auditKeptDays'],
+    ['blockBlob', 'uploadsContainer', 'uploadsKeptDays'],
+    ['blockBlob', 'archivesContainer', 'archivesKeptDays'],
   ]);
-  expect(text.match(/\bactions: /g)).toHaveLength(filters.length);
   // The tier of an append blob cannot be set: the service would reject such a rule.
   expect(text).not.toContain('tierTo');
 });

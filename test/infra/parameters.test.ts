@@ -58,6 +58,20 @@ describe('authentication', () => {
   });
 });
 
+describe('isZoneRedundant', () => {
+  const check = (isZoneRedundant: boolean, storageSku: string) =>
+    inMain('checkedZoneRedundancy', { isZoneRedundant, storageSku });
+
+  test('accepts storage in three zones', () => {
+    for (const sku of ['Standard_ZRS', 'Standard_GZRS']) expect(check(true, sku)).toBe(true);
+    expect(check(false, 'Standard_LRS')).toBe(false);
+  });
+  test('rejects storage in one data centre', () => {
+    for (const sku of ['Standard_LRS', 'Standard_GRS'])
+      expect(() => check(true, sku)).toThrow('isZoneRedundant needs storage in three zones');
+  });
+});
+
 describe.each(PARAMETER_FILES)('the comma-separated lists of %s', (file) => {
   test.each([
     ['', []],
@@ -80,6 +94,7 @@ describe.each(PARAMETER_FILES)('the comma-separated lists of %s', (file) => {
 
 test.each([
   ['app', 'authentication', 'checkedAuthentication'],
+  ['app', 'isZoneRedundant', 'checkedZoneRedundancy'],
   ['app', 'allowedOrigins', 'origins'],
   ['storage', 'allowedOrigins', 'origins'],
   ['alerts', 'emails', 'receivers'],

@@ -212,7 +212,7 @@ const rules: readonly Rule[] = [
         ASSIGNMENTS,
       );
       for (const one of assignments)
-        expect(valueAt(one, 'name')).toBe(`guid(${valueAt(one, 'scope')}.id, identityName, roles['${roleOf(one)}'])`);
+        expect(valueAt(one, 'name')).toBe(`guid(${valueAt(one, 'scope')}.id, principalId, roleId('${roleOf(one)}'))`);
     },
     violations: [
       {
@@ -223,10 +223,50 @@ const rules: readonly Rule[] = [
       { file: 'modules/access.bicep', text: 'scope: key', replacement: 'scope: vault' },
       {
         file: 'modules/access.bicep',
-        text: "subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles['Storage Table Delegator'])",
-        replacement: "subscriptionResourceId('Microsoft.Authorization/roleDefinitions', 'x')",
+        text: "roleDefinitionId: roleId('Storage Table Delegator')",
+        replacement: "roleDefinitionId: 'x'",
       },
-      { file: 'modules/access.bicep', text: 'guid(key.id, identityName', replacement: 'guid(key.id, keyName' },
+      { file: 'modules/access.bicep', text: 'guid(key.id, principalId', replacement: 'guid(key.id, keyName' },
+    ],
+  },
+  {
+    title: 'a protected environment locks its data against deletion',
+    check: ({ sources, declarations }) => {
+      const locks = resources('Microsoft.Authorization/locks', declarations);
+      for (const lock of locks) {
+        expect(lock.value).toMatch(/^if \(isProtected\) \{/);
+        expect(valueAt(lock, 'properties.level')).toBe("'CanNotDelete'");
+      }
+      expect(locks.map((lock) => scopeOf(lock, declarations)).toSorted()).toEqual([
+        'Microsoft.KeyVault/vaults',
+        'Microsoft.Storage/storageAccounts',
+      ]);
+      expect(sources.get('prod.bicepparam')).toMatch(/^param isProtected = true$/m);
+    },
+    violations: [
+      { file: 'modules/key-vault.bicep', text: "'CanNotDelete'", replacement: "'ReadOnly'" },
+      { file: 'modules/storage.bicep', text: 'if (isProtected) {', replacement: '{' },
+      { file: 'prod.bicepparam', text: 'isProtected = true', replacement: 'isProtected = false' },
+    ],
+  },
+  {
+    title:
+      'the app can append to the audit log of a protected environment, and nobody can change it before a lifecycle rule deletes it',
+    check: ({ declarations }) => {
+      const policy = theResource(
+        'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies',
+        declarations,
+      );
+      // The service rejects a deployment of a locked policy.
+      expect(policy.value).toMatch(/^if \(isProtected && !isAuditLogLocked\) \{/);
+      expect(valueAt(policy, 'parent')).toBe('auditContainer');
+      expect(valueAt(theDeclaration('resource', 'auditContainer', declarations), 'name')).toBe('model.auditContainer');
+      expect(valueAt(policy, 'properties.allowProtectedAppendWrites')).toBe('true');
+      expect(valueAt(policy, 'properties.immutabilityPeriodSinceCreationInDays')).toBe('auditKeptDays');
+    },
+    violations: [
+      { file: 'modules/storage.bicep', text: 'allowProtectedAppendWrites: true', replacement: 'x: true' },
+      { file: 'modules/storage.bicep', text: 'name: model.auditContainer', replacement: 'name: packageContainer' },
     ],
   },
   {
@@ -325,9 +365,7 @@ function siteConfig(name: string, declarations: readonly Declaration[]): Declara
 }
 
 function roleOf(assignment: Declaration): string | undefined {
-  return /^subscriptionResourceId\('Microsoft.Authorization\/roleDefinitions', roles\['([^']+)'\]\)$/.exec(
-    valueAt(assignment, 'properties.roleDefinitionId') ?? '',
-  )?.[1];
+  return /^roleId\('([^']+)'\)$/.exec(valueAt(assignment, 'properties.roleDefinitionId') ?? '')?.[1];
 }
 
 function scopeOf(assignment: Declaration, declarations: readonly Declaration[]): string | undefined {
