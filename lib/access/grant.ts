@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { canWriteThroughGrant, type Entity } from '../define/entity.ts';
+import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
@@ -7,8 +8,8 @@ import { validityAt } from './validity.ts';
 
 /**
  * Shared access signatures pattern: a client accesses storage directly for a while. A grant covers one row, the caller's
- * own, or one partition whose rows are all the caller's own. Its holder sees rows as stored, including the fields of
- * `access.restricted`, because the rows are about the holder. Encrypted fields stay encrypted.
+ * own, or the entity's rows of one partition, which are all the caller's own. Its holder sees rows as stored, including the fields
+ * of `access.restricted`, because the rows are about the holder. Encrypted fields stay encrypted.
  */
 export type Grant = TableSasRequest;
 
@@ -27,7 +28,7 @@ export const GrantRequest = z.strictObject({
     .describe('True for a new grant instead of a repeated one, if storage rejected that one'),
 });
 
-/** A row, or all rows of a partition. */
+/** A row, or the rows of the entity in a partition. */
 export type Granted = Omit<Address, 'row'> & { readonly row?: string };
 
 export function grantFor(
@@ -44,10 +45,20 @@ export function grantFor(
   return {
     table,
     partition,
-    ...(row === undefined ? {} : { firstRow: row, lastRow: row }),
+    ...(row === undefined ? rowsOf(entity) : { firstRow: row, lastRow: row }),
     permissions: sortPermissions(permissions),
     ...validityAt(now),
   };
+}
+
+/**
+ * The rows that begin with the first text of the row key, so that other entities of the partition stay closed. The end is inclusive: the
+ * validation of the model ensures that no row of another entity is within these bounds.
+ */
+function rowsOf({ row: { head } }: Entity): Pick<Grant, 'firstRow' | 'lastRow'> {
+  if (head === '') return {};
+  const { from, before } = rangeOfPrefix(head);
+  return { firstRow: from, ...(before === undefined ? {} : { lastRow: before }) };
 }
 
 /** Each permission once, in the order of a signature. */

@@ -1,6 +1,6 @@
 import type { DeclaredEntity } from '../entity.ts';
 import { type FieldSchema, fieldSchemas, isExact } from '../validate/field-schema.ts';
-import { forbiddenInKeys, type KeyTemplate, type Part } from './key-template.ts';
+import { forbiddenInKeys, type KeyTemplate, type Part, rangeOfPrefix } from './key-template.ts';
 
 /**
  * Decides whether two key templates can produce the same key. A template becomes a sequence of steps: a number of
@@ -40,6 +40,18 @@ export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: S
 
 /** The suffix of the second and later rows of a data series: `_2`, `_3` … */
 export const NUMBER_SUFFIX: Steps = [...literalSteps('_'), ...atLeastOne(DIGITS)];
+
+/**
+ * True if a key of the sequence can be one of a grant: a key that begins with `prefix`, or the first key after those, with which a
+ * signature ends.
+ */
+export function canBeGranted(steps: Steps, prefix: string): boolean {
+  const { before } = rangeOfPrefix(prefix);
+  const any = { characters: new Set([...ASCII, OTHER]), least: 0, most: Number.POSITIVE_INFINITY };
+  return (
+    canMeet(steps, [...literalSteps(prefix), any]) || (before !== undefined && canMeet(steps, literalSteps(before)))
+  );
+}
 
 /** True if both sequences can produce the same key. */
 export function canMeet(one: Steps, other: Steps): boolean {

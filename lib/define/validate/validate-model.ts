@@ -1,7 +1,7 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../entity.ts';
 import { remoteIndexesOf, tablesOf } from '../keys/index-entries.ts';
-import { canMeet, NUMBER_SUFFIX, stepsOf } from '../keys/key-overlap.ts';
+import { canBeGranted, canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../keys/key-overlap.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import type { RowKeys } from '../pattern.ts';
 
@@ -43,6 +43,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     ...entities.map((entity) => naming(entity, entityErrors(entity))),
     ...patternErrors(entities, reserved),
     overlapErrors(entities),
+    openedRowErrors(entities),
   ];
   const errors = checks.flatMap((found) => [...found]);
   // The tables of an invalid period have no names.
@@ -169,9 +170,31 @@ function* overlapErrors(entities: readonly Entity[]): Generator<string> {
           yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}"; their row keys must begin with different texts, or the schema must keep their fields apart: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
 }
 
+/** A grant of a partition opens the rows from the first to the last key of the entity. Storage checks no type of row. */
+function* openedRowErrors(entities: readonly Entity[]): Generator<string> {
+  const kinds = entities.flatMap(rowKinds);
+  for (const entity of entities) {
+    const { access, table, partition, row, name } = entity;
+    if (!access.own || !('through' in access.own)) continue;
+    const granted = stepsOf(entity, partition);
+    for (const other of kinds) {
+      // Copies and lists in the same partition have values of the entity alone.
+      if (other.table !== table || (other.entity === entity && other.partition === partition)) continue;
+      if (!canMeet(granted, stepsOf(other.entity, other.partition))) continue;
+      // Further rows begin with the row key of their entity, which has no "!".
+      if (canBeGranted(stepsOfRow(other), row.head))
+        yield `Entity "${name}": a grant (access.own) opens the rows of its partition that begin with "${row.head}", among them ${other.what} (${keyOf(other)}) of "${other.entity.name}"; the row key must begin with a text with which no other row key begins, such as "${name}_{…}", or the entity needs a table of its own.`;
+    }
+  }
+}
+
+function stepsOfRow({ entity, row, isNumbered }: RowKind): Steps {
+  return stepsOf(entity, row, isNumbered ? NUMBER_SUFFIX : []);
+}
+
 function haveOneKey(one: RowKind, other: RowKind): boolean {
   const partitions = [one, other].map(({ entity, partition }) => stepsOf(entity, partition));
-  const rows = [one, other].map(({ entity, row, isNumbered }) => stepsOf(entity, row, isNumbered ? NUMBER_SUFFIX : []));
+  const rows = [one, other].map(stepsOfRow);
   return [partitions, rows].every(([first = [], second = []]) => canMeet(first, second));
 }
 

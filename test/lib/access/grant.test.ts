@@ -79,7 +79,12 @@ describe('a grant for a partition', () => {
   const mine = { table: 'expenses', partition: '000123' };
   const given = grantFor(expenses, mine, { permissions: 'ar', now: NOW });
 
-  test('has no row bounds and allows the requested operations on every row of the partition', () => {
+  test('is bounded by the first text of the row key', () => {
+    const { firstRow, lastRow } = grantFor(employee, { table: 'employees', partition: 'Sales' }, { now: NOW });
+    expect({ firstRow, lastRow }).toEqual({ firstRow: 'empid_', lastRow: 'empid`' });
+  });
+
+  test('has no row bounds without such a text, and allows the requested operations on every row of the partition', () => {
     expect(given).toMatchObject({ ...mine, permissions: 'ra' });
     expect(Object.keys(given)).not.toContain('firstRow');
     fc.assert(

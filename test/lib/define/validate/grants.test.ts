@@ -97,6 +97,19 @@ testRejections([
     /clients may write its table "claims" .*which "notes" uses too/,
   ],
   [
+    'a grant that opens rows of another entity',
+    () => {
+      const through = owned({
+        indexes: {
+          ...ofOne.indexes,
+          id: interPartitionIndex({ table: 'thingsbyid', partition: 'all', row: '{id}', unique: true }),
+        } as never,
+      });
+      return load(through, granted(through), entity('notes', { table: 'claims', partition: '{id}' }));
+    },
+    /Entity "claims": a grant \(access.own\) opens .* its row \({id} \/ notes_{id}\) of "notes"; the row key must begin/,
+  ],
+  [
     'a large field that clients write',
     () => load(...[owned()].flatMap((own) => [own, handedIn(own, { large: ['large'] })])),
     /clients may write it straight to storage .* keeps up large entities/,
