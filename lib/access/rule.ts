@@ -19,6 +19,26 @@ export function canRead({ access }: Entity, { roles }: Roles): boolean {
   return access.read.some((role) => roles.includes(role));
 }
 
+/** The roles that may request grants for the caller's own rows: those that may read the entity by which the caller is known. */
+export function rolesToGrant({ access: { own, read } }: Entity): readonly string[] {
+  return own && 'through' in own ? own.through.access.read : read;
+}
+
+/**
+ * Throws `forbidden` unless the caller may delete, archive or move the entity. The children go along, so the caller must be able to
+ * write them too.
+ */
+export function requireRemover({ name, access, children }: Entity, caller: Roles): void {
+  requireRole(caller, access.write);
+  for (const child of children)
+    if (!child.access.write.some((role) => caller.roles.includes(role)))
+      throw new RowkeyError(
+        'forbidden',
+        `A delete, archive or move of ${name} includes its ${child.name}; no role of the token may write ${child.name}.`,
+        { accepted: child.access.write.join(', ') },
+      );
+}
+
 /** The restricted fields that none of the caller's roles may read. */
 export function hiddenFields({ access }: Entity, { roles }: Roles): string[] {
   return Object.entries(access.restricted ?? {}).flatMap(([field, allowed]) =>

@@ -1,4 +1,4 @@
-import { requireRole } from '../access/rule.ts';
+import { checkMentions, requireRole } from '../access/rule.ts';
 import type { ClaimOwner, Entity } from '../define/entity.ts';
 import { indexFields } from '../define/keys/index-range.ts';
 import { validateTexts } from '../define/validate/validation.ts';
@@ -44,8 +44,12 @@ function normalizeClaim(entity: Entity, fields: readonly string[], claim: string
   }
 }
 
-/** Throws `forbidden` unless the caller has a write role or owns the entity. */
-export async function requireWriterOrOwner(context: RequestContext, entity: Entity, key: Values): Promise<void> {
+/** Throws `forbidden` unless the caller may write the file: with a write role, or as the owner of the entity who may read the file. */
+export async function requireFileWriter(
+  context: RequestContext,
+  { entity, key, field }: { readonly entity: Entity; readonly key: Values; readonly field: string },
+): Promise<void> {
+  checkMentions(entity, context.caller, { [field]: true });
   if (entity.access.write.some((role) => context.caller.roles.includes(role))) return;
   if (!entity.access.own) requireRole(context.caller, entity.access.write);
   const own = await readOwn(context, entity).catch((error: unknown) => {

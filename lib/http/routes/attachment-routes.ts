@@ -24,7 +24,7 @@ import {
 import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../../storage/blob-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
-import { requireWriterOrOwner } from '../own.ts';
+import { requireFileWriter } from '../own.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
 import { isNotModified, readConditions } from '../view-etag.ts';
 
@@ -60,7 +60,7 @@ function common(entity: Entity, field: string) {
   const readAddress = (context: RequestContext): AttachmentKey => ({ entity, field, key: readKey(entity, context) });
   const readWritable = async (context: RequestContext) => {
     const attachment = readAddress(context);
-    await requireWriterOrOwner(context, entity, attachment.key);
+    await requireFileWriter(context, attachment);
     return attachment;
   };
   const unread = hasWriteOnlyRoles(entity) ? { unread: 'Stored; the roles of the caller may not read it' } : {};

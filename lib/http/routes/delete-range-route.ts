@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { canRead } from '../../access/rule.ts';
+import { canRead, requireRemover } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { validateTexts } from '../../define/validate/validation.ts';
 import { deleteRange } from '../../engine/write/delete-range.ts';
@@ -55,6 +55,7 @@ export function deleteRangeRoutes(entity: Entity): Route[] {
 
 async function handle(entity: Entity, context: RequestContext): Promise<RouteResult> {
   const { app, caller, query, params, root } = context;
+  requireRemover(entity, caller);
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
   const from = query.get('from') ?? undefined;

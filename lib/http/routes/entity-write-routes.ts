@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields } from '../../access/rule.ts';
+import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields, requireRemover } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import {
   creatableSchema,
@@ -45,6 +45,7 @@ export function deleteRoute(entity: Entity): Route {
     summary: `Delete an entity of ${entity.name}`,
     success: { status: 204, description: 'Deleted' },
     handle: async (context) => {
+      requireRemover(entity, context.caller);
       await deleteEntity(context.app.engine, entity, readKey(entity, context), readConditions(context));
       return { status: 204 };
     },
@@ -236,7 +237,10 @@ const BatchResult = z.object({
 async function batch(entity: Entity, context: RequestContext): Promise<RouteResult> {
   const { actions, atomic } = parse(ANY_BATCH, await context.json());
   const given = actions.map(withStoredEtag);
-  for (const action of given) for (const fields of Object.values(action)) checkMentions(entity, context.caller, fields);
+  for (const action of given) {
+    if ('delete' in action) requireRemover(entity, context.caller);
+    for (const fields of Object.values(action)) checkMentions(entity, context.caller, fields);
+  }
   const { engine } = context.app;
   const outcomes = await (atomic ? writeAtomically : writeBatch)(engine, entity, given);
   return { status: 200, body: { results: outcomes.map((outcome) => toResult(entity, context, outcome)) } };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type Granted, GrantRequest, grantFor, requireGrantable, sortPermissions } from '../../access/grant.ts';
 import { limitGrants, requireUnrevoked } from '../../access/grant-limits.ts';
 import { beginGrant, recallGrant } from '../../access/grant-memory.ts';
-import { hiddenFields } from '../../access/rule.ts';
+import { hiddenFields, requireRole, rolesToGrant } from '../../access/rule.ts';
 import type { Caller } from '../../access/token.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
@@ -35,11 +35,8 @@ export function grantRoute(entities: readonly Entity[]): Route {
     name: 'grants-create',
     method: 'POST',
     path: 'grants',
-    roles: [
-      ...new Set(
-        granting.flatMap(({ access: { own, read } }) => (own && 'through' in own ? own.through.access.read : read)),
-      ),
-    ],
+    // The roles of the requested entity are checked when the body is read.
+    roles: [...new Set(granting.flatMap(rolesToGrant))],
     summary: "Get a shared access signature for the caller's own rows",
     requestBody: () => GrantRequest,
     success: { status: 201, description: 'The grant', body: () => Grant },
@@ -57,6 +54,7 @@ async function issueGrant(granting: readonly Entity[], context: RequestContext):
       field: 'entity',
       accepted,
     });
+  requireRole(context.caller, rolesToGrant(entity));
   requireGrantable(entity, asked.permissions);
   const { engine, signer } = app;
   const { caller } = context;

@@ -1,3 +1,4 @@
+import { requireRemover } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { Operation, readOperation } from '../../engine/transfer/operation.ts';
 import { moveSchema, requestArchive, requestMove } from '../../engine/transfer/transfer.ts';
@@ -55,6 +56,7 @@ async function requestTransfer(
   operation: 'archive' | 'move',
   context: RequestContext,
 ): Promise<RouteResult> {
+  requireRemover(entity, context.caller);
   const key = readKey(entity, context);
   const { engine } = context.app;
   const id = await readRequestId(context, `${entity.name}-${operation}`);

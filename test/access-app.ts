@@ -1,0 +1,55 @@
+import type { HttpMethod } from '@azure/functions';
+import { inject } from 'vitest';
+import type { Caller } from '../lib/access/token.ts';
+import type { Model } from '../lib/define/define-model.ts';
+import { createEngine } from '../lib/engine/engine.ts';
+import { createApiHandler } from '../lib/http/api-handler.ts';
+import { createRoutes } from '../lib/http/routes.ts';
+import { resourcesOf } from '../lib/operations/resources.ts';
+import { createLocalKeyRing } from '../lib/storage/local-key-ring.ts';
+import { provision } from '../lib/storage/provision.ts';
+import { openStorage } from '../lib/storage/storage.ts';
+import { tableSasSigner } from '../lib/storage/table-sas-signer.ts';
+import { testApp, testInvocation, testRequest } from './lib/http/request.ts';
+import { testStorage } from './storage.ts';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
+  readonly body: any;
+}
+
+/** Sends a request of this caller. A body that is not binary is sent as JSON. */
+export type Ask = (caller: Partial<Caller>, method: HttpMethod, path: string, body?: unknown) => Promise<Reply>;
+
+/** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
+export async function openAccessApp(url: string, model: Omit<Model, 'entities'>) {
+  const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
+  const keys = createLocalKeyRing(`${inject('folder')}/keys.json`);
+  await provision(storage, resourcesOf(model.list, Date.now()));
+  const engine = createEngine(storage, { keys });
+  let caller: Caller = { subject: '', roles: [], claims: {} };
+  const signer = tableSasSigner(storage);
+  const over = { engine, entities: model.list, signer: () => signer, authenticate: async () => caller };
+  const handle = createApiHandler(() => testApp(url, over), createRoutes(model));
+  const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body) => {
+    caller = { subject, roles, claims };
+    const [whole = ''] = path.split('?');
+    const isBinary = body instanceof Uint8Array;
+    const request = testRequest({
+      method,
+      path,
+      params: { path: whole.split('/').map(decodeURIComponent).join('/') },
+      headers: { 'content-type': isBinary ? 'image/png' : 'application/json', authorization: 'Bearer x' },
+      ...(body === undefined ? {} : { body: isBinary ? body : JSON.stringify(body) }),
+    });
+    const { status = 200, headers, body: sent } = await handle(request, testInvocation().invocation);
+    const text = sent === undefined || sent === null ? '' : Buffer.from(sent as Uint8Array).toString();
+    const received = new Headers(headers as Record<string, string>);
+    const isJson = /json/.test(received.get('content-type') ?? '');
+    return { status, headers: received, text, body: isJson ? JSON.parse(text) : undefined };
+  };
+  return { ask, engine, storage };
+}
