@@ -15,6 +15,7 @@ import { z } from 'zod';
  *   lost-blob     the blob of a large field or an attachment is missing
  *   unreadable    the stored form of an encrypted field or an attachment was changed outside the API
  *   unfinished    a move or an archive has not finished
+ *   unreachable   no request finds the row of the entity, because its values give another key
  *   invalid       a client wrote a row that does not match the declaration
  */
 export const Finding = z.object({
@@ -31,6 +32,7 @@ export const Finding = z.object({
     'lost-blob',
     'unreadable',
     'unfinished',
+    'unreachable',
     'invalid',
   ]),
   of: z.string().describe('The index, field, attachment or entity that is inconsistent'),

@@ -17,10 +17,12 @@ import { type Action, type Row, readRange, readRow, tryAction } from '../storage
 import { inPattern } from '../telemetry/span.ts';
 import { DAY_MS, isoInstant } from '../time.ts';
 import { resourcesOf } from './resources.ts';
+import { findRows } from './rows-of-key.ts';
 
 /**
  * The guard stores the shape of every declaration in use and compares it with the current one. A change that would make stored
- * data unreachable or lose it is rejected in every process until an operator agrees to it (AGREED_MODEL_CHANGES).
+ * data unreachable or lose it is rejected in every process until an operator agrees to it (AGREED_MODEL_CHANGES). Nobody can agree to
+ * another key of an entity that has rows, because their index entries and unique values would stay for ever.
  */
 
 const PARTITION = 'model';
@@ -59,20 +61,37 @@ export type Shape = z.infer<typeof Shape>;
 
 /** The rejected changes of one entity, and its new shape. */
 interface ModelChange {
+  /** Changes that nobody can agree to. */
+  readonly blocked: readonly string[];
   readonly refused: readonly string[];
   readonly notes: readonly string[];
   readonly shape: Shape;
 }
 
 /** Compares a declaration with its stored shape; `before` is undefined for a new entity. */
-function compareShapes(entity: Entity, before: Shape | undefined, path: string | undefined): ModelChange {
+async function compareShapes(
+  engine: Engine,
+  entity: Entity,
+  before: Shape | undefined,
+  path: string | undefined,
+): Promise<ModelChange> {
   const now = shapeOf(entity, before ?? {});
-  if (!before) return { refused: [], notes: [], shape: now };
+  if (!before) return { blocked: [], refused: [], notes: [], shape: now };
+  const blocked: string[] = [];
   const refused: string[] = [];
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
-  for (const part of ['table', 'partition', 'row', 'archive'] as const)
-    if (before[part] !== now[part] && before[part] !== undefined)
-      refuse(`the ${part} changed from ${before[part]}; stored rows would not be found`);
+  if (before.archive !== undefined && before.archive !== now.archive)
+    refuse(`the archive changed from ${before.archive}; stored rows would not be found`);
+  const keys = (['table', 'partition', 'row'] as const).filter((part) => before[part] !== now[part]);
+  const rows = keys.length === 0 ? 'none' : await findRows(engine, entity, before);
+  for (const part of keys) {
+    const change = `the ${part} changed from ${before[part]}`;
+    if (rows === 'live')
+      blocked.push(
+        `${entity.name}: ${change} to ${now[part]}, and the table ${before.table} has rows that no request would find, while their index entries and unique values stay; undo the change, or delete the rows with the former release: ${commandLine('purge', entity.name, path)}`,
+      );
+    else if (rows === 'unlisted') refuse(`${change}; stored rows would not be found`);
+  }
   for (const { memory } of patterns) for (const why of memory?.refuse?.(entity, before) ?? []) refuse(why);
   for (const [field, type] of Object.entries(before.columns)) {
     const other = now.columns[field];
@@ -107,6 +126,7 @@ function compareShapes(entity: Entity, before: Shape | undefined, path: string |
   const areSame = isDeepStrictEqual(fieldsOf(before), fieldsOf(now));
   const former = areSame ? before.former : { ...fieldsOf(before), until: isoInstant(Date.now()) };
   return {
+    blocked,
     refused,
     notes: isRollBack
       ? [`${entity.name} has the fields of an older release: ${lost.map(({ text }) => text).join('; ')}.`]
@@ -155,11 +175,16 @@ export const guardModel = inPattern(
   'model guard',
   async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
     const before = await readShapes(engine);
-    const changes = entities.map((entity) => ({
-      entity,
-      ...compareShapes(entity, before.get(entity.name)?.shape, path),
-    }));
+    const changes: (ModelChange & { readonly entity: Entity })[] = [];
+    for (const entity of entities)
+      changes.push({ entity, ...(await compareShapes(engine, entity, before.get(entity.name)?.shape, path)) });
+    const blocked = changes.flatMap((change) => change.blocked);
     const refused = changes.flatMap((change) => change.refused);
+    if (blocked.length > 0)
+      throw new RowkeyError(
+        'wrong-setting',
+        `The model changed in a way that makes stored data unreachable: ${[...blocked, ...refused].join('; ')}.`,
+      );
     const word = wordOf(refused);
     if (refused.length > 0 && agreed !== word)
       throw new RowkeyError(

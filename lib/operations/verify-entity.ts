@@ -1,8 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import type { Live } from '../define/codec/snapshot.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Suspicion } from '../define/finding.ts';
-import { indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index-entries.ts';
+import { addressIfAny, indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index-entries.ts';
 import type { IndexEntry } from '../define/remote-index.ts';
 import type { Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -32,6 +33,9 @@ export async function checkEntity(
   // The move or archive that created the row finishes it. If that operation failed, an operator must act.
   if (snapshot.system.MovingFrom)
     return only === undefined ? [{ kind: 'unfinished', of: 'MovingFrom', ...address }] : [];
+  // Nothing is repaired: the row would claim unique values and index entries, and a delete would lose data.
+  if (!entity.series && !isDeepStrictEqual(addressIfAny(entity, snapshot.values), address))
+    return only === undefined ? [{ kind: 'unreachable', of: entity.name, ...address }] : [];
   const found: Suspicion[] = [];
   for (const pattern of entity.patterns)
     found.push(...((await pattern.verify?.(engine, entity, { address, snapshot, only })) ?? []));

@@ -1,8 +1,19 @@
 import { join } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
-import { rootOf } from '../../lib/http/route.ts';
+import pMap from 'p-map';
+import { z } from 'zod';
+import { commandLine } from '../../lib/command-line.ts';
+import { pathTo, rootOf } from '../../lib/http/route.ts';
 import { pathError } from '../../lib/http/route-conflicts.ts';
-import type { TargetOptions, TargetSource } from './target.ts';
+import {
+  ask,
+  formatProblem,
+  readNextPage,
+  readProblem,
+  type Target,
+  type TargetOptions,
+  type TargetSource,
+} from './target.ts';
 import { toRate, type Walked, walkPages } from './walk-pages.ts';
 
 /** The commands that call the operations of an API page by page. */
@@ -68,6 +79,76 @@ export function createReindexCommand(source: TargetSource): Command {
     );
     if (found > repaired) process.exitCode = 1;
   }
+}
+
+const Model = z.object({
+  entities: z.record(z.string(), z.object({ key: z.object({ fields: z.array(z.string()) }) })),
+});
+const Page = z.object({ items: z.array(z.record(z.string(), z.unknown())) });
+const PURGE_CONCURRENCY = 8;
+
+export function createPurgeCommand(source: TargetSource): Command {
+  return source
+    .create('Deletes all entities of a kind, as a change of their key needs. Without --yes, only counts them.')
+    .argument('<entity>', 'the name of the entity, such as employees in the example pack')
+    .option('--yes', 'delete them; export them first if you want to import them again')
+    .option(...PATH_OPTION)
+    .action(purge);
+
+  async function purge(entity: string, options: OperatorOptions & { readonly yes?: true }): Promise<void> {
+    const target = await source.resolve(options);
+    const root = rootOf(options.path ?? '');
+    const { entities } = Model.parse(await readJson(await ask(target, `${root}/model`)));
+    const { key } = (Object.hasOwn(entities, entity) && entities[entity]) || {};
+    if (!key) throw new Error(`Entity "${entity}" not found; accepted are ${Object.keys(entities).join(', ')}.`);
+    const scan = `${root}/operations/scan/${entity}?top=200&select=${key.fields.join(',')}`;
+    const remove = async (row: Readonly<Record<string, unknown>>): Promise<void> => {
+      const path = pathTo(root, entity, ...key.fields.map((field) => row[field]));
+      const response = await ask(target, path, { method: 'DELETE' });
+      // The delete of its parent deletes a child.
+      if (!response.ok && response.status !== 404)
+        console.error(`${path} returned ${response.status}: ${formatProblem(await readProblem(response))}`);
+    };
+    const found = await walkItems(target, scan, async (items) => {
+      if (options.yes) await pMap(items, remove, { concurrency: PURGE_CONCURRENCY });
+    });
+    if (!options.yes) {
+      console.log(
+        `${found} ${entity} would be deleted, with their children, files, index entries and unique values. Archived ones stay. Nothing is deleted without --yes.`,
+      );
+      return;
+    }
+    const left = await walkItems(target, scan);
+    console.log(`${found - left} of ${found} ${entity} deleted.`);
+    if (left === 0) return;
+    console.error(
+      `The others are still there: ${commandLine('verify', entity, options.path)} reports those that no request finds.`,
+    );
+    process.exitCode = 1;
+  }
+}
+
+/** Reads all pages of a scan, one after another, and returns the number of entities. */
+async function walkItems(
+  target: Target,
+  path: string,
+  handle: (items: z.infer<typeof Page>['items']) => Promise<void> = async () => {},
+): Promise<number> {
+  let count = 0;
+  for (let next: string | undefined = path; next; ) {
+    const response = await ask(target, next);
+    const { items } = Page.parse(await readJson(response));
+    count += items.length;
+    await handle(items);
+    next = readNextPage(response);
+  }
+  return count;
+}
+
+async function readJson(response: Response): Promise<unknown> {
+  if (response.ok) return response.json();
+  const path = new URL(response.url).pathname;
+  throw new Error(`${path} returned ${response.status}: ${formatProblem(await readProblem(response))}`);
 }
 
 export function formatCleanUp(index: string, { checked, repaired }: Pick<Walked, 'checked' | 'repaired'>): string {

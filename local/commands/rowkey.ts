@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { DATA_FOLDER, run } from '../cli/command.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
-import { createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
+import { createPurgeCommand, createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
 import type { TargetSource } from '../cli/target.ts';
 import { importModel } from '../instance/import-model.ts';
 
@@ -38,6 +38,7 @@ const program = new Command('rowkey')
   .description('Operates an app that uses the package.')
   .addCommand(createVerifyCommand(remote).name('verify'))
   .addCommand(createReindexCommand(remote).name('reindex'))
+  .addCommand(createPurgeCommand(remote).name('purge'))
   .addCommand(infraModel.name('infra-model'))
   .showHelpAfterError();
 

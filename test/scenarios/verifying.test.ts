@@ -307,6 +307,32 @@ describe('a consistency check', () => {
     await table('formeremployees').deleteEntity(keys.partitionKey, keys.rowKey);
   });
 
+  test('reports a row that no key leads to, and repairs its index entries once the row is deleted', async () => {
+    const one = { office: 'Oslo', holder: 'Ann', badge: 'B7', floor: '7' };
+    await createEntity(world.engine, badges, one);
+    await world.settle();
+    const [entry] = indexEntriesOf(badges, one).filter(({ index }) => index === 'badge');
+    const keys = { partitionKey: entry?.partition ?? '', rowKey: entry?.row ?? '' };
+    // As if the partition key had been another template.
+    const { etag: _, timestamp: __, ...row } = await table('badges').getEntity('Oslo', 'Ann');
+    await table('badges').createEntity({ ...row, partitionKey: 'o_Oslo', rowKey: 'Ann' } as never);
+    await table('badges').deleteEntity('Oslo', 'Ann');
+    await table('badgesbynumber').updateEntity({ ...keys, SourcePartition: 'o_Oslo' }, 'Merge');
+    const ghost = { kind: 'unreachable', of: 'badges', table: 'badges', partition: 'o_Oslo', row: 'Ann' };
+    const ofGhost = async (repair: boolean) =>
+      (await audit(badges, repair)).filter(({ kind }) => kind === 'unreachable');
+    expect(await ofGhost(true)).toEqual([{ ...ghost, repaired: false }]);
+    expect(await ofGhost(false)).toEqual([{ ...ghost, repaired: false }]);
+    // The index is not built from it either.
+    expect(await audit(badges, true, { only: 'badge' })).toEqual([]);
+    await table('badges').deleteEntity('o_Oslo', 'Ann');
+    await audit(badges, true);
+    expect(await audit(badges, false)).toEqual([]);
+    await expect(table('badgesbynumber').getEntity(keys.partitionKey, keys.rowKey)).rejects.toMatchObject({
+      statusCode: 404,
+    });
+  });
+
   test('reports a value that two entities have, and changes neither', async () => {
     const [one, other] = [await hire(), await hire()];
     await world.settle();

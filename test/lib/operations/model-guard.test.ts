@@ -78,8 +78,12 @@ describe('guardModel', () => {
 
   const unique = { ...email, row: '{b}', unique: true } as const;
   const changes: [string, Entity, Entity, RegExp][] = [
-    ['another key', first, { ...first, row: kept(1).row }, /the row changed from b_\{b\}/],
-    ['another table', first, { ...first, table: 'others' }, /the table changed from things/],
+    [
+      'another key of an entity with tables of periods',
+      kept(60),
+      { ...kept(60), row: first.row },
+      /the row changed from/,
+    ],
     ['no archive', first, { ...first, archive: undefined }, /the archive changed from oldthings/],
     ['a field that becomes encrypted', first, { ...first, encrypted: ['c'] }, /the field c was not declared encrypted/],
     ['a text that is no longer large', { ...first, large: ['c'] }, first, /the field c was declared large/],
@@ -156,6 +160,52 @@ describe('guardModel', () => {
     expect(await guard(before)).toEqual([]);
     await guard(after, word);
     await guard(after);
+  });
+
+  describe('another key of an entity', () => {
+    const otherKey = { ...first, row: deploy(defineEntity('things', days)).things.row };
+    const withRow = async (table: string, properties: object, check: () => Promise<void>) => {
+      await provision(storage, { tables: [table], queues: [], containers: [] });
+      await storage.table(table).createEntity({ partitionKey: 'a', rowKey: 'b_b', ...properties });
+      await check();
+      await dropTable(storage, table);
+    };
+
+    test.each<[string, Entity, RegExp]>([
+      ['key', otherKey, /^.*things: the row changed from b_\{b\} to \{at\}_\{b\}, and the table things has rows/],
+      ['partition', { ...first, partition: first.row }, /the partition changed from \{a\} to b_\{b\}, and the table/],
+      [
+        'table',
+        { ...first, table: 'others' },
+        /the table changed from things to others, and the table things has rows/,
+      ],
+    ])('that has rows is rejected, whatever an operator agrees to: another %s', async (_, after, why) => {
+      await guard(first);
+      await withRow('things', { EntityType: 'things' }, async () => {
+        const refused = await guard(after).catch((error: Error) => error.message);
+        expect(refused).toMatch(why);
+        expect(refused).toMatch(/delete the rows with the former release: npm run purge -- things\.$/);
+        expect(await guard(first)).toEqual([]);
+      });
+      expect(await guard(after)).toEqual([]);
+    });
+
+    test('is accepted if the table has rows of other entities only', async () => {
+      await guard(first);
+      await withRow('things', { EntityType: 'others' }, async () => {
+        expect(await guard(otherKey)).toEqual([]);
+      });
+    });
+
+    test('whose archive has rows is accepted if an operator agrees', async () => {
+      await guard(first);
+      await withRow('oldthings', { EntityType: 'oldthings' }, async () => {
+        const refused = await guard(otherKey).catch((error: Error) => error.message);
+        expect(refused).toMatch(/the row changed from b_\{b\}; stored rows would not be found/);
+        const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
+        expect(await guard(otherKey, word)).toEqual([]);
+      });
+    });
   });
 
   test('reads shapes stored by releases without months and years', async () => {
