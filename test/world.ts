@@ -9,7 +9,7 @@ import { groupsToRead, joinRows, withoutApart } from '../lib/define/codec/furthe
 import type { Entity } from '../lib/define/entity.ts';
 import type { Index } from '../lib/define/indexes.ts';
 import { parseFurtherRowKey } from '../lib/define/keys/further-rows.ts';
-import { indexEntriesOf, isIndexed } from '../lib/define/keys/index-entries.ts';
+import { indexEntriesOf, isIndexed, remoteIndexesOf } from '../lib/define/keys/index-entries.ts';
 import { buildKey } from '../lib/define/keys/key-template.ts';
 import type { Total } from '../lib/define/totals.ts';
 import { pick, type Values } from '../lib/define/values.ts';
@@ -257,7 +257,8 @@ export async function expectIndexesToAgree(storage: Storage, entity: Entity): Pr
   }
   const wanted = wantedEntries(entity, values);
   const found = new Map<string, Set<string>>();
-  const tables = new Set([entity.table, ...[...wanted.keys()].map((key): string => JSON.parse(key)[0])]);
+  // Also the tables in which no entity has an entry now.
+  const tables = new Set([entity, ...remoteIndexesOf(entity)].map(({ table }) => table));
   for (const table of tables)
     for (const row of await rowsOf(storage, table)) {
       const isList = row.EntityType === 'list';
