@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createHttpHeaders, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import { createHttpHeaders, type HttpClient, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import { httpClient as shared } from './known-messages.ts';
 
 /**
@@ -18,24 +18,42 @@ export const FAULTS = [
 export type Fault = (typeof FAULTS)[number];
 const REFUSALS: Partial<Record<Fault, number>> = { refused: 503, 'server error': 500, throttled: 429 };
 
+/** A storage call: its number, counted from 1, or the first request that matches. */
+export type Point = number | ((request: PipelineRequest) => boolean);
+
+/** Matches the requests to a table, or to its rows, with one of these methods. */
+export function requestTo(table: string, ...methods: readonly string[]): (request: PipelineRequest) => boolean {
+  const path = new RegExp(`/${table}(\\(|\\?|$)`);
+  return ({ method, url }) => methods.includes(method) && path.test(url);
+}
+
+/** Returns whether the `nth` call is the point. True once. */
+function createPointFinder(at: Point): (nth: number, request: PipelineRequest) => boolean {
+  let isPast = false;
+  return (nth, request) => {
+    if (isPast) return false;
+    isPast = typeof at === 'number' ? nth === at : at(request);
+    return isPast;
+  };
+}
+
 export interface FaultyHttpClient extends HttpClient {
   /** The number of calls so far. */
   readonly calls: number;
 }
 
-/**
- * Creates a client that injects a fault at its `at`-th call, counted from 1. Without a fault the client only counts.
- */
-export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
+/** Creates a client that injects a fault at a call. Without a fault the client only counts. */
+export function faultyHttpClient(fault?: Fault, at: Point = 0): FaultyHttpClient {
   let calls = 0;
   let crashed = false;
+  const isPoint = createPointFinder(at);
   return {
     get calls() {
       return calls;
     },
     async sendRequest(request) {
       calls += 1;
-      const isHere = calls === at;
+      const isHere = isPoint(calls, request);
       if (crashed || (isHere && fault === 'crash before')) {
         crashed = true;
         throw new Error('This process is dead.');
@@ -54,25 +72,56 @@ export function faultyHttpClient(fault?: Fault, at = 0): FaultyHttpClient {
   };
 }
 
-/** Creates a client that runs `happen` right before or after its `at`-th call to `next`, counted from 1. */
+/**
+ * Creates a client that runs `happen` right before or after a call to `next`. A call whose sender has given up meanwhile is not
+ * made.
+ */
 export function interruptedHttpClient(
-  at: number,
+  at: Point,
   happen: () => Promise<unknown>,
   when: 'before' | 'after' = 'before',
   next: HttpClient = shared,
 ): FaultyHttpClient {
   let calls = 0;
+  const isPoint = createPointFinder(at);
   return {
     get calls() {
       return calls;
     },
     async sendRequest(request) {
       calls += 1;
-      const isHere = calls === at;
+      const isHere = isPoint(calls, request);
       if (isHere && when === 'before') await happen();
+      if (isHere && request.abortSignal?.aborted) throw Object.assign(new Error('Given up.'), { name: 'AbortError' });
       const response = await next.sendRequest(request);
       if (isHere && when === 'after') await happen();
       return response;
+    },
+  };
+}
+
+export interface LateHttpClient extends FaultyHttpClient {
+  /** Executes the request that was kept back, if there is one. */
+  arrive(): Promise<unknown>;
+}
+
+/** Creates a client that keeps a call back. Its sender loses the connection and may send the request again, or dies. */
+export function lateHttpClient(at: Point, { dies = false }: { readonly dies?: boolean } = {}): LateHttpClient {
+  let calls = 0;
+  let kept: PipelineRequest | undefined;
+  const isPoint = createPointFinder(at);
+  return {
+    get calls() {
+      return calls;
+    },
+    arrive: async () => kept && shared.sendRequest(kept),
+    async sendRequest(request) {
+      calls += 1;
+      if (kept && dies) throw new Error('This process is dead.');
+      if (!isPoint(calls, request)) return shared.sendRequest(request);
+      const { abortSignal: _, ...late } = request;
+      kept = late;
+      throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
     },
   };
 }

@@ -6,6 +6,7 @@ import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import type { Values } from '../../lib/define/values.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, employees, sales } from '../fixtures/model.ts';
 import { httpClient } from '../known-messages.ts';
@@ -77,22 +78,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** Keeps the `at`-th call back. Its sender loses the connection and may send it again. */
-function keepingBack(at: number) {
-  let calls = 0;
-  let arrive = async (): Promise<unknown> => undefined;
-  const client: HttpClient = {
-    async sendRequest(request) {
-      calls += 1;
-      if (calls !== at) return httpClient.sendRequest(request);
-      const { abortSignal: _, ...late } = request;
-      arrive = () => httpClient.sendRequest(late);
-      throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
-    },
-  };
-  return { client, calls: () => calls, arrive: () => arrive() };
-}
-
 let counter = 0;
 /** Six digits that no other trial has. */
 function newTag(): string {
@@ -104,11 +89,11 @@ test.each(Object.entries(KINDS))('%s leaves no difference if a request arrives l
   const play = async (at: number) => {
     const tag = newTag();
     await kind.prepare?.(tag);
-    const { client, calls, arrive } = keepingBack(at);
+    const client = lateHttpClient(at);
     await kind.act(world.engineThrough(client), tag).catch(() => undefined);
     await kind.undo(tag).catch(() => undefined);
-    await arrive();
-    return calls();
+    await client.arrive();
+    return client.calls;
   };
   const count = await play(0);
   expect(count).toBeGreaterThan(3);

@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PipelineRequest } from '@azure/core-rest-pipeline';
+import { beforeAll, expect, test } from 'vitest';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import type { Message } from '../../lib/engine/consume/poison.ts';
+import type { Engine, Timing } from '../../lib/engine/engine.ts';
+import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
+import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { faultyHttpClient, interruptedHttpClient, lateHttpClient, requestTo } from '../faulty-http-client.ts';
+import { httpClient } from '../known-messages.ts';
+import { receiveMessage } from '../receive-message.ts';
+import { cars, expectAgreement, guests, newCar, newGuest, stall, tickets } from '../stalled-process.ts';
+import { openWorld, QUICK, type World, withClock } from '../world.ts';
+
+/** The table *Time* of docs/consistency.md: one schedule for each rule, which finds a difference without the rule. */
+
+/** A hold is renewed after 2 s and ends after 5. */
+const SHORT: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5, settleWithinMs: 5_000 };
+/** Has passed of a hold's time when a function starts: almost the time after which the function renews the hold. */
+const PASSED_MS = 1_900;
+/** The hold has ended if the time that had passed counts, but not otherwise. */
+const STALL_MS = 4_000;
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [guests, cars, tickets]);
+});
+
+const log = { warn: () => undefined, error: () => undefined };
+const consume = (engine: Engine, message: Message) =>
+  consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
+/** Runs `work` in at least this time. */
+const inTime = (milliseconds: number, work: () => Promise<unknown>) => Promise.all([sleep(milliseconds), work()]);
+
+test.each([
+  ['claim', 'cars', 'carsbyplate', newCar],
+  ['transaction', 'guests', 'guests', newGuest],
+] as const)('a writer sends no %s after its time limit', async (_, name, table, fresh) => {
+  const entity = name === 'cars' ? cars : guests;
+  await stall(world, requestTo(table, 'POST'), {
+    act: (through) => createEntity(through, entity, fresh()),
+    // Its intent becomes visible, and is settled.
+    meanwhile: () => inTime(QUICK.commitWithinMs, world.settle),
+    timing: QUICK,
+  });
+  await expectAgreement(world);
+});
+
+test('a writer writes no index entry after its time limit', async () => {
+  const guest = newGuest();
+  await createEntity(world.engine, guests, guest);
+  await stall(world, requestTo('guestsbyname', 'POST'), {
+    act: (through) => patchEntity(through, guests, guest, { name: `${guest.name}b` }),
+    meanwhile: () => inTime(QUICK.settleWithinMs, () => settleAndDelete(guest)),
+    timing: QUICK,
+  });
+  await expectAgreement(world);
+});
+
+/** Handles the reminder of stalled work, and deletes the guest. */
+async function settleAndDelete(guest: ReturnType<typeof newGuest>): Promise<void> {
+  await world.settle();
+  await deleteEntity(world.engine, guests, guest);
+}
+
+/** Creates a guest and returns the work that its writer has left to the queue. */
+async function leaveWork() {
+  const guest = newGuest();
+  await createEntity({ ...world.engineThrough(httpClient, SHORT), settleInline: 0 }, guests, guest);
+  const { message } = await receiveMessage(world.storage, INDEX_CHANGES_QUEUE);
+  return { guest, message };
+}
+
+test('a function writes no index entry after its hold', async () => {
+  const { guest, message } = await leaveWork();
+  await stall(world, requestTo('guestsbyname', 'POST'), {
+    act: (through) => consume(through, { ...message, attempts: 2 }),
+    meanwhile: () => inTime(SHORT.settleWithinMs, () => settleAndDelete(guest)),
+    timing: SHORT,
+  });
+  await expectAgreement(world);
+});
+
+test('the hold of a function begins before the request that hides the reminder', async () => {
+  const { guest, message } = await leaveWork();
+  let lateBy = 0;
+  const isHide = ({ method, url }: PipelineRequest) => method === 'PUT' && url.includes('/messages/');
+  const replyLate = async () => {
+    lateBy = PASSED_MS;
+  };
+  const insert = requestTo('guestsbyname', 'POST');
+  const meanwhile = () => inTime(STALL_MS, () => settleAndDelete(guest));
+  const slow = interruptedHttpClient(isHide, replyLate, 'after', faultyHttpClient('crash after', insert));
+  const through = world.engineThrough(interruptedHttpClient(insert, meanwhile, 'before', slow), SHORT);
+  await consume({ ...through, now: () => Date.now() + lateBy }, { ...message, attempts: 2 }).catch(() => undefined);
+  await expectAgreement(world);
+});
+
+test('the hold of a first delivery begins with the request of the sender', async () => {
+  const { guest, message } = await leaveWork();
+  const { hiddenUntil } = Object(message.body).reminder;
+  const time = () => hiddenUntil - SHORT.hideIntentForSeconds * 1_000 + PASSED_MS;
+  await stall(world, requestTo('guestsbyname', 'POST'), {
+    act: (through) => consume(withClock(through, time), message),
+    meanwhile: () => inTime(STALL_MS, () => settleAndDelete(guest)),
+    timing: SHORT,
+  });
+  await expectAgreement(world);
+});
+
+test('work whose outcome is unknown waits until its request has been executed', async () => {
+  const guest = newGuest();
+  await createEntity(world.engine, guests, guest);
+  const client = lateHttpClient(requestTo('guestsbyname', 'POST'));
+  await patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
+  await world.handleVisible();
+  await deleteEntity(world.engine, guests, guest);
+  await client.arrive();
+  await expectAgreement(world);
+});
+
+test('the intent of a transaction whose outcome is unknown stays', async () => {
+  const client = lateHttpClient(requestTo('guests', 'POST'));
+  const creating = createEntity(world.engineThrough(client), guests, newGuest());
+  await expect(creating).rejects.toMatchObject({ code: 'storage-unavailable' });
+  await client.arrive();
+  await expectAgreement(world);
+});
+
+test('a function repeats work whose outcome is unknown after its request has been executed', async () => {
+  const guest = newGuest();
+  await createEntity(world.queued, guests, guest);
+  const client = lateHttpClient(requestTo('guestsbyname', 'POST'));
+  await consume(world.engineThrough(client), (await receiveMessage(world.storage, INDEX_CHANGES_QUEUE)).message);
+  await world.handleVisible();
+  await deleteEntity(world.engine, guests, guest);
+  await client.arrive();
+  await expectAgreement(world);
+});
+
+test.each([
+  ['index entry', guests, 'guestsbyname', newGuest],
+  ['claim', cars, 'carsbyplate', newCar],
+] as const)('an insert of the %s is sent once', async (_, entity, table, fresh) => {
+  const one = fresh();
+  const client = lateHttpClient(requestTo(table, 'POST'));
+  await createEntity(world.engineThrough(client), entity, one).catch(() => undefined);
+  await deleteEntity(world.engine, entity, one).catch(() => undefined);
+  await client.arrive();
+  await expectAgreement(world);
+});
+
+test('a delete that arrives late removes no index entry that a later change needs', async () => {
+  const guest = newGuest();
+  await createEntity(world.engine, guests, guest);
+  const client = lateHttpClient(requestTo('guestsbyname', 'DELETE'), { dies: true });
+  await patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
+  await patchEntity(world.engine, guests, guest, { name: guest.name });
+  await world.settle();
+  await client.arrive();
+  await expectAgreement(world);
+});
