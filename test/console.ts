@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page, Request, Route } from 'playwright-core';
 import { afterAll, beforeEach, expect } from 'vitest';
-import type { LocalApp } from '../local/instance/deployed-app.ts';
+import type { LocalApp } from '../local/instance/local-app.ts';
 import { launchBrowser } from './browser.ts';
 import { IS_EVERY_POINT, sampleItems } from './points.ts';
 import { type Product, useProduct } from './product.ts';

@@ -108,11 +108,11 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
     );
     await sampling;
     const drained = await drain(product, folder);
-    const target = { url: product.url, token: await signToken({ ...common, role: ['operator', 'hr'] }) };
+    const target = { url: product.url, root: '/api', token: await signToken({ ...common, role: ['operator', 'hr'] }) };
     let found = 0;
     for (const entity of ['employees', 'departments', 'customers']) {
       const path = `/api/operations/verify/${entity}?top=200`;
-      found += (await walkPages(target, { path, bookmark: join(folder, 'soak'), rate: 5_000 })).found;
+      found += (await walkPages(target, { path, bookmark: join(folder, 'soak'), rate: 5_000 }))?.found ?? 0;
     }
     report({ ...shared, mine: [] }, { memory, drained, found, seconds });
   } finally {

@@ -1,8 +1,16 @@
 import type { HttpRequest } from '@azure/functions';
+import type { Entity } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 
 /** Enough for a batch of 100 entities of a few KB each; a body is held in memory as a whole. */
 const MAX_BODY_BYTES = 1_048_576;
+/** For an entity with a large text, or a wide one: a character may take six bytes in JSON. */
+const MAX_LARGE_BODY_BYTES = 33_554_432;
+
+/** The most bytes of a body that has entities. */
+export function maxBodyBytesOf({ large, wide }: Entity): number {
+  return large.length > 0 || wide ? MAX_LARGE_BODY_BYTES : MAX_BODY_BYTES;
+}
 
 /** Throws `too-large`, `length-required`. */
 export async function readBytes(request: HttpRequest, maxBytes = MAX_BODY_BYTES): Promise<Uint8Array> {

@@ -3,6 +3,7 @@ import { type Info, parse } from 'csv-parse';
 import { isEmptyCell, parseCell } from '../../lib/define/csv-value.ts';
 import type { Entity } from '../../lib/define/entity.ts';
 import type { Values } from '../../lib/define/values.ts';
+import { maxRowBytes } from './max-row-bytes.ts';
 import { readUtf8 } from './read-utf8.ts';
 
 export interface ImportRow {
@@ -24,14 +25,19 @@ interface Parsed {
   readonly info: Info;
 }
 
-/** Reads the rows of a CSV stream as values of an entity. An empty cell has no value. Throws if the header has an unknown or duplicate column, or if the bytes are not UTF-8. */
+/**
+ * Reads the rows of a CSV stream as values of an entity. An empty cell has no value. Throws if the header has an unknown or duplicate
+ * column, if the bytes are not UTF-8, and for a row that is too large: it may end anywhere, if a quotation mark is missing.
+ */
 export async function* readCsv(
   entity: Entity,
   input: AsyncIterable<Uint8Array>,
   { onHeader, onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
+  const maxBytes = maxRowBytes(entity);
   const parser = parse({
     info: true,
+    max_record_size: maxBytes,
     skip_empty_lines: true,
     skip_records_with_error: true,
     columns: (header: string[]) => {
@@ -44,6 +50,10 @@ export async function* readCsv(
       return header;
     },
     on_skip: (error) => {
+      if (error?.code === 'CSV_MAX_RECORD_SIZE')
+        throw new Error(
+          `Line ${error.lines}: the row has more than ${maxBytes} bytes. A quotation mark may be missing before this line.`,
+        );
       onBad(Number(error?.lines ?? 0), 'the row is not CSV with the columns of the header');
       return undefined;
     },

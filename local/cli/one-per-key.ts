@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { Entity } from '../../lib/define/entity.ts';
 import { validateKey } from '../../lib/define/validate/validation.ts';
+import type { Values } from '../../lib/define/values.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import type { ImportRow } from './csv-rows.ts';
 
@@ -27,9 +28,19 @@ export async function* onePerKey(
   }
 }
 
+/** Returns the value of a field of a key, which may be derived from the row. Undefined for a row that the API rejects. */
+export function readKeyField({ derived }: Entity, field: string, values: Values): unknown {
+  try {
+    return values[field] ?? derived[field]?.(values);
+  } catch {
+    // The values are not validated yet, and the model's function may expect valid ones.
+    return undefined;
+  }
+}
+
 /** Returns undefined for a key that the API generates or rejects. */
 function readKey(entity: Entity, { values }: ImportRow): string | undefined {
-  const fields = entity.keyFields.map((field) => [field, values[field] ?? entity.derived[field]?.(values)] as const);
+  const fields = entity.keyFields.map((field) => [field, readKeyField(entity, field, values)] as const);
   if (fields.some(([, value]) => value === undefined)) return undefined;
   try {
     // As stored: a schema may change a value, such as to lower case.

@@ -1,84 +1,79 @@
 import { join } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import type { Command } from 'commander';
 import pMap from 'p-map';
 import { z } from 'zod';
 import { commandLine } from '../../lib/command-line.ts';
-import { pathTo, rootOf } from '../../lib/http/route.ts';
-import { pathError } from '../../lib/http/route-conflicts.ts';
+import { pathTo } from '../../lib/http/route.ts';
 import {
   ask,
+  createTargetCommand,
   formatProblem,
   readNextPage,
   readProblem,
+  resolveTarget,
   type Target,
   type TargetOptions,
-  type TargetSource,
 } from './target.ts';
 import { toRate, type Walked, walkPages } from './walk-pages.ts';
 
 /** The commands that call the operations of an API page by page. */
 
-interface OperatorOptions extends TargetOptions {
-  readonly path?: string;
-}
-
-/** The `--path` of a command, its description and its parser. */
-const PATH_OPTION = ['--path <path>', 'the path of the instance below /api, if it has one', toInstancePath] as const;
-
-interface VerifyOptions extends OperatorOptions {
+interface VerifyOptions extends TargetOptions {
   readonly repair?: true;
   readonly rate: number;
 }
 
-export function createVerifyCommand(source: TargetSource): Command {
-  return source
-    .create('Compares the stored rows of an entity with its indexes, copies, lists, counts and blobs.')
-    .argument('<entity>', 'the name of the entity, such as employees in the example pack')
+export function createVerifyCommand(): Command {
+  return createTargetCommand('Compares the stored rows of an entity with its indexes, copies, lists, counts and blobs.')
+    .argument('<entity>', 'the name of the entity')
     .option('--repair', 'repair the differences')
-    .option(...PATH_OPTION)
     .option('--rate <number>', 'average storage transactions per second', toRate, 200)
     .action(verify);
-
-  async function verify(entity: string, options: VerifyOptions): Promise<void> {
-    const { repair = false, rate, data, path: root = '' } = options;
-    const target = await source.resolve(options);
-    const path = `${rootOf(root)}/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
-    const bookmark = join(data, root, `verify-${entity}-${repair ? 'repair' : 'look'}`);
-    const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
-    console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
-    if (found > repaired) process.exitCode = 1;
-  }
 }
 
-interface ReindexOptions extends OperatorOptions {
+async function verify(entity: string, options: VerifyOptions): Promise<void> {
+  const { repair = false, rate, data, path: root = '' } = options;
+  const target = await resolveTarget(options);
+  const path = `${target.root}/operations/verify/${encodeURIComponent(entity)}?top=100&repair=${repair}`;
+  const bookmark = join(data, root, `verify-${entity}-${repair ? 'repair' : 'look'}`);
+  const walked = await walkPages(target, { path, bookmark, rate });
+  if (!walked) return;
+  const { checked, found, repaired } = walked;
+  console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+  if (found > repaired) process.exitCode = 1;
+}
+
+interface ReindexOptions extends TargetOptions {
   readonly rate: number;
   readonly cleanUp?: true;
 }
 
-export function createReindexCommand(source: TargetSource): Command {
-  return source
-    .create('Adds the rows that were stored before an index was declared to that index. Writes may continue.')
-    .argument('<entity>', 'the name of the entity, such as employees in the example pack')
+export function createReindexCommand(): Command {
+  return createTargetCommand(
+    'Adds the rows that were stored before an index was declared to that index. Writes may continue.',
+  )
+    .argument('<entity>', 'the name of the entity')
     .argument('<index>', 'the name of the index in the declaration')
     .option('--clean-up', 'delete the rows of an index that is no longer declared')
-    .option(...PATH_OPTION)
     .option('--rate <number>', 'average storage transactions per second', toRate, 200)
     .action(reindex);
+}
 
-  async function reindex(entity: string, index: string, options: ReindexOptions): Promise<void> {
-    const { cleanUp = false, data, rate, path: root = '' } = options;
-    const target = await source.resolve(options);
-    const work = cleanUp ? 'clean-up' : 'reindex';
-    const path = `${rootOf(root)}/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
-    const bookmark = join(data, root, `${work}-${entity}-${index}`);
-    const { checked, found, repaired } = await walkPages(target, { path, bookmark, rate });
-    console.log(
-      cleanUp
-        ? formatCleanUp(index, { checked, repaired })
-        : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
-    );
-    if (found > repaired) process.exitCode = 1;
-  }
+async function reindex(entity: string, index: string, options: ReindexOptions): Promise<void> {
+  const { cleanUp = false, data, rate, path: root = '' } = options;
+  const target = await resolveTarget(options);
+  const work = cleanUp ? 'clean-up' : 'reindex';
+  const path = `${target.root}/operations/${work}/${encodeURIComponent(entity)}/${encodeURIComponent(index)}?top=100`;
+  const bookmark = join(data, root, `${work}-${entity}-${index}`);
+  const walked = await walkPages(target, { path, bookmark, rate });
+  if (!walked) return;
+  const { checked, found, repaired } = walked;
+  console.log(
+    cleanUp
+      ? formatCleanUp(index, { checked, repaired })
+      : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
+  );
+  if (found > repaired) process.exitCode = 1;
 }
 
 const Model = z.object({
@@ -87,45 +82,45 @@ const Model = z.object({
 const Page = z.object({ items: z.array(z.record(z.string(), z.unknown())) });
 const PURGE_CONCURRENCY = 8;
 
-export function createPurgeCommand(source: TargetSource): Command {
-  return source
-    .create('Deletes all entities of a kind, as a change of their key needs. Without --yes, only counts them.')
-    .argument('<entity>', 'the name of the entity, such as employees in the example pack')
+export function createPurgeCommand(): Command {
+  return createTargetCommand(
+    'Deletes all entities of a kind, as a change of their key needs. Without --yes, only counts them.',
+  )
+    .argument('<entity>', 'the name of the entity')
     .option('--yes', 'delete them; export them first if you want to import them again')
-    .option(...PATH_OPTION)
     .action(purge);
+}
 
-  async function purge(entity: string, options: OperatorOptions & { readonly yes?: true }): Promise<void> {
-    const target = await source.resolve(options);
-    const root = rootOf(options.path ?? '');
-    const { entities } = Model.parse(await readJson(await ask(target, `${root}/model`)));
-    const { key } = (Object.hasOwn(entities, entity) && entities[entity]) || {};
-    if (!key) throw new Error(`Entity "${entity}" not found; accepted are ${Object.keys(entities).join(', ')}.`);
-    const scan = `${root}/operations/scan/${entity}?top=200&select=${key.fields.join(',')}`;
-    const remove = async (row: Readonly<Record<string, unknown>>): Promise<void> => {
-      const path = pathTo(root, entity, ...key.fields.map((field) => row[field]));
-      const response = await ask(target, path, { method: 'DELETE' });
-      // The delete of its parent deletes a child.
-      if (!response.ok && response.status !== 404)
-        console.error(`${path} returned ${response.status}: ${formatProblem(await readProblem(response))}`);
-    };
-    const found = await walkItems(target, scan, async (items) => {
-      if (options.yes) await pMap(items, remove, { concurrency: PURGE_CONCURRENCY });
-    });
-    if (!options.yes) {
-      console.log(
-        `${found} ${entity} would be deleted, with their children, files, index entries and unique values. Archived ones stay. Nothing is deleted without --yes.`,
-      );
-      return;
-    }
-    const left = await walkItems(target, scan);
-    console.log(`${found - left} of ${found} ${entity} deleted.`);
-    if (left === 0) return;
-    console.error(
-      `The others are still there: ${commandLine('verify', entity, options.path)} reports those that no request finds.`,
+async function purge(entity: string, options: TargetOptions & { readonly yes?: true }): Promise<void> {
+  const target = await resolveTarget(options);
+  const { root } = target;
+  const { entities } = Model.parse(await readJson(await ask(target, `${root}/model`)));
+  const { key } = (Object.hasOwn(entities, entity) && entities[entity]) || {};
+  if (!key) throw new Error(`Entity "${entity}" not found; accepted are ${Object.keys(entities).join(', ')}.`);
+  const scan = `${root}/operations/scan/${entity}?top=200&select=${key.fields.join(',')}`;
+  const remove = async (row: Readonly<Record<string, unknown>>): Promise<void> => {
+    const path = pathTo(root, entity, ...key.fields.map((field) => row[field]));
+    const response = await ask(target, path, { method: 'DELETE' });
+    // The delete of its parent deletes a child.
+    if (!response.ok && response.status !== 404)
+      console.error(`${path} returned ${response.status}: ${formatProblem(await readProblem(response))}`);
+  };
+  const found = await walkItems(target, scan, async (items) => {
+    if (options.yes) await pMap(items, remove, { concurrency: PURGE_CONCURRENCY });
+  });
+  if (!options.yes) {
+    console.log(
+      `${found} ${entity} would be deleted, with their children, files, index entries and unique values. Archived ones stay. Nothing is deleted without --yes.`,
     );
-    process.exitCode = 1;
+    return;
   }
+  const left = await walkItems(target, scan);
+  console.log(`${found - left} of ${found} ${entity} deleted.`);
+  if (left === 0) return;
+  console.error(
+    `The others are still there: ${commandLine('verify', entity, options.path)} reports those that no request finds.`,
+  );
+  process.exitCode = 1;
 }
 
 /** Reads all pages of a scan, one after another, and returns the number of entities. */
@@ -155,11 +150,4 @@ export function formatCleanUp(index: string, { checked, repaired }: Pick<Walked,
   // The API drops a table that no declared index uses, without reading its rows.
   if (checked === 0) return `The former index ${index} is cleaned up: its table was dropped, or has no rows.`;
   return `${checked} rows checked: ${repaired} rows of the former index ${index} deleted.`;
-}
-
-/** The path is a part of an address and of the name of a bookmark. */
-function toInstancePath(path: string): string {
-  const error = pathError(path);
-  if (error === undefined) return path;
-  throw new InvalidArgumentError(error);
 }

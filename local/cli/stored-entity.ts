@@ -1,12 +1,29 @@
+import { resolve } from 'node:path';
+import type { Model } from '../../lib/define/define-model.ts';
 import type { Entity } from '../../lib/define/entity.ts';
-import { deployedApp } from '../instance/deployed-app.ts';
+import { readInstance } from '../instance/instance.ts';
+import { loadModel } from '../instance/load-local-app.ts';
+import type { LocalApp } from '../instance/local-app.ts';
+import type { TargetOptions } from './target.ts';
 
-/** Returns the entity of this name. Data series are excluded: they have no rows to import or export. */
-export function toStoredEntity(name: string): Entity {
-  const known = deployedApp.model.list.filter(({ series }) => !series);
+/** Returns the entity of this name of the app that a command calls. `own` is the app of a remote API; default: that in the current folder. */
+export async function findStoredEntity(name: string, options: TargetOptions, own?: LocalApp): Promise<Entity> {
+  return toStoredEntity(await findModel(options, own), name);
+}
+
+async function findModel({ url, data, path = '' }: TargetOptions, own: LocalApp | undefined): Promise<Model> {
+  const served = url === undefined ? (await readInstance(data))?.app : undefined;
+  const folder = resolve(served ?? own?.folder ?? '.');
+  if (own && folder === resolve(own.folder)) return own.model;
+  return loadModel(folder, path);
+}
+
+/** Data series are excluded: they have no rows to import or export. */
+export function toStoredEntity({ list }: Pick<Model, 'list'>, name: string): Entity {
+  const known = list.filter(({ series }) => !series);
   const entity = known.find((candidate) => candidate.name === name);
   if (entity) return entity;
-  if (deployedApp.model.list.some((series) => series.name === name))
+  if (list.some((series) => series.name === name))
     throw new Error(`"${name}" is a data series: its counts cannot be imported or exported.`);
   const archived = known.find(({ archive }) => archive?.name === name);
   if (archived) throw new Error(`"${name}" is the archive of ${archived.name}: it cannot be imported or exported.`);

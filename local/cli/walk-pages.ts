@@ -1,10 +1,10 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Presets, SingleBar } from 'cli-progress';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
 import { Findings } from '../../lib/define/finding.ts';
+import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { ask, formatProblem, readNextPage, readProblem, type Target } from './target.ts';
 
 export interface Walk {
@@ -20,17 +20,18 @@ export type Walked = z.infer<typeof Walked>;
 
 const Bookmark = Walked.extend({ next: z.string() });
 
-/** Requests the pages of an operator route one after another, within the rate, and prints their findings. */
-export async function walkPages(target: Target, { path, bookmark, rate }: Walk): Promise<Walked> {
-  const bar = process.stdout.isTTY
-    ? new SingleBar({ format: '{bar} {value} rows, {found} found', clearOnComplete: true }, Presets.shades_classic)
-    : undefined;
+/**
+ * Requests the pages of an operator route one after another, within the rate, and prints their findings. Returns undefined if Ctrl-C
+ * ended it; the next run then resumes.
+ */
+export async function walkPages(target: Target, { path, bookmark, rate }: Walk): Promise<Walked | undefined> {
   const kept = await readBookmark(bookmark);
   if (kept) process.stderr.write(`Resuming after ${kept.checked} rows; the bookmark is ${bookmark}.\n`);
   const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0 };
-  bar?.start(walked.checked, walked.checked, { found: walked.found });
+  const progress = startProgress({ rows: () => walked.checked, describe: () => `${walked.found} found` });
+  const { signal, say } = progress;
   try {
-    for (let next: string | undefined = kept?.next ?? path; next; ) {
+    for (let next: string | undefined = kept?.next ?? path; next && !signal.aborted; ) {
       const since = performance.now();
       const { page, link, transactions } = await readPage(target, next, bookmark);
       walked.checked += page.checked;
@@ -38,21 +39,25 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
       // The API returns keys only to a token that may read the entity.
       for (const { kind, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
-        process.stderr.write(
-          `${bar ? '\r\u001b[K' : ''}${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}\n`,
+        say(
+          `${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}`,
         );
-      bar?.setTotal(walked.checked + page.checked);
-      bar?.update(walked.checked, { found: walked.found });
       next = link;
       await mkdir(dirname(bookmark), { recursive: true });
       if (next) await writeBookmark(bookmark, { ...walked, next });
-      await sleep(Math.max(0, (transactions / rate) * 1_000 - (performance.now() - since)));
+      else await rm(bookmark, { force: true });
+      const pause = Math.max(0, (transactions / rate) * 1_000 - (performance.now() - since));
+      await sleep(pause, undefined, { signal }).catch(() => undefined);
+      if (!next) return walked;
     }
   } finally {
-    bar?.stop();
+    progress.stop();
   }
-  await rm(bookmark, { force: true });
-  return walked;
+  console.log(
+    `Interrupted after ${walked.checked} rows: run the command again to continue. The bookmark is ${bookmark}.`,
+  );
+  process.exitCode = INTERRUPTED_EXIT_CODE;
+  return undefined;
 }
 
 /** Returns undefined for a bookmark that cannot be read: the walk then starts at the beginning. */

@@ -1,7 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
+import { Command } from 'commander';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { run } from '../cli/command.ts';
 
 const LIST = new URL('../../docs/checklist.yaml', import.meta.url);
 const PAGE = new URL('../../docs/checklist.md', import.meta.url);
@@ -120,9 +122,12 @@ function toAnchor(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+async function writeChecklist(): Promise<void> {
   const before = await readFile(PAGE, 'utf8').catch(() => '');
   const after = formatChecklist(await readChecklist());
   await writeFile(PAGE, after);
   console.log(before === after ? 'docs/checklist.md is up to date.' : 'docs/checklist.md updated.');
 }
+
+const program = new Command().description('Writes docs/checklist.md from docs/checklist.yaml.').action(writeChecklist);
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await run(program);

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
-
-/** Writes the sizes of the built console into its page of the documentation. */
+import { Command } from 'commander';
+import { run } from '../cli/command.ts';
 
 const PAGE = 'docs/console.md';
 const BUILT = 'dist/console';
@@ -28,4 +28,8 @@ async function writeSizes(): Promise<void> {
   console.log(table);
 }
 
-await writeSizes();
+await run(
+  new Command()
+    .description('Writes the sizes of the built console into its page of the documentation.')
+    .action(writeSizes),
+);

@@ -3,31 +3,23 @@
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
-import { DATA_FOLDER, run } from '../cli/command.ts';
+import { run } from '../cli/command.ts';
+import { createExportCommand } from '../cli/export-command.ts';
+import { createImportCommand } from '../cli/import-command.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
 import { createPurgeCommand, createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
-import type { TargetSource } from '../cli/target.ts';
 import { importModel } from '../instance/import-model.ts';
-
-const remote: TargetSource = {
-  create: (description) =>
-    new Command()
-      .description(description)
-      .requiredOption('--url <url>', 'the URL of the API')
-      .option('--token <token>', 'an operator token; prefer the variable ROWKEY_TOKEN, which other users cannot see')
-      .option('--data <folder>', 'the folder that keeps the progress of an interrupted run', DATA_FOLDER),
-  async resolve({ url = '', token = process.env.ROWKEY_TOKEN }) {
-    if (!token) throw new Error(`No token for ${url}: set ROWKEY_TOKEN.`);
-    return { url: url.replace(/\/+$/, ''), token };
-  },
-};
+import { loadModel } from '../instance/load-local-app.ts';
 
 const infraModel = new Command()
   .description('Prints the tables, queues and containers that the model needs, as JSON for the deployment template.')
-  .argument('<module>', 'the file of your app that exports "model" or "rowkey", such as ./model.ts')
+  .argument(
+    '[module]',
+    'the file that exports "model" or "rowkey", such as ./model.ts; default: "main" of package.json',
+  )
   .option('--out <file>', 'write to this file instead')
-  .action(async (file: string, { out }: { readonly out?: string }) => {
-    const model = await importModel(resolve(file));
+  .action(async (file: string | undefined, { out }: { readonly out?: string }) => {
+    const model = file === undefined ? await loadModel('.') : await importModel(resolve(file));
     if (!model) throw new Error(`${file} exports neither a "model" of defineModel nor a "rowkey" of createRowkey.`);
     const text = formatInfraModel(model);
     if (out === undefined) process.stdout.write(text);
@@ -36,9 +28,11 @@ const infraModel = new Command()
 
 const program = new Command('rowkey')
   .description('Operates an app that uses the package.')
-  .addCommand(createVerifyCommand(remote).name('verify'))
-  .addCommand(createReindexCommand(remote).name('reindex'))
-  .addCommand(createPurgeCommand(remote).name('purge'))
+  .addCommand(createImportCommand().name('import'))
+  .addCommand(createExportCommand().name('export'))
+  .addCommand(createVerifyCommand().name('verify'))
+  .addCommand(createReindexCommand().name('reindex'))
+  .addCommand(createPurgeCommand().name('purge'))
   .addCommand(infraModel.name('infra-model'))
   .showHelpAfterError();
 

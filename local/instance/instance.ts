@@ -14,6 +14,8 @@ const Instance = z.object({
   tables: z.url(),
   queues: z.url(),
   blobs: z.url(),
+  /** The folder of the app that it runs. */
+  app: z.string(),
   /** The roles of the model. */
   roles: z.array(z.string()),
   pid: z.int().positive(),

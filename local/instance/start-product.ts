@@ -9,12 +9,13 @@ import { provision } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
 import { type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
-import { deployedApp, type LocalApp } from './deployed-app.ts';
+import { deployedApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
 import { type FunctionsHost, requireFreePort, startFunctionsHost } from './functions-host.ts';
 import { startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
 import { listMainFiles } from './load-local-app.ts';
+import type { LocalApp } from './local-app.ts';
 import { choosePort, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, readSecrets } from './secrets.ts';
 
@@ -164,7 +165,9 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
-    const instance = { url, issuer, audience, jwksUri, ...services, roles: [...app.model.roles], pid: process.pid };
+    const { folder, model } = app;
+    const served = { app: resolve(folder), roles: [...model.roles], pid: process.pid };
+    const instance = { url, issuer, audience, jwksUri, ...services, ...served };
     const ports = {
       api: parsePort(url),
       identity: parsePort(issuer),

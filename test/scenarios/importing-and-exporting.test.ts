@@ -84,6 +84,7 @@ describe('npm run import', () => {
       row(3, { photo: 'none' }),
       '{"cut off',
       row(4, { photo }),
+      row(5, {}).replace(/\}$/, `,"jobTitle":${'['.repeat(20_000)}${']'.repeat(20_000)}}`),
     ];
     await writeFile(file, lines.join('\n'));
     const { code, said } = await importing('employees', file);
@@ -96,7 +97,8 @@ describe('npm run import', () => {
       'not a JSON object',
     ].entries())
       expect(said).toMatch(new RegExp(`Line ${index + 1}: .*${why}`));
-    expect(said).toMatch(/6 read: 1 created, 0 stored, 0 unchanged, 5 rejected/);
+    expect(said).toContain('Line 7: the row nests arrays and objects more than 1000 deep\n');
+    expect(said).toMatch(/7 read: 1 created, 0 stored, 0 unchanged, 6 rejected/);
     // A rejected row must not change the photo of an accepted row.
     await writeFile(file, row(4, { age: -1, photo: { base64: `${PNG.slice(0, -4)}AAA=` } }));
     expect((await importing('employees', file)).said).toMatch(/Line 1: .*age/);
@@ -173,6 +175,22 @@ describe('npm run import', () => {
       code: 1,
       said: expect.stringMatching(/^Folder .*none not found\.\n$/),
     });
+  });
+
+  test('does not claim that rows of an entity that is one row were replaced', async () => {
+    const file = join(product.folder, 'people.csv');
+    await writeFile(file, 'kind,country,personId,firstName,jobTitle\nemployee,NO,e-1,June,Clerk\n');
+    const { code, said } = await importing('people', file);
+    expect([code, said.split('\n').slice(1)]).toEqual([
+      0,
+      [
+        expect.stringMatching(
+          /^The file has no column for [\w, ]+\. The API does not tell whether a row existed: those that did lost their values/,
+        ),
+        '',
+      ],
+    ]);
+    expect((await ask('DELETE', 'people/NO/e-1')).status).toBe(204);
   });
 
   test('reports a file without rows', async () => {

@@ -24,6 +24,7 @@ import { readKey, toEntityPath, toEntityTemplate } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { presentToWriter } from '../present.ts';
 import { Problem, toProblem } from '../problem.ts';
+import { maxBodyBytesOf } from '../request-body.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
 import { readConditions, toEntityHeaders, toStoredEtag, toViewEtag } from '../view-etag.ts';
 
@@ -32,8 +33,6 @@ const MAX_BATCH = 100;
 /** Longer than the ETag of any view. */
 const MAX_CONDITION_LENGTH = 1_000;
 const ACTION_FORM = 'one of create, put, patch and delete is required; ifMatch may be beside put, patch and delete';
-/** For an entity with a large text, or a wide one: a character may take six bytes in JSON. */
-const MAX_LARGE_BODY_BYTES = 33_554_432;
 
 export function deleteRoute(entity: Entity): Route {
   return {
@@ -55,7 +54,7 @@ export function deleteRoute(entity: Entity): Route {
 export function entityWriteRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const change = { path: toEntityTemplate(entity), roles: access.write, conditional: true } as const;
-  const maxBodyBytes = entity.large.length > 0 || entity.wide ? MAX_LARGE_BODY_BYTES : undefined;
+  const maxBodyBytes = maxBodyBytesOf(entity);
   return [
     {
       name: `${name}-create`,

@@ -1,9 +1,11 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Entity } from '../../../lib/define/entity.ts';
+import type { Values } from '../../../lib/define/values.ts';
 import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
-import { onePerKey } from '../../../local/cli/one-per-key.ts';
+import { maxRowBytes } from '../../../local/cli/max-row-bytes.ts';
+import { onePerKey, readKeyField } from '../../../local/cli/one-per-key.ts';
 import { toModel } from '../../../web/src/api/model.ts';
 import { toCsv } from '../../../web/src/transfer/csv.ts';
 import { jsonValues } from '../../fixtures/json-values.ts';
@@ -106,4 +108,32 @@ test('reads a Boolean as a spreadsheet writes it', async () => {
   const file = 'succeeded\ntrue\nTRUE\nFalse\nyes\n';
   const rows = await Array.fromAsync(readCsv(logins, Readable.from([Buffer.from(file)]), events));
   expect(rows.map(({ values }) => values.succeeded)).toEqual([true, true, false, 'yes']);
+});
+
+test('rejects a row that is too large while it is read, and names its line', async () => {
+  let chunks = 0;
+  async function* input() {
+    yield Buffer.from('address\n192.0.2.1\n"192.0.2.2\n');
+    for (const chunk = Buffer.alloc(65_536, 'x\n'); chunks < 1_000; chunks += 1) yield chunk;
+  }
+  const limit = maxRowBytes(logins);
+  await expect(Array.fromAsync(readCsv(logins, input(), events))).rejects.toThrow(
+    new RegExp(`^Line \\d+: the row has more than ${limit} bytes. A quotation mark may be missing before this line.$`),
+  );
+  expect(chunks).toBeLessThan(2 * (limit / 65_536));
+});
+
+test('leaves a row to the API whose derived key cannot be computed', async () => {
+  const shouting = {
+    ...employees,
+    derived: { department: ({ lastName }: Values) => (lastName as string).toUpperCase() },
+  };
+  const rows = [
+    { line: 1, values: { employeeId: '000001' } },
+    { line: 2, values: { employeeId: '000001', lastName: 'A' } },
+  ];
+  const all = Readable.from(rows);
+  const kept = await Array.fromAsync(onePerKey(shouting, all, (_, reason) => expect.fail(reason)));
+  expect(kept).toEqual(rows);
+  expect(rows.map(({ values }) => readKeyField(shouting, 'department', values))).toEqual([undefined, 'A']);
 });

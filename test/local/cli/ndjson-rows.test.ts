@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
+import { maxRowBytes } from '../../../local/cli/max-row-bytes.ts';
 import { readNdjson } from '../../../local/cli/ndjson-rows.ts';
 import { employees } from '../../fixtures/model.ts';
 
@@ -34,5 +35,39 @@ test.each([
   const chunks = ['{"firstName":"Zo\xc3', '\xab"}\n\n{"firstName":"', bytes].map((text) => Buffer.from(text, 'latin1'));
   await expect(Array.fromAsync(readNdjson(employees, Readable.from(chunks), events))).rejects.toThrow(
     new RegExp(`^Line ${line} of the file is not UTF-8: save`),
+  );
+});
+
+test('reports a line that is too long while it is read, keeps nothing of it, and reads the next one', async () => {
+  const bad: string[] = [];
+  const read: string[] = [];
+  // A compressed file of half a megabyte may have such a line.
+  async function* input() {
+    yield Buffer.from('{"firstName":"Ann"}\n{"firstName":"');
+    const chunk = Buffer.alloc(65_536, 'x');
+    for (let bytes = 0; bytes < 100_000_000; bytes += chunk.length) {
+      yield chunk;
+      read.push(`${bad.length}`);
+    }
+    yield Buffer.from('"}\n{"firstName":"Bo"}');
+  }
+  const events = { onRow: () => undefined, onBad: (line: number, reason: string) => bad.push(`${line}: ${reason}`) };
+  expect(await Array.fromAsync(readNdjson(employees, input(), events))).toEqual([
+    { line: 1, values: { firstName: 'Ann' } },
+    { line: 3, values: { firstName: 'Bo' } },
+  ]);
+  const limit = maxRowBytes(employees);
+  expect(bad).toEqual([`2: the line has more than ${limit} bytes`]);
+  expect(limit).toBeLessThan(10_000_000);
+  // Reported with the chunk that passes the limit.
+  expect(read.indexOf('1')).toBe(Math.floor(limit / 65_536));
+});
+
+test('accepts a row with the largest body and files that the API accepts, also in ASCII', () => {
+  const bodies = maxRowBytes({ ...employees, attachments: {} });
+  expect(bodies).toBe(3 * 1_048_576);
+  const files = Object.values(employees.attachments).reduce((sum, { maxBytes }) => sum + maxBytes, 0);
+  expect(maxRowBytes(employees)).toBeGreaterThanOrEqual(
+    bodies + Buffer.from(new Uint8Array(files)).toString('base64').length - 4,
   );
 });

@@ -1,16 +1,15 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { toStoredEntity } from '../../../local/cli/stored-entity.ts';
-
-vi.mock('../../../local/instance/deployed-app.ts', () => import('../../fixtures/deployed-app.ts'));
+import { model } from '../../fixtures/model.ts';
 
 test.each([
   ['doorminutes', '"doorminutes" is a data series: its counts cannot be imported or exported.'],
   ['formeremployees', '"formeremployees" is the archive of employees: it cannot be imported or exported.'],
   ['robots', 'Entity "robots" not found; accepted are departments, employees,'],
 ])('rejects %s with the reason', (name, reason) => {
-  expect(() => toStoredEntity(name)).toThrow(reason);
+  expect(() => toStoredEntity(model, name)).toThrow(reason);
 });
 
 test('returns an entity with rows', () => {
-  expect(toStoredEntity('employees').name).toBe('employees');
+  expect(toStoredEntity(model, 'employees').name).toBe('employees');
 });

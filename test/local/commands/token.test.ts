@@ -21,7 +21,8 @@ beforeAll(async () => {
   provider = await startIdentityProvider({ folder: data, port: 0 });
   const { issuer, jwksUri, audience } = provider;
   const endpoints = { url: NOWHERE, tables: NOWHERE, queues: NOWHERE, blobs: NOWHERE };
-  await writeInstance(data, { issuer, jwksUri, audience, ...endpoints, roles: [...model.roles], pid: process.pid });
+  const served = { app: folder, roles: [...model.roles], pid: process.pid };
+  await writeInstance(data, { issuer, jwksUri, audience, ...endpoints, ...served });
 });
 afterAll(async () => {
   await provider.stop();

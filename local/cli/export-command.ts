@@ -1,0 +1,130 @@
+import { createWriteStream } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import type { Command } from 'commander';
+import pMap from 'p-map';
+import { z } from 'zod';
+import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
+import type { Entity } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/define/values.ts';
+import { pathTo } from '../../lib/http/route.ts';
+import type { LocalApp } from '../instance/local-app.ts';
+import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
+import { findStoredEntity } from './stored-entity.ts';
+import { ask, createTargetCommand, readNextPage, resolveTarget, type Target, type TargetOptions } from './target.ts';
+
+const PAGE = 200;
+const FILES_CONCURRENCY = 8;
+
+/** Creates the command for the entities of `own`, or of the app in the current folder. */
+export function createExportCommand(own?: LocalApp): Command {
+  return createTargetCommand(
+    'Exports all entities of a kind to an NDJSON file (also .gz) in key order, which the command import reads.',
+  )
+    .argument('<entity>', 'the name of the entity')
+    .argument('<file>', 'the file to write; an existing file is replaced')
+    .action(async (name: string, file: string, options: TargetOptions) => {
+      await exportFile(await findStoredEntity(name, options, own), file, options);
+    });
+}
+
+async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
+  if (entity.period) throw new Error(`"${entity.name}" has a period: it cannot be exported.`);
+  const target = await resolveTarget(options);
+  let count = 0;
+  let unreadable = 0;
+  const progress = startProgress({ rows: () => count });
+  const { signal } = progress;
+  async function* readLines() {
+    for await (const page of readPages(target, entity)) {
+      const rows = await pMap(page, (values) => readImportableRow(target, entity, values), {
+        concurrency: FILES_CONCURRENCY,
+      });
+      const there = rows.filter((row) => row !== undefined);
+      for (const row of there) {
+        for (const field of listUnreadable(row)) {
+          unreadable += 1;
+          progress.say(`${formatKey(entity, row)}: "${field}" cannot be read.`);
+        }
+        yield `${JSON.stringify(row)}\n`;
+      }
+      count += there.length;
+    }
+  }
+  const beside = `${file}.new`;
+  const output = createWriteStream(beside);
+  try {
+    const source = Readable.from(readLines());
+    await (file.endsWith('.gz')
+      ? pipeline(source, createGzip(), output, { signal })
+      : pipeline(source, output, { signal }));
+    // Renamed last, so that the file is never incomplete.
+    await rename(beside, file);
+  } catch (error) {
+    await rm(beside, { force: true });
+    if (!signal.aborted) throw error;
+    process.exitCode = INTERRUPTED_EXIT_CODE;
+  } finally {
+    progress.stop();
+  }
+  if (signal.aborted) return console.log(`Interrupted after ${count} rows: the file ${file} is not written.`);
+  console.log(`Exported ${count} ${entity.name} to ${file}.`);
+  if (unreadable === 0) return;
+  console.error(`The file is not complete. Values that cannot be read, and are null in the file: ${unreadable}.`);
+  process.exitCode = 1;
+}
+
+/** The API returns null for a value that it cannot read, and only for such a value. An import rejects a row with null. */
+function listUnreadable(row: Values): string[] {
+  return Object.keys(row).filter((field) => row[field] === null);
+}
+
+function formatKey({ name, keyFields }: Entity, row: Values): string {
+  return `${name} "${keyFields.map((field) => row[field]).join('/')}"`;
+}
+
+/** Returns the fields that an import may write, and files with their bytes. Undefined if the entity was deleted meanwhile. */
+async function readImportableRow(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
+  const decided = decidedFields(entity);
+  const path = pathTo(target.root, entity.name, ...entity.keyFields.map((key) => values[key]));
+  const row: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(values)) {
+    if (field in entity.attachments && value !== null) {
+      const file = await find(target, `${path}/${field}`);
+      if (!file) {
+        // The file or the entity was deleted meanwhile.
+        const there = await find(target, path);
+        return there && readImportableRow(target, entity, Row.parse(await there.json()));
+      }
+      row[field] = { base64: Buffer.from(await file.arrayBuffer()).toString('base64') };
+    } else if (!decided.includes(field)) row[field] = value;
+  }
+  return row;
+}
+
+const Row = z.record(z.string(), z.unknown());
+const Page = z.object({ items: z.array(Row) });
+
+async function* readPages(target: Target, { name }: Entity): AsyncGenerator<Values[]> {
+  for (let next: string | undefined = `${target.root}/operations/scan/${name}?top=${PAGE}`; next; ) {
+    const response = await get(target, next);
+    yield Page.parse(await response.json()).items;
+    next = readNextPage(response);
+  }
+}
+
+async function get(target: Target, path: string): Promise<Response> {
+  const response = await find(target, path);
+  if (!response) throw new Error(`${path.split('?')[0]} returned 404.`);
+  return response;
+}
+
+/** Returns undefined for 404. */
+async function find(target: Target, path: string): Promise<Response | undefined> {
+  const response = await ask(target, path);
+  if (response.ok) return response;
+  if (response.status === 404) return undefined;
+  throw new Error(`${path.split('?')[0]} returned ${response.status}.`);
+}

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Entity } from '../../lib/define/entity.ts';
+import { omit, type Values } from '../../lib/define/values.ts';
+import { Problem } from '../../lib/http/problem.ts';
+import { pathTo } from '../../lib/http/route.ts';
+import type { ImportRow } from './csv-rows.ts';
+import { readKeyField } from './one-per-key.ts';
+import type { RowFile } from './row-files.ts';
+import { ask, formatProblem, readProblem, type Target } from './target.ts';
+
+/** The most entities that the API accepts in a batch. */
+const MAX_BATCH = 100;
+/** The API accepts a body of 1 MiB, and a UTF-16 unit has up to three bytes in UTF-8. A longer row is sent alone. */
+const MAX_BATCH_CHARACTERS = 250_000;
+/** Limits the rows that wait for others of their partition. Above the limit, the oldest partition is sent. */
+const MAX_WAITING = 5_000;
+const MAX_ATTEMPTS = 6;
+
+/** A row with its files. */
+export interface FiledRow extends ImportRow {
+  readonly files: readonly RowFile[];
+}
+
+/** Groups rows by partition, because a transaction is limited to one partition. */
+export async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<FiledRow>): AsyncGenerator<FiledRow[]> {
+  const waiting = new Map<string, FiledRow[]>();
+  const sizes = new Map<string, number>();
+  let count = 0;
+  const take = (partition: string) => {
+    const batch = waiting.get(partition) ?? [];
+    waiting.delete(partition);
+    sizes.delete(partition);
+    count -= batch.length;
+    return batch;
+  };
+  for await (const row of rows) {
+    const partition = JSON.stringify(entity.partition.fields.map((field) => readKeyField(entity, field, row.values)));
+    const length = JSON.stringify(omitFiles(entity, row.values)).length;
+    const before = sizes.get(partition) ?? 0;
+    if (before > 0 && before + length > MAX_BATCH_CHARACTERS) yield take(partition);
+    const batch = waiting.get(partition) ?? [];
+    waiting.set(partition, batch);
+    batch.push(row);
+    count += 1;
+    sizes.set(partition, (sizes.get(partition) ?? 0) + length);
+    if (batch.length === MAX_BATCH) yield take(partition);
+    const [oldest] = waiting.keys();
+    if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
+  }
+  for (const partition of [...waiting.keys()]) yield take(partition);
+}
+
+const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
+type Results = z.infer<typeof RouteResult>['results'];
+
+/** Returns the result of each row, in order. Rows that other writers changed concurrently (503) are sent again. */
+export async function sendBatch(
+  target: Target,
+  entity: Entity,
+  batch: readonly ImportRow[],
+  attempt = 1,
+): Promise<Results> {
+  const results = await post(target, entity, batch);
+  const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
+  if (busy.length === 0 || attempt === MAX_ATTEMPTS) return results;
+  await sleep(1_000 * attempt);
+  const rows = busy.flatMap((index) => batch[index] ?? []);
+  const again = await sendBatch(target, entity, rows, attempt + 1);
+  for (const [position, index] of busy.entries()) results[index] = again[position] ?? { status: 503 };
+  return results;
+}
+
+function omitFiles({ attachments }: Entity, values: Values): Values {
+  return omit(values, Object.keys(attachments));
+}
+
+async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
+  const body = JSON.stringify({ actions: batch.map(({ values }) => ({ put: omitFiles(entity, values) })) });
+  const headers = { 'content-type': 'application/json' };
+  const response = await ask(target, pathTo(target.root, entity.name, 'batch'), { method: 'POST', headers, body });
+  if (response.ok) return RouteResult.parse(await response.json()).results;
+  const problem = await readProblem(response);
+  // The only row is too large, so the error of the request is the error of the row.
+  if (problem && (response.status === 400 || response.status === 413) && batch.length === 1)
+    return [{ status: response.status, problem }];
+  throw new Error(
+    `The API at ${target.url} rejected ${batch.length} rows with status ${response.status}: ${formatProblem(problem)}`,
+  );
+}

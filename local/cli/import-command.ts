@@ -1,0 +1,191 @@
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { pipeline, type Readable } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Command } from 'commander';
+import pMap from 'p-map';
+import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
+import { type Entity, isOneRow } from '../../lib/define/entity.ts';
+import { omit } from '../../lib/define/values.ts';
+import { isDeeperThan } from '../../lib/engine/json-text.ts';
+import { RowkeyError } from '../../lib/errors.ts';
+import type { Problem } from '../../lib/http/problem.ts';
+import { pathTo } from '../../lib/http/route.ts';
+import type { LocalApp } from '../instance/local-app.ts';
+import { type ImportRow, readCsv } from './csv-rows.ts';
+import { type FiledRow, groupIntoBatches, sendBatch } from './import-batches.ts';
+import { readNdjson } from './ndjson-rows.ts';
+import { MAX_KEYS, onePerKey } from './one-per-key.ts';
+import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
+import { openFiles, putFile } from './row-files.ts';
+import { findStoredEntity } from './stored-entity.ts';
+import { createTargetCommand, resolveTarget, type TargetOptions } from './target.ts';
+
+const BATCHES_CONCURRENCY = 4;
+/** Of each batch. */
+const FILES_CONCURRENCY = 4;
+/** No row of an app nests deeper, and `JSON.stringify` overflows the stack at some thousand levels. */
+const MAX_NESTING = 1_000;
+const OUTCOMES: Readonly<Record<number, 'created' | 'stored' | 'unchanged'>> = {
+  201: 'created',
+  /** Replaced, or put without a read, which does not tell whether the entity existed. */
+  200: 'stored',
+  304: 'unchanged',
+};
+
+interface ImportOptions extends TargetOptions {
+  readonly files?: string;
+}
+
+/** Creates the command for the entities of `own`, or of the app in the current folder. */
+export function createImportCommand(own?: LocalApp): Command {
+  return createTargetCommand(
+    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing.',
+  )
+    .argument('<entity>', 'the name of the entity')
+    .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row; a row replaces the whole entity')
+    .option('--files <folder>', 'the folder of the files that the columns of attachments name')
+    .action(async (name: string, file: string, options: ImportOptions) => {
+      await importFile(await findStoredEntity(name, options, own), file, options);
+    });
+}
+
+async function importFile(entity: Entity, file: string, { files: folder, ...options }: ImportOptions): Promise<void> {
+  const started = performance.now();
+  const { size } = await stat(file).catch(() => {
+    throw new Error(`File ${file} not found.`);
+  });
+  if (folder !== undefined && !(await stat(folder).catch(() => undefined))?.isDirectory())
+    throw new Error(`Folder ${folder} not found.`);
+  const target = await resolveTarget(options);
+  const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
+  const files = { uploaded: 0, unchanged: 0 };
+  const source = createReadStream(file);
+  const countDone = () => counts.created + counts.stored + counts.unchanged + counts.rejected;
+  const progress = startProgress({
+    rows: countDone,
+    ...(folder === undefined ? {} : { describe: () => `${files.uploaded + files.unchanged} files` }),
+    // Bytes of the file before decompression, like its size; some rows that are read wait for others.
+    part: () => (counts.read === 0 ? 0 : (source.bytesRead / size) * (countDone() / counts.read)),
+  });
+  const reject = ({ line }: { line: number }, reason: string) => {
+    counts.rejected += 1;
+    progress.say(`Line ${line}: ${reason}`);
+  };
+
+  let absent: readonly string[] = [];
+  const onBad = (line: number, reason: string) => reject({ line }, reason);
+  const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
+  const rows = readRows(entity, readContent(source, file), {
+    onHeader: (columns) => {
+      absent = Object.keys(omit(entity.columns, [...decidedFields(entity), ...columns]));
+    },
+    onRow: () => {
+      counts.read += 1;
+    },
+    onBad: (line, reason) => {
+      counts.read += 1;
+      onBad(line, reason);
+    },
+  });
+  const formatCounts = () => {
+    const { read, created, stored, unchanged, rejected } = counts;
+    const outcomes = `${created} created, ${stored} stored, ${unchanged} unchanged, ${rejected} rejected`;
+    const unsent = read - countDone();
+    const took = ((performance.now() - started) / 1000).toFixed(1);
+    return `${read} read: ${outcomes}, ${unsent > 0 ? `${unsent} not sent, ` : ''}in ${took} s.`;
+  };
+  try {
+    const batches = groupIntoBatches(entity, withFiles(entity, onePerKey(entity, rows, onBad), { folder, reject }));
+    await pMap(
+      untilAborted(batches, progress.signal),
+      async (batch) => {
+        const results = await sendBatch(target, entity, batch);
+        const put = async (row: FiledRow, index: number) => {
+          const { status = 0, problem } = results[index] ?? {};
+          const outcome = OUTCOMES[status];
+          if (!outcome) return reject(row, problem ? reasonOf(problem) : 'the API returned no result for this row');
+          const path = pathTo(target.root, entity.name, ...entity.keyFields.map((key) => row.values[key]));
+          const reasons: string[] = [];
+          for (const each of row.files) {
+            const stored = await putFile(target, `${path}/${each.field}`, each, { isNew: outcome === 'created' });
+            if (typeof stored === 'string') files[stored] += 1;
+            else reasons.push(stored.reason);
+          }
+          if (reasons.length > 0) reject(row, reasons.join(' '));
+          else counts[outcome] += 1;
+        };
+        await pMap(batch, put, { concurrency: FILES_CONCURRENCY });
+      },
+      { concurrency: BATCHES_CONCURRENCY },
+    );
+  } catch (error) {
+    progress.stop();
+    if (countDone() > 0) console.log(`Failed. ${formatCounts()}`);
+    throw error;
+  }
+  progress.stop();
+  if (progress.signal.aborted) {
+    console.log(`Interrupted. ${formatCounts()} Import the file again: rows that are stored already do not change.`);
+    process.exitCode = INTERRUPTED_EXIT_CODE;
+    return;
+  }
+  const { read, created, stored, unchanged, rejected } = counts;
+  if (read === 0) console.log(`The file ${file} has no rows.`);
+  else if (created + stored + rejected + files.uploaded === 0)
+    console.log(
+      `Nothing to do: all ${unchanged} rows${files.unchanged > 0 ? ` and ${files.unchanged} files` : ''} are already stored.`,
+    );
+  else console.log(formatCounts());
+  if (stored > 0 && absent.length > 0)
+    console.log(
+      isOneRow(entity)
+        ? `The file has no column for ${absent.join(', ')}. The API does not tell whether a row existed: those that did lost their values of these fields.`
+        : `The file has no column for ${absent.join(', ')}: the rows that it replaced lost their values of these fields.`,
+    );
+  if (read > MAX_KEYS) console.log(`Equal keys were found only within ${MAX_KEYS} rows.`);
+  if (files.uploaded > 0) console.log(`Files: ${files.uploaded} uploaded, ${files.unchanged} unchanged.`);
+  if (rejected > 0) process.exitCode = 1;
+}
+
+function reasonOf({ detail, errors = [] }: Problem): string {
+  return errors.length > 1 ? errors.map(({ field, message }) => `"${field}" ${message}`).join('; ') : detail;
+}
+
+/** A pipeline passes the error of any stream to its end; `pipe` does not. */
+async function* readContent(source: Readable, file: string): AsyncGenerator<Buffer> {
+  try {
+    yield* file.endsWith('.gz') ? pipeline(source, createGunzip(), () => undefined) : source;
+  } catch (error) {
+    throw new Error(`The file ${file} cannot be read: ${error instanceof Error ? error.message : error}.`);
+  }
+}
+
+/** Ends when the signal is aborted, without the rest of the batches. */
+async function* untilAborted<One>(batches: AsyncIterable<One>, signal: AbortSignal): AsyncGenerator<One> {
+  for await (const batch of batches) {
+    if (signal.aborted) return;
+    yield batch;
+  }
+}
+
+/** Adds the files of each row. Rejects a row if any of its files is invalid, so that no row is imported without its files. */
+async function* withFiles(
+  entity: Entity,
+  rows: AsyncIterable<ImportRow>,
+  {
+    folder,
+    reject,
+  }: { readonly folder: string | undefined; readonly reject: (row: ImportRow, reason: string) => void },
+): AsyncGenerator<FiledRow> {
+  for await (const row of rows) {
+    try {
+      if (isDeeperThan(MAX_NESTING, row.values))
+        throw new RowkeyError('invalid-input', `the row nests arrays and objects more than ${MAX_NESTING} deep`);
+      yield { ...row, files: await openFiles(entity, row, folder) };
+    } catch (error) {
+      if (!(error instanceof RowkeyError)) throw error;
+      reject(row, error.message);
+    }
+  }
+}
