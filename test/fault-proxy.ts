@@ -12,6 +12,8 @@ export interface FaultProxy {
   readonly connectionString: string;
   /** Starts to count calls that mention `about` or an id from a call that did; calls `kill` at the `at`-th call. */
   watch(about: string, at?: number, kill?: () => void): void;
+  /** Rejects every call whose URL contains a text, as a storage account at its limit does. Undefined rejects none. */
+  throttle(about: string | undefined): void;
   /** The number of watched calls. */
   readonly calls: number;
   /** True if no call is under way. */
@@ -27,6 +29,7 @@ const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 export async function startFaultProxy(connectionString: string): Promise<FaultProxy> {
   const agent = new Agent({ keepAlive: true });
   let known = new Set<string>();
+  let throttled: string | undefined;
   let calls = 0;
   let underWay = 0;
   let last = 0;
@@ -40,6 +43,8 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
   async function pass(target: URL, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = await buffer(incoming);
     const { method, url = '', headers } = incoming;
+    if (throttled && url.includes(throttled))
+      return void outgoing.writeHead(503, { 'x-ms-error-code': 'ServerBusy' }).end();
     // Metadata names the owner of a blob.
     const metadata = Object.entries(headers).filter(([name]) => name.startsWith('x-ms-meta-'));
     const asked = `${decodeURIComponent(url)} ${metadata.join(' ')} ${body}`;
@@ -100,6 +105,9 @@ export async function startFaultProxy(connectionString: string): Promise<FaultPr
       calls = 0;
       last = performance.now();
       armed = at === undefined || !kill ? undefined : { at, kill };
+    },
+    throttle(about) {
+      throttled = about;
     },
     get calls() {
       return calls;

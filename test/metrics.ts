@@ -7,8 +7,8 @@ import {
 } from '@opentelemetry/sdk-metrics';
 
 /**
- * Collects the metrics of this process. The returned function returns the growth of a counter since its last call for
- * any counter.
+ * Collects the metrics of this process. The returned function returns the growth of a counter, or the count of a histogram, since
+ * its last call for any metric.
  */
 export function countedMetrics() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.DELTA);
@@ -20,7 +20,12 @@ export function countedMetrics() {
       .getMetrics()
       .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics))
       .filter(({ descriptor }) => descriptor.name === name)
-      .flatMap(({ dataPoints }) => dataPoints.map(({ attributes, value }) => ({ by: attributes, much: value })));
+      .flatMap(({ dataPoints }) =>
+        dataPoints.map(({ attributes, value }) => ({
+          by: attributes,
+          much: typeof value === 'number' ? value : value.count,
+        })),
+      );
     exporter.reset();
     return points;
   };

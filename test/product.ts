@@ -55,7 +55,16 @@ export interface Product {
 /** An app under the functions host, the fixtures' app by default, on the test file's own storage; for the whole file. */
 export function useProduct(
   url: string,
-  { app = deployedApp, cors }: { readonly app?: LocalApp; readonly cors?: readonly string[] } = {},
+  {
+    app = deployedApp,
+    cors,
+    through = async (connectionString) => connectionString,
+  }: {
+    readonly app?: LocalApp;
+    readonly cors?: readonly string[];
+    /** Starts a proxy of the storage for the host alone, and returns its connection string. */
+    readonly through?: (connectionString: string) => Promise<string>;
+  } = {},
 ): Product {
   const connectionString = testStorage(url);
   let product: Awaited<ReturnType<typeof startProduct>>;
@@ -69,7 +78,7 @@ export function useProduct(
       port: 0,
       data: folder,
       cors,
-      storage: { connectionString },
+      storage: { connectionString: await through(connectionString) },
       log: (line) => logged.push(line),
       func: UNDER_FUNC,
     });

@@ -29,16 +29,18 @@ param reconcileLagSeconds int
 
 // Each query returns a number in the column `measure`. The alert fires if the largest value, or the total, is above the
 // threshold. Rules run at most every 15 minutes, the cheapest interval, and look back twice as far because telemetry arrives
-// minutes late. Queries prefer metrics: the Functions host samples traces and logs (ItemCount is the number of items that a row
-// stands for), and its logs name no function.
+// minutes late. Queries read the metrics of the app, which are complete. The Functions host samples its requests and logs, to a few a second. ItemCount
+// is the number of values or of requests that a row stands for.
 
 // The union declares the columns, so that queries are valid before the first telemetry creates the tables. Azure Monitor
 // disables a rule whose query fails for a week.
 var tables = '''
   let Metrics = union isfuzzy=true
-    (datatable(TimeGenerated: datetime, Name: string, Sum: real, Max: real, Properties: dynamic) []), AppMetrics;
+    (datatable(TimeGenerated: datetime, Name: string, Sum: real, Max: real, ItemCount: int, Properties: dynamic) []), AppMetrics;
   let Requests = union isfuzzy=true
     (datatable(TimeGenerated: datetime, Url: string, ResultCode: string, ItemCount: int) []), AppRequests;
+  let Platform = union isfuzzy=true
+    (datatable(TimeGenerated: datetime, ResourceProvider: string) []), AzureMetrics;
 '''
 
 // Table storage rejects some requests whenever it moves a partition to another server, and the SDK retries them. A higher number
@@ -93,9 +95,14 @@ var rules = [
     every: 'PT15M'
     window: 'PT30M'
     query: '''
-      Requests
+      let byApp = Metrics
+      | where Name == 'rowkey.request.duration'
+      | summarize total = sum(ItemCount), failed = sumif(ItemCount, tostring(Properties.status) startswith '5');
+      // With the requests that fail in the host, before they reach the app.
+      let byHost = Requests
       | where isnotempty(Url)
-      | summarize total = sum(ItemCount), failed = sumif(ItemCount, ResultCode startswith '5')
+      | summarize total = sum(ItemCount), failed = sumif(ItemCount, ResultCode startswith '5');
+      union byApp, byHost
       | where total >= 20
       | project measure = 100.0 * failed / total
     '''
@@ -110,7 +117,7 @@ var rules = [
     severity: 2
     every: 'PT1H'
     // The longest window of Azure Monitor. A timer that has not completed in the window counts from the first metric of any
-    // kind, so that a new deployment gets the same time. Without any metric the alert does not fire.
+    // kind, so that a new deployment gets the same time. Without any metric the alert telemetry-missing fires instead.
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
@@ -133,6 +140,45 @@ var rules = [
         values: ['*']
       }
     ]
+  }
+  {
+    name: 'telemetry-missing'
+    title: 'The app sends no telemetry'
+    description: 'Storage is in use, and no metric of the app has arrived for an hour. The app does not start, or may not send telemetry. No other alert can fire.'
+    severity: 1
+    every: 'PT1H'
+    // Storage reports its own metrics, so a deployment without a published app is silent, and a published app gets an hour.
+    window: 'P2D'
+    query: '''
+      let inUse = toscalar(Platform | where ResourceProvider =~ 'Microsoft.Storage' | where TimeGenerated < ago(1h) | count);
+      Metrics
+      | where Name startswith 'rowkey.'
+      | where TimeGenerated > ago(1h)
+      | summarize received = count()
+      | project measure = iff(received == 0 and inUse > 0, 1, 0)
+    '''
+    aggregation: 'Maximum'
+    threshold: 0
+    dimensions: []
+  }
+  {
+    name: 'ingestion-capped'
+    title: 'Logs and metrics reached the daily cap'
+    description: 'The workspace accepts no more data until its next day, so other alerts cannot fire. See docs/infrastructure.md, Alerts.'
+    severity: 1
+    every: 'PT15M'
+    // The workspace says so once a day.
+    window: 'P1D'
+    // https://learn.microsoft.com/azure/azure-monitor/logs/daily-cap#alert-when-daily-cap-is-reached
+    query: '''
+      _LogOperation
+      | where Category =~ 'Ingestion'
+      | where Detail contains 'OverQuota'
+      | summarize measure = count()
+    '''
+    aggregation: 'Total'
+    threshold: 0
+    dimensions: []
   }
   {
     name: 'inconsistent'

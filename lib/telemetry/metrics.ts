@@ -31,6 +31,14 @@ export function countTimer(attributes: { readonly timer: string }): void {
   count('rowkey.timer.completed', 'Completed timer runs', attributes);
 }
 
+/** `route` is the method with the template of the path, as a path has keys of entities. `status` is 500 if the handler throws. */
+export function recordRequest(
+  attributes: { readonly route: string; readonly status: string },
+  milliseconds: number,
+): void {
+  record('rowkey.request.duration', 'Time from the start of a function to its response', attributes, milliseconds);
+}
+
 /** Findings of the weekly consistency check, counted at each run until they are repaired. */
 export function countInconsistencies(attributes: { readonly entity: string }, found: number): void {
   count('rowkey.verify.found', 'Inconsistent rows found by the consistency check', attributes, found);
@@ -43,18 +51,16 @@ export function countFanOut(attributes: { readonly entity: string }, updated: nu
 
 /** The time from a write's announcement until its indexes agree. Queues measure whole seconds. */
 export function recordReconcileLag(milliseconds: number): void {
-  const options = {
-    description: 'Time from the announcement of a write until its indexes agree',
-    unit: 's',
-    advice: { explicitBucketBoundaries: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300] },
-  };
-  metrics
-    .getMeter('rowkey')
-    .createHistogram('rowkey.reconcile.lag', options)
-    .record(Math.max(0, milliseconds) / 1_000);
+  record('rowkey.reconcile.lag', 'Time from the announcement of a write until its indexes agree', {}, milliseconds);
 }
 
 /** Looks the counter up at each use, because there is no meter before telemetry starts. A meter caches it by name. */
 function count(name: string, description: string, attributes: Attributes, much = 1): void {
   metrics.getMeter('rowkey').createCounter(name, { description }).add(much, attributes);
+}
+
+function record(name: string, description: string, attributes: Attributes, milliseconds: number): void {
+  const advice = { explicitBucketBoundaries: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300] };
+  const histogram = metrics.getMeter('rowkey').createHistogram(name, { description, unit: 's', advice });
+  histogram.record(Math.max(0, milliseconds) / 1_000, attributes);
 }

@@ -12,7 +12,10 @@ const TABLES = {
   AppTraces: `${COMMON}, Message: string, SeverityLevel: int, ItemCount: int`,
   AppExceptions: `${COMMON}, OuterMessage: string, SeverityLevel: int, ItemCount: int`,
   AppMetrics: `${COMMON}, Name: string, Sum: real, Min: real, Max: real, ItemCount: int`,
+  AzureMetrics: 'TimeGenerated: datetime, ResourceProvider: string, MetricName: string, Total: real',
 };
+/** Every workspace has these. */
+const OWN_TABLES = { _LogOperation: 'TimeGenerated: datetime, Category: string, Operation: string, Detail: string' };
 
 /** The part of the library in use. The library consists of scripts that define globals. */
 interface Kusto {
@@ -48,13 +51,14 @@ for (const script of ['bridge.min.js', 'Kusto.Language.Bridge.min.js']) {
   runInThisContext(readFileSync(path, 'utf8'), { filename: path });
 }
 const { Symbols, GlobalState, KustoCode } = (globalThis as unknown as { readonly Kusto: Kusto }).Kusto.Language;
-const tables = Object.entries(TABLES).map(
-  ([name, columns]) => new Symbols.TableSymbol.$ctor7(name, `(${columns})`, null),
-);
-const workspaceOf = (members: readonly object[]) =>
-  GlobalState.Default.WithDatabase(new Symbols.DatabaseSymbol.ctor('workspace', members));
-const workspace = workspaceOf(tables);
-const emptyWorkspace = workspaceOf([]);
+const workspaceOf = (tables: Readonly<Record<string, string>>) => {
+  const symbols = Object.entries(tables).map(
+    ([name, columns]) => new Symbols.TableSymbol.$ctor7(name, `(${columns})`, null),
+  );
+  return GlobalState.Default.WithDatabase(new Symbols.DatabaseSymbol.ctor('workspace', symbols));
+};
+const workspace = workspaceOf({ ...TABLES, ...OWN_TABLES });
+const emptyWorkspace = workspaceOf(OWN_TABLES);
 
 export interface Query {
   /** Errors of the parser, with the text they are about. */

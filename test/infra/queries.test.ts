@@ -2,20 +2,9 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { TIMERS } from '../../lib/register-functions.ts';
+import { alertRules as rules } from './alert-rules.ts';
 import { INFRA, theDeclaration, theResource } from './bicep.ts';
 import { readQuery, readQueryBeforeTelemetry } from './kusto.ts';
-
-/** The tables that every query of an alert begins with. */
-const [, tables = ''] = /^'''(.*)'''$/s.exec(theDeclaration('var', 'tables').value) ?? [];
-const rules = [
-  ...theDeclaration('var', 'rules').value.matchAll(
-    /^ {4}name: '(?<name>[\w-]+)'.*?^ {4}query: '''(?<query>.*?)'''.*?^ {4}dimensions: (?<dimensions>.*?)^ {2}\}/gms,
-  ),
-].map(({ groups: { name = '', query = '', dimensions = '' } = {} }) => ({
-  name,
-  query: `let functionPrefix = "shop-";${tables}${query}`,
-  dimensions: [...dimensions.matchAll(/ name: '(\w+)'/g)].map(([, dimension = '']) => dimension),
-}));
 
 test('the parser finds an error in a query', () => {
   expect(readQuery('AppMetrics | where Name = 1').errors).not.toEqual([]);

@@ -41,3 +41,23 @@ test('names the span of a request after its method and route, which a handler of
     ],
   ]);
 });
+
+test('measures each request by its route and its status, also if the handler throws', async () => {
+  await counted('rowkey.request.duration');
+  await run('own', 'httpTrigger', () => ({ status: 200 }));
+  await run('own', 'httpTrigger', () => ({ status: 200 }));
+  await run('api', 'httpTrigger', () => {
+    nameRequest('GET', '/api/things/{id}');
+    return { status: 503 };
+  });
+  await run('own', 'httpTrigger', () => undefined);
+  await run('own', 'httpTrigger', () => ({ jsonBody: {} }));
+  await expect(run('own', 'httpTrigger', () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+  await run('sweep', 'timerTrigger', () => undefined);
+  expect(await counted('rowkey.request.duration')).toEqual([
+    { by: { route: 'GET /api/things', status: '200' }, much: 3 },
+    { by: { route: 'GET /api/things/{id}', status: '503' }, much: 1 },
+    { by: { route: 'GET /api/things', status: '204' }, much: 1 },
+    { by: { route: 'GET /api/things', status: '500' }, much: 1 },
+  ]);
+});

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startFaultProxy } from '../fault-proxy.ts';
+import { alertRules } from '../infra/alert-rules.ts';
+import { type MetricRow, startIngestion } from '../ingestion.ts';
+import { PATIENCE_MS } from '../patience.ts';
+
+/** Drives the app into the state of each alert, and checks that what the alert reads arrives at Application Insights. */
+
+const ingestion = await startIngestion();
+// Set before the product starts, because it inherits the environment.
+for (const [name, value] of Object.entries(ingestion.environment)) vi.stubEnv(name, value);
+
+import { TIMERS } from '../../lib/register-functions.ts';
+import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
+
+type Proxy = Awaited<ReturnType<typeof startFaultProxy>>;
+let proxy: Proxy;
+const product = useProduct(import.meta.url, {
+  through: async (connectionString) => {
+    proxy = await startFaultProxy(connectionString);
+    return proxy.connectionString;
+  },
+});
+afterAll(async () => {
+  await proxy.stop();
+  ingestion.stop();
+});
+
+/** Metrics are sent every minute. */
+const SENT_WITHIN = { timeout: PATIENCE_MS + 120_000, interval: 500 };
+const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0);
+
+/** How each alert judges the rows of its metric, as its query does. */
+const FIRES: Readonly<Record<string, (rows: readonly MetricRow[]) => boolean>> = {
+  poison: (rows) => sum(rows.filter(by('queue', 'index-changes')).map(({ Sum }) => Sum)) > 0,
+  'reconcile-lag': (rows) => Math.max(...rows.map(({ Max }) => Max)) > 0,
+  'server-errors': (rows) => {
+    const failed = rows.filter(({ Properties }) => Properties.status?.startsWith('5'));
+    const [some, all] = [failed, rows].map((counted) => sum(counted.map(({ ItemCount }) => ItemCount)));
+    return all !== undefined && some !== undefined && all >= 20 && (100 * some) / all > 5;
+  },
+  // This alert fires for a timer that does not appear.
+  'timer-missed': (rows) => Object.keys(TIMERS).every((timer) => rows.some(by('timer', timer))),
+  // This alert fires if no metric appears.
+  'telemetry-missing': (rows) => rows.length > 0,
+  inconsistent: (rows) => Math.max(...rows.filter(by('entity', 'employees')).map(({ Sum }) => Sum)) > 0,
+  'storage-throttled': (rows) =>
+    sum(rows.filter((row) => by('resource', 'movies')(row) && by('status', '503')(row)).map(({ Sum }) => Sum)) > 20,
+};
+
+function by(property: string, value: string) {
+  return ({ Properties }: MetricRow) => Properties[property] === value;
+}
+
+/** The rows that the query of an alert reads: it names the metric and its properties. */
+function rowsFor(body: string): MetricRow[] {
+  const [, operator, name = ''] = /where Name (==|startswith) '([\w.]+)'/.exec(body) ?? [];
+  const properties = [...body.matchAll(/Properties\.(\w+)/g)].map(([, property = '']) => property);
+  return ingestion.metrics.filter(
+    ({ Name, Properties }) =>
+      (operator === '==' ? Name === name : Name.startsWith(name)) &&
+      properties.every((property) => Properties[property] !== undefined),
+  );
+}
+
+beforeAll(async () => {
+  const hr = product.as('hr');
+  const one = somebody({ department: 'Alerted' });
+  expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
+  await product.storage.queue('index-changes').sendMessage('not JSON');
+  const index = product.storage.table('employeesbyemail');
+  for await (const { partitionKey = '', rowKey = '' } of index.listEntities())
+    await index.deleteEntity(partitionKey, rowKey);
+  proxy.throttle('/movies(');
+  const read = product.as('reader');
+  const failed = await Promise.all(Array.from({ length: 25 }, () => read('GET', '/api/movies/Western')));
+  expect(failed.map(({ status }) => status)).toEqual(failed.map(() => 503));
+  proxy.throttle(undefined);
+  for (const timer of Object.keys(TIMERS)) expect(await product.runTimer(timer)).toBe(202);
+});
+
+// The cap of ingestion is an event of the workspace, not of the app.
+test('every alert on the app has its state here', () => {
+  const expected = alertRules.map(({ name }) => name).filter((name) => name !== 'ingestion-capped');
+  expect(Object.keys(FIRES).toSorted()).toEqual(expected.toSorted());
+});
+
+describe('what an alert reads arrives', () => {
+  const rules = alertRules.filter(({ name }) => FIRES[name]);
+  test.each(rules)('$name', async ({ name, body }) => {
+    await vi.waitFor(() => expect(FIRES[name]?.(rowsFor(body))).toBe(true), SENT_WITHIN);
+  });
+});
