@@ -1,5 +1,5 @@
 import type { Entity } from '../define/entity.ts';
-import type { Index } from '../define/indexes.ts';
+import { rolesToReadBy } from '../define/readers.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Caller } from './token.ts';
 
@@ -17,11 +17,6 @@ type Roles = Pick<Caller, 'roles'>;
 
 export function canRead({ access }: Entity, { roles }: Roles): boolean {
   return access.read.some((role) => roles.includes(role));
-}
-
-/** The roles that may request grants for the caller's own rows: those that may read the entity by which the caller is known. */
-export function rolesToGrant({ access: { own, read } }: Entity): readonly string[] {
-  return own && 'through' in own ? own.through.access.read : read;
 }
 
 /**
@@ -76,19 +71,6 @@ export function requireReader(entity: Entity, caller: Roles): void {
 /** Throws `forbidden` unless the caller may read the entity with all its fields. */
 export function requireWholeReader(entity: Entity, caller: Roles): void {
   if (!canReadWhole(entity, caller)) throw createRoleError(entity, rolesToReadBy(entity, Object.keys(entity.columns)));
-}
-
-/** The roles that may read all of these fields. Reading by a field reveals it, so an index requires all its fields. */
-export function rolesToReadBy({ access }: Entity, fields: readonly string[]): string[] {
-  return access.read.filter((role) => fields.every((field) => access.restricted?.[field]?.includes(role) ?? true));
-}
-
-/**
- * The roles that may read an index by these fields. The order of a list reveals the fields of the row key, so a role must be able to
- * read all of them.
- */
-export function rolesToReadIndex(entity: Entity, { row }: Index, fields: readonly string[]): string[] {
-  return rolesToReadBy(entity, [...fields, ...row.fields]);
 }
 
 /**

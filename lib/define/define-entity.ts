@@ -13,8 +13,9 @@ import type {
   Period,
 } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
-import type { Index } from './indexes.ts';
+import type { Condition, Index } from './indexes.ts';
 import { compileTemplate, type FieldsOf } from './keys/key-template.ts';
+import { fieldsHiddenFrom, rolesToReadBy, rolesToReadIndex } from './readers.ts';
 import type { Total } from './totals.ts';
 import type { Typed } from './typed.ts';
 import { type FieldSchema, fieldSchemas, schemaError } from './validate/field-schema.ts';
@@ -362,7 +363,13 @@ function compile<
   const partition = compileTemplate(key.partition);
   const row = compileTemplate(key.row);
   const split = withoutPrototype(declaration.split ?? {});
+  const { encrypted = [] } = declaration;
+  // A write may not have read the fields that are apart, so what used them would depend on the write.
   const apart: readonly string[] = Object.values(split).flat();
+  const forReaders = <Compute extends (values: Values) => unknown>(
+    roles: readonly string[],
+    compute: Compute,
+  ): Compute => withoutFields([...apart, ...fieldsHiddenFrom(roles, { access, encrypted })], compute);
   return frozenCopy({
     name,
     schema,
@@ -372,15 +379,21 @@ function compile<
     row,
     keyFields: [...new Set([...partition.fields, ...row.fields])] as (FieldsOf<Partition> | FieldsOf<Row>)[],
     columns: columnsOf(schema),
-    indexes: withoutPrototype(mapValues<Index>(declaration.indexes ?? {}, (index) => blind(index, apart))) as Indexes,
-    totals: mapValues<Total>(declaration.totals ?? {}, (declared) => blind(declared, apart)),
+    indexes: withoutPrototype(
+      mapValues<Index>(declaration.indexes ?? {}, (index) =>
+        withCondition(index, (when) => forReaders(rolesToReadIndex({ access }, index), when)),
+      ),
+    ) as Indexes,
+    totals: mapValues<Total>(declaration.totals ?? {}, (declared) =>
+      withCondition(declared, (when) => forReaders(rolesToReadBy({ access }, declared.uses), when)),
+    ),
     archive,
     movable: declaration.movable ?? [],
     period: declaration.period,
     expiry: declaration.expiry,
     denormalized: denormalized.map((link) => ({ ...link, copies: omitUndefined(link.copies) })),
-    derived: mapValues(omitUndefined<(values: Values) => unknown>(declaration.derived ?? {}), (derive) =>
-      apart.length === 0 ? derive : (values: Values) => derive(omit(values, apart)),
+    derived: mapValues(omitUndefined<(values: Values) => unknown>(declaration.derived ?? {}), (derive, field) =>
+      forReaders(rolesToReadBy({ access }, [field]), derive),
     ),
     split,
     wide: declaration.wide ?? false,
@@ -388,7 +401,7 @@ function compile<
     references: omitUndefined<DeclaredReference>(declaration.references ?? {}),
     large: declaration.large ?? [],
     attachments: withoutPrototype(attachments),
-    encrypted: declaration.encrypted ?? [],
+    encrypted,
     version: declaration.version ?? 1,
     upgrades: withoutPrototype(declaration.upgrades ?? {}),
     childOf: declaration.childOf,
@@ -399,17 +412,24 @@ function compile<
   });
 }
 
-/** A write may not have read the fields that are apart, so a condition that used them would depend on the write. */
-function blind<Of extends Index | Total>(index: Of, apart: readonly string[]): Of {
-  const { when } = index;
-  return when && apart.length > 0 ? { ...index, when: (values) => when(omit(values, apart)) } : index;
+function withCondition<Of extends Index | Total>(of: Of, change: (when: Condition) => Condition): Of {
+  return of.when ? { ...of, when: change(of.when) } : of;
+}
+
+/** The function, which never sees these fields. */
+function withoutFields<Compute extends (values: Values) => unknown>(
+  fields: readonly string[],
+  compute: Compute,
+): Compute {
+  return fields.length === 0 ? compute : (((values) => compute(omit(values, fields))) as Compute);
 }
 
 function mapValues<Value>(
   record: Readonly<Record<string, Value>>,
-  change: (value: Value) => Value,
+  change: (value: Value, name: string) => Value,
 ): Record<string, Value> {
-  return withoutPrototype(Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)])));
+  const changed = Object.entries(record).map(([name, value]) => [name, change(value, name)] as const);
+  return withoutPrototype(Object.fromEntries(changed));
 }
 
 function omitUndefined<Value>(record: { readonly [field: string]: Value | undefined }): Record<string, Value> {

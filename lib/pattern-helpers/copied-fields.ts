@@ -1,7 +1,9 @@
 import { apartFields } from '../define/codec/further-rows.ts';
 import { keptFields, referenceFields } from '../define/codec/kept-fields.ts';
 import type { Denormalized } from '../define/entity.ts';
+import { fieldsHiddenFrom, rolesToSee } from '../define/readers.ts';
 import { omit, type Values } from '../define/values.ts';
+import { unreadableErrors } from './oracle-errors.ts';
 
 /** The copies of a source's fields; none if there is no source. */
 export function copiesOf(link: Denormalized, source: Values | undefined): Values {
@@ -17,16 +19,17 @@ export function copiesOf(link: Denormalized, source: Values | undefined): Values
  * stored as they are or that not every write reads, and, for a fan-out, those that change with other entities and not with a write of the source.
  */
 function hiddenFields({ source, target, fanOut }: Denormalized, field: string): string[] {
-  const readers = target().access.restricted?.[field];
-  const restricted = Object.entries(source.access.restricted ?? {}).filter(
-    ([, roles]) => !readers?.every((role) => roles?.includes(role)),
-  );
   return [
-    ...restricted.map(([name]) => name),
-    ...source.encrypted,
+    ...fieldsHiddenFrom(rolesToSee(target(), field), source),
     ...apartFields(source),
     ...Object.keys(source.attachments),
     ...referenceFields(source),
     ...(fanOut ? keptFields(source) : []),
   ];
+}
+
+/** Yields an error for each copy that shows a source to roles that may not read it. */
+export function* copyErrors({ source, target, copies }: Denormalized): Generator<string> {
+  for (const field of Object.keys(copies))
+    yield* unreadableErrors(`"${field}" is copied from "${source.name}"`, { entity: target(), field, from: source });
 }

@@ -11,6 +11,7 @@ import type { Values } from '../define/values.ts';
 import { PlanTooLarge } from '../engine/write/plan.ts';
 import { toPlaced } from '../engine/write/stored-values.ts';
 import { busy, RowkeyError } from '../errors.ts';
+import { oracleErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../storage/rows.ts';
 
 /**
@@ -32,6 +33,12 @@ export const compoundKey: Pattern<Entity> = {
       entity.row.template.startsWith(`${parent.row.template}_`);
     if (!isWithin)
       yield `the key of a child must begin with that of its parent "${parent.name}" and "_", in the same table and partition.`;
+    // A write of a child without its parent is rejected.
+    yield* oracleErrors(`it is a child of "${parent.name}"`, {
+      writer: entity,
+      seen: parent,
+      field: parent.keyFields.at(-1) ?? '',
+    });
     if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
     if (Object.hasOwn(parent.schema.shape, name))
       yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace; one of them needs another name.`;

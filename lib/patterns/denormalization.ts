@@ -12,7 +12,8 @@ import { omit, type Values } from '../define/values.ts';
 import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
 import { RowkeyError } from '../errors.ts';
-import { copiesOf } from '../pattern-helpers/copied-fields.ts';
+import { copiesOf, copyErrors } from '../pattern-helpers/copied-fields.ts';
+import { oracleErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Action, readRow } from '../storage/rows.ts';
 
 /**
@@ -32,6 +33,9 @@ export const denormalization: Pattern<Entity> = {
     for (const link of linksOf(entity)) {
       const { source, reference } = link;
       const what = `the denormalized fields copy from "${source.name}"`;
+      yield* copyErrors(link);
+      // A write of a reference to an entity that does not exist is rejected.
+      yield* oracleErrors(what, { writer: entity, seen: source, field: reference.keyField });
       if (source.table !== table || source.partition.template !== partition.template)
         yield `${what}, which is in another table or partition; both must have one table and one partition key.`;
       if (!Object.hasOwn(columns, reference.field) || !source.keyFields.includes(reference.keyField))

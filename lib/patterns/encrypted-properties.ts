@@ -30,7 +30,7 @@ export const encryptedProperties: Pattern<Entity> = {
       if (!Object.hasOwn(access.restricted ?? {}, field))
         yield `the encrypted field "${field}" is not restricted; access.restricted must name the roles that read it.`;
       for (const key of keysWith(entity, field))
-        yield `the encrypted field "${field}" is in ${key}; keys are stored in plain text.`;
+        yield `the encrypted field "${field}" is in ${key}; keys and totals are stored in plain text.`;
     }
   },
   references: ({ encrypted }) => encrypted,

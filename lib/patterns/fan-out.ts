@@ -24,7 +24,7 @@ import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
 import { splitAfter } from '../engine/write/plan.ts';
 import { busy, RowkeyError } from '../errors.ts';
-import { copiesOf } from '../pattern-helpers/copied-fields.ts';
+import { copiesOf, copyErrors } from '../pattern-helpers/copied-fields.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { countFanOut } from '../telemetry/metrics.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -135,6 +135,7 @@ function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
   const { source, reference, copies } = link;
   const relation = relationOf(link);
   const what = `the denormalized fields copy from "${source.name}" (fanOut)`;
+  yield* copyErrors(link);
   for (const one of [entity, source]) {
     const reason = one.period ? 'a period' : one.series ? 'counts alone' : one.childOf ? 'a parent' : undefined;
     if (reason)

@@ -8,6 +8,7 @@ import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
 import { pick, type Values } from '../define/values.ts';
+import { unreadableErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 
 /**
@@ -26,6 +27,7 @@ export const maintainedCount: Pattern<Entity> = {
       const isFound = row.fields.every((name) => counted.keyFields.includes(name));
       if (!isBeside || !isFound || archive || movable.length > 0)
         yield `"${field}" counts "${counted.name}", whose keys do not lead to this row for good; both must have one table and partition key, every field of this row key must be in the other's key, and this entity can have no archive or move.`;
+      yield* unreadableErrors(`"${field}" counts "${counted.name}"`, { entity, field, from: counted });
       // Only a 32-bit integer is read back as a plain number.
       if (columns[field] !== 'Int32') yield `the count "${field}" must be declared as z.int32().`;
     }

@@ -16,6 +16,7 @@ import { pick, type Values } from '../define/values.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { isConfirmed } from '../engine/write/unique-claim.ts';
 import { busy, entityError, RowkeyError } from '../errors.ts';
+import { oracleErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 
 /**
@@ -121,19 +122,6 @@ function* validationErrors(entity: Entity): Generator<string> {
     if (!lookup)
       yield `${what} refuses deletes and cannot find who refers to an entity by one query: ${fields.join(', ')} must be the first fields of its key, or of an index of copies without a condition whose other fields are required; or onDelete must be 'report'.`;
   }
-}
-
-/** The outcome of a write tells whether the other entity exists, so the roles that write must be able to read its field. */
-function* oracleErrors(
-  what: string,
-  { writer, seen, field }: { readonly writer: Entity; readonly seen: Entity; readonly field: string },
-): Generator<string> {
-  const { read, restricted = {} } = seen.access;
-  const blind = writer.access.write.filter(
-    (role) => !read.includes(role) || restricted[field]?.includes(role) === false,
-  );
-  if (blind.length > 0)
-    yield `${what}, which would tell ${blind.join(', ')} what exists; roles that write "${writer.name}" must be able to read "${field}" of "${seen.name}".`;
 }
 
 const referencesOf = (entity: Entity) => Object.values(entity.references);

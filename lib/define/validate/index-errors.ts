@@ -2,13 +2,12 @@ import type { Entity } from '../entity.ts';
 import type { Index, IndexEntity, InterPartitionIndex } from '../indexes.ts';
 import { indexKeyFields } from '../keys/index-entries.ts';
 
-/** The keys that contain a field: the entity's own and those of its indexes. */
+/** What contains a field: the key of the entity, those of its indexes, and totals. */
 export function* keysWith({ keyFields, indexes, totals }: Entity, field: string): Generator<string> {
   if (keyFields.includes(field)) yield 'the key';
   for (const [name, index] of Object.entries(indexes))
     if (indexKeyFields(index).includes(field)) yield `the key of the index "${name}"`;
-  for (const [name, { partition, row }] of Object.entries(totals))
-    if ([...partition.fields, ...row.fields].includes(field)) yield `the key of the totals "${name}"`;
+  for (const [name, { uses }] of Object.entries(totals)) if (uses.includes(field)) yield `the totals "${name}"`;
 }
 
 /** Index entries change only with their entity, so an index cannot use fields that change with another entity. */

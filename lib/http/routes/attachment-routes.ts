@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { admitGrant } from '../../access/grant-limits.ts';
-import { canRead, hasWriteOnlyRoles, rolesToReadBy } from '../../access/rule.ts';
+import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import { VALID_FOR_MS, validityAt } from '../../access/validity.ts';
 import { Attachment, type AttachmentDeclaration } from '../../define/codec/reference.ts';
 import type { Entity } from '../../define/entity.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
+import { rolesToReadBy } from '../../define/readers.ts';
 import { parse } from '../../define/validate/validation.ts';
 import type { Stored } from '../../define/values.ts';
 import { noteChange } from '../../engine/note-change.ts';

@@ -1,4 +1,3 @@
-import { rolesToReadIndex } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import {
@@ -10,6 +9,7 @@ import {
   ORDERS,
   rangeStarts,
 } from '../../define/keys/index-range.ts';
+import { rolesToReadIndex } from '../../define/readers.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
 import { pick } from '../../define/values.ts';
 import { readIndexPage, readThroughIndex } from '../../store/read.ts';
@@ -77,7 +77,7 @@ function commonOf(entity: Entity, [indexName, index]: NamedIndex, fields: readon
     name: `${entity.name}-by-${indexName}`,
     method: 'GET',
     path: [entity.name, 'by', indexName, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
-    roles: rolesToReadIndex(entity, index, fields),
+    roles: rolesToReadIndex(entity, index),
   } as const;
 }
 

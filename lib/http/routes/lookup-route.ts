@@ -1,6 +1,7 @@
-import { hiddenFields, rolesToReadIndex } from '../../access/rule.ts';
+import { hiddenFields } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Filter } from '../../define/filter.ts';
+import { rolesToReadIndex } from '../../define/readers.ts';
 import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../../pattern-helpers/read-lookup.ts';
 import { openLookup, readIndexPage } from '../../store/read.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
@@ -26,8 +27,7 @@ export function lookupRoutes(entity: Entity): Route[] {
       name: `${entity.name}-list`,
       method: 'GET',
       path: entity.name,
-      // The order of the list reveals the fields of the row key.
-      roles: rolesToReadIndex(entity, lookupIndex(entity), []),
+      roles: rolesToReadIndex(entity, lookupIndex(entity)),
       query: QUERY,
       filters,
       summary: `List all of ${entity.name}`,

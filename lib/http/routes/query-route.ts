@@ -1,10 +1,11 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { checkMentions, hiddenFields, requireReader, requireRole, rolesToReadIndex } from '../../access/rule.ts';
+import { checkMentions, hiddenFields, requireReader, requireRole } from '../../access/rule.ts';
 import { withoutApart } from '../../define/codec/further-rows.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { indexFields, isOfMany, ORDERS, requireRangeStart } from '../../define/keys/index-range.ts';
+import { rolesToReadIndex } from '../../define/readers.ts';
 import { parse } from '../../define/validate/validation.ts';
 import type { Values } from '../../define/values.ts';
 import { fromContinuation, toContinuation } from '../../engine/read/continuation.ts';
@@ -173,7 +174,7 @@ async function runLookup(
   const lookups = entities.filter(({ lookup }) => lookup);
   const entity = findEntity(lookups, 'list', name);
   const index = lookupIndex(entity);
-  requireRole(context.caller, rolesToReadIndex(entity, index, []));
+  requireRole(context.caller, rolesToReadIndex(entity, index));
   checkMentions(entity, context.caller, where);
   return { items: [...(await listLookup(toView(context), entity, { where, select })).items] };
 }
@@ -205,14 +206,7 @@ async function runBy(entity: Entity, context: RequestContext, read: z.infer<type
   const { by: name, entity: _, values, ...options } = read;
   const index = findIndex(entity, name);
   const given = Object.keys(values);
-  requireRole(
-    context.caller,
-    rolesToReadIndex(
-      entity,
-      index,
-      given.filter((field) => field in entity.columns),
-    ),
-  );
+  requireRole(context.caller, rolesToReadIndex(entity, index));
   const fields = indexFields(entity, index);
   const isOneValue = given.length === fields.length && fields.every((field) => given.includes(field));
   if (isOneValue && !isOfMany(entity, index)) {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { rolesToReadBy } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
 import { incompleteError, rangeStarts } from '../../define/keys/index-range.ts';
+import { rolesToReadBy } from '../../define/readers.ts';
 import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
 import { maskOf, validateTexts } from '../../define/validate/validation.ts';
 import { checkGroup, readTotal, readTotals } from '../../pattern-helpers/read-totals.ts';

@@ -67,7 +67,7 @@ testRejections([
   [
     'an encrypted field in the key',
     () => load(entity('things', { encrypted: ['id'] } as never)),
-    /the encrypted field "id" is in the key; keys are stored in plain text/,
+    /the encrypted field "id" is in the key; keys and totals are stored in plain text/,
   ],
   [
     'a restricted field in the key',

@@ -1,0 +1,25 @@
+import type { Entity } from '../define/entity.ts';
+import { rolesToReadBy, rolesToSee } from '../define/readers.ts';
+
+/** Errors of a model in which what one entity does or shows tells of another entity, which the role may not read. */
+
+/** The outcome of a write tells whether the other entity exists, so the roles that write must be able to read its field. */
+export function* oracleErrors(
+  what: string,
+  { writer, seen, field }: { readonly writer: Entity; readonly seen: Entity; readonly field: string },
+): Generator<string> {
+  const readers = rolesToReadBy(seen, [field]);
+  const blind = writer.access.write.filter((role) => !readers.includes(role));
+  if (blind.length > 0)
+    yield `${what}, which would tell ${blind.join(', ')} what exists; roles that write "${writer.name}" must be able to read "${field}" of "${seen.name}".`;
+}
+
+/** A field that is made from another entity shows it, so the roles that see the field must be able to read that entity. */
+export function* unreadableErrors(
+  what: string,
+  { entity, field, from }: { readonly entity: Entity; readonly field: string; readonly from: Entity },
+): Generator<string> {
+  const blind = new Set(rolesToSee(entity, field).filter((role) => !from.access.read.includes(role)));
+  if (blind.size > 0)
+    yield `${what}, which ${[...blind].join(', ')} may not read; add these roles to access.read of "${from.name}", or leave them out of the readers of "${field}" (access.restricted, access.own).`;
+}

@@ -1,0 +1,89 @@
+import { test } from 'vitest';
+import { z } from 'zod';
+import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
+import { interPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { total } from '../../../../lib/define/totals.ts';
+import { withReferences } from '../../../fixtures/with-references.ts';
+import { access, copying, entity, load, ofOne, type Parts, shape, testRejections } from './declarations.ts';
+
+/** The validation of what an entity shows or tells of another one. */
+
+const wide = { read: ['hr', 'reader'], write: ['hr'] };
+const beside = (source: Parts, over: Parts, reference = { field: 'name', keyField: 'id' }) => {
+  const things = entity('things', source);
+  const denormalized = [{ source: things, reference, copies: { email: () => '' } }];
+  return [things, entity('cities', { row: 'city', ...over, denormalized } as Parts)];
+};
+const counting = (over: object) =>
+  entity('cities', {
+    schema: z.object({ ...shape, count: z.int32() }),
+    row: 'city',
+    counts: { count: entity('things') },
+    ...over,
+  } as never);
+
+testRejections([
+  [
+    'a copy that readers see and whose source they may not read',
+    () => load(...beside({}, { access: wide } as Parts)),
+    /Entity "cities": "email" is copied from "things", which reader may not read; add these roles to access.read of "things", or leave them out of the readers of "email"/,
+  ],
+  [
+    'the same with a fan-out',
+    () =>
+      load(
+        ...(copying({}, { reference: { field: 'id', keyField: 'id' } }).map((one) =>
+          one.name === 'notes' ? { ...one, access: wide } : one,
+        ) as DeclaredEntity[]),
+      ),
+    /"notes": "name" is copied from "things", which reader may not read/,
+  ],
+  [
+    'a restricted copy that a grant shows to an owner who may not read the source',
+    () => {
+      const restricted = { email: ['hr'] };
+      const own = { claim: 'oid', index: 'owner' };
+      const owner = interPartitionIndex({ table: 'citiesbyowner', partition: 'all', row: '{year}', unique: true });
+      return load(...beside({}, { indexes: { owner }, access: { ...wide, restricted, own } } as unknown as Parts));
+    },
+    /"email" is copied from "things", which reader may not read/,
+  ],
+  [
+    'a copy by whose reference writers learn what exists',
+    () => load(...beside({}, { access: { read: ['hr'], write: ['hr', 'operator'] } } as Parts)),
+    /the denormalized fields copy from "things", which would tell operator what exists/,
+  ],
+  [
+    'a count that readers see and whose entities they may not read',
+    () => load(...withReferences(counting({ access: wide }))),
+    /Entity "cities": "count" counts "things", which reader may not read/,
+  ],
+  [
+    'a child whose writers learn which parents exist',
+    () => {
+      const things = entity('things');
+      const open = { read: ['hr'], write: ['hr', 'operator'] };
+      return load(things, entity('parts', { row: 'things_{id}_{day}', childOf: things, access: open } as Parts));
+    },
+    /Entity "parts": it is a child of "things", which would tell operator what exists/,
+  ],
+  [
+    'an extreme of an encrypted field',
+    () =>
+      load(
+        entity('things', {
+          ...ofOne,
+          encrypted: ['day'],
+          totals: { perCity: total({ table: 'thingspercity', partition: 'all', row: '{city}', max: ['day'] }) },
+          access: { ...access, restricted: { day: ['hr'] } },
+        } as never),
+      ),
+    /the encrypted field "day" is in the totals "perCity"; keys and totals are stored in plain text/,
+  ],
+]);
+
+test('accepts these declarations without their one fault', () => {
+  load(...beside({}, {}));
+  load(...copying({}, { reference: { field: 'id', keyField: 'id' } }));
+  load(...withReferences(counting({})));
+});
