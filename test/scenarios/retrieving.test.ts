@@ -40,7 +40,13 @@ describe('a log tail', () => {
       '2026-11-04',
       '2026-11-03',
     ]);
-    expect((await hr('GET', '/api/expenses/000001?from=lately')).status).toBe(400);
+    const sinceMonth = await hr('GET', '/api/expenses/000001?from=2026-11');
+    expect(sinceMonth.body.items).toHaveLength(26);
+    expect((await hr('GET', '/api/expenses/000001?to=2026-10')).body.items).toEqual([]);
+    expect(await hr('GET', '/api/expenses/000001?from=lately')).toMatchObject({
+      status: 400,
+      body: { detail: '"from" must be an instant, a day, a month or a year, in UTC.' },
+    });
   });
 
   test('stores each claim under its own key', async () => {

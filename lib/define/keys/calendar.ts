@@ -26,11 +26,16 @@ function isPeriod(unit: CalendarUnit, text: string): boolean {
 
 /** The period `count` periods later, or earlier if `count` is negative. */
 export function addPeriods(unit: CalendarUnit, period: string, count: number): string {
+  return startOf(unit, period, count).toISOString().slice(0, TEXT_LENGTH[unit]);
+}
+
+/** When the period begins that is `count` periods later. */
+function startOf(unit: CalendarUnit, period: string, count: number): Date {
   const start = new Date(period);
   if (unit === 'day') start.setUTCDate(start.getUTCDate() + count);
   if (unit === 'month') start.setUTCMonth(start.getUTCMonth() + count);
   if (unit === 'year') start.setUTCFullYear(start.getUTCFullYear() + count);
-  return start.toISOString().slice(0, TEXT_LENGTH[unit]);
+  return start;
 }
 
 /** Every period from first to last, both included. Empty if last is before first. */
@@ -56,7 +61,7 @@ export function keptPeriods(
 
 /** The first and the last millisecond of a period. */
 export function boundsOf(unit: CalendarUnit, period: string): { first: string; last: string } {
-  const next = Date.parse(addPeriods(unit, period, 1));
+  const next = startOf(unit, period, 1).getTime();
   return { first: new Date(period).toISOString(), last: new Date(next - 1).toISOString() };
 }
 

@@ -184,7 +184,7 @@ export interface KeyRange {
 
 /**
  * The keys whose first fields are `given` and whose next field lies between `from` and `to`, both inclusive. Bounds of a text
- * are read as prefixes, so that `to=2026-11-20` takes in the whole day. Throws `invalid-input` naming the bound.
+ * are read as prefixes, so that `to=2026-11-20` includes the whole day. Throws `invalid-input` naming the bound.
  */
 export function keyRange(
   template: KeyTemplate,

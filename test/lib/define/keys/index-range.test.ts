@@ -125,7 +125,7 @@ describe('bounds', () => {
       'order',
       '"order" must be descending: storage reads "at" in the order of its key.',
     ],
-    ['newest', { place: 'x' }, { from: 'May' }, 'from', 'An instant is needed.'],
+    ['newest', { place: 'x' }, { from: 'May' }, 'from', '"from" must be an instant, a day, a month or a year, in UTC.'],
     ['day', { place: 'x' }, { from: '\ud800' }, 'from', '"from" must be well-formed Unicode.'],
     ['day', { place: 'x' }, { to: 'x'.repeat(600) }, 'to', 'The bound to is longer than a key.'],
     [

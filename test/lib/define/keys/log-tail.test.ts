@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildKey, compileTemplate, keyRange, parseKey } from '../../../../lib/define/keys/key-template.ts';
-import { instantOf, invertedTicks } from '../../../../lib/define/keys/log-tail.ts';
+import { instantOf, invertedBounds, invertedTicks } from '../../../../lib/define/keys/log-tail.ts';
 
 describe('inverted ticks', () => {
   // Output of .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").
@@ -48,5 +48,24 @@ describe('inverted ticks', () => {
       ].map(inside),
     ).toEqual([false, true, true, false]);
     expect(() => key('yesterday')).toThrow('instant');
+  });
+
+  test.each([
+    [{ from: '2026-11', to: '2026-11' }, '2026-11-01T00:00:00.000Z', '2026-11-30T23:59:59.9999999Z'],
+    [{ from: '2024-02-29', to: '2024-02' }, '2024-02-29T00:00:00.000Z', '2024-02-29T23:59:59.9999999Z'],
+    [{ from: '2025', to: '2026' }, '2025-01-01T00:00:00.000Z', '2026-12-31T23:59:59.9999999Z'],
+    [{ from: '9999', to: '9999' }, '9999-01-01T00:00:00.000Z', '9999-12-31T23:59:59.9999999Z'],
+    [
+      { from: '2026-11-20T08:00:00Z', to: '2026-11-20T09:00:00.5Z' },
+      '2026-11-20T08:00:00.000Z',
+      '2026-11-20T09:00:00.500Z',
+    ],
+  ])('are bounded by %j from %s to %s', (bounds, first, last) => {
+    const { from, to } = invertedBounds(bounds);
+    expect([instantOf(to), instantOf(from)]).toEqual([first, last]);
+  });
+
+  test.each(['2026-13', '2026-11-31', '26', '2026-11-20T09', 'May', ''])('are not bounded by "%s"', (from) => {
+    expect(() => invertedBounds({ from })).toThrow('"from" must be an instant, a day, a month or a year, in UTC.');
   });
 });
