@@ -1,6 +1,6 @@
-import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
+import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import type { Caller } from '../access/token.ts';
-import { admit, catchProblems } from './respond.ts';
+import { admit, catchProblems, formatTiming, type Spent } from './respond.ts';
 import { type App, rootOf } from './route.ts';
 
 export interface HandlerOptions {
@@ -17,14 +17,22 @@ export type Handle = (
 /** A handler that `app.http` accepts. */
 export type Handler = (request: HttpRequest, context: InvocationContext) => Promise<HttpResponseInit>;
 
-/** Checks the caller as a route does, and returns errors of `handle` as problems. */
+/** Checks the caller as a route does, adds `Server-Timing` to the response, and returns errors of `handle` as problems. */
 export function createHandler(
   app: () => App,
   { roles, root = rootOf('') }: HandlerOptions & { readonly root?: string },
   handle: Handle,
 ): Handler {
   return (request, context) =>
-    catchProblems(context, root, async () =>
-      handle(request, { caller: await admit(app, roles, request, context), context }),
-    );
+    catchProblems(context, root, async (spent) => {
+      const caller = await admit(app, roles, request, context);
+      return withTiming(await handle(request, { caller, context }), spent);
+    });
+}
+
+function withTiming(response: HttpResponseInit, spent: Spent): HttpResponseInit {
+  // Copied, unless they belong to an object that cannot be copied: a function may return the same headers each time.
+  const headers = response instanceof HttpResponse ? response.headers : new Headers(response.headers);
+  headers.append('server-timing', formatTiming(spent));
+  return response instanceof HttpResponse ? response : { ...response, headers };
 }

@@ -215,7 +215,8 @@ function toResponse({ status, body, bytes, headers }: RouteResult, spent: Spent)
   };
 }
 
-function formatTiming({ cost: { transactions, milliseconds }, audit }: Spent): string {
+/** The value of `Server-Timing`. */
+export function formatTiming({ cost: { transactions, milliseconds }, audit }: Spent): string {
   const storage = `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transaction${transactions === 1 ? '' : 's'}"`;
   return audit === undefined ? storage : `${storage}, audit;dur=${audit.toFixed(1)};desc="appends, shared"`;
 }

@@ -1,7 +1,9 @@
+import { HttpResponse, type HttpResponseInit } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
 import { createHandler, type Handle, type HandlerOptions } from '../../../lib/http/handler.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
+import { readRow } from '../../../lib/storage/rows.ts';
 import { model } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';
 import { testApp, testInvocation, testRequest } from './request.ts';
@@ -14,13 +16,45 @@ async function call(handle: Handle, options: HandlerOptions = { roles: ['reader'
   return { ...response, body: typeof body === 'string' ? JSON.parse(body) : body, logged };
 }
 
-test('returns the response of the function unchanged, with the caller whose roles were checked', async () => {
-  const response = { status: 201, jsonBody: { made: true }, headers: { 'x-own': '1' } };
-  expect(await call(() => response)).toEqual({ ...response, body: undefined, logged: [] });
+test('returns the response of the function, with the caller whose roles were checked', async () => {
+  const response = { status: 201, jsonBody: { made: true } };
+  expect(await call(() => ({ ...response, headers: { 'x-own': '1' } }))).toMatchObject(response);
   expect(await call((_, { caller }) => ({ jsonBody: caller.subject }))).toMatchObject({ jsonBody: 'ann' });
   expect(await call((_, { caller }) => ({ jsonBody: caller.subject }), { roles: undefined })).toMatchObject({
     jsonBody: '',
   });
+});
+
+const timing = 'storage;dur=0.0;desc="0 transactions"';
+test.each<[string, () => HttpResponseInit, object]>([
+  ['no headers', () => ({}), { 'server-timing': timing }],
+  ['headers', () => ({ headers: { 'X-Own': '1' } }), { 'server-timing': timing, 'x-own': '1' }],
+  ['timing of its own', () => ({ headers: { 'server-timing': 'own' } }), { 'server-timing': `own, ${timing}` }],
+  [
+    'cookies',
+    () => ({ headers: new Headers([['set-cookie', 'a=1']]) }),
+    { 'server-timing': timing, 'set-cookie': 'a=1' },
+  ],
+  [
+    'a response object',
+    () => new HttpResponse({ headers: { 'x-own': '1' }, body: 'text' }),
+    { 'content-type': 'text/plain;charset=UTF-8', 'server-timing': timing, 'x-own': '1' },
+  ],
+])('adds the cost in storage to a response with %s', async (_, respond, expected) => {
+  const { invocation } = testInvocation();
+  const response = await createHandler(() => app, { roles: undefined }, respond)(testRequest(), invocation);
+  expect(Object.fromEntries(response.headers as Headers)).toEqual(expected);
+  if (response instanceof HttpResponse) expect(await response.text()).toBe('text');
+});
+
+test('counts the storage transactions of the function', async () => {
+  const { headers } = await call(async () => {
+    await readRow(app.engine.storage, { table: 'employees', partition: 'Sales', row: 'empid_1' }).catch(
+      () => undefined,
+    );
+    return {};
+  });
+  expect((headers as Headers).get('server-timing')).toMatch(/^storage;dur=[\d.]+;desc="1 transaction"$/);
 });
 
 test('returns an error of Rowkey as the problem that a route returns', async () => {
