@@ -50,7 +50,7 @@ export async function resolveTarget({
   const instance = await readInstance(folder);
   if (!instance)
     throw new Error(
-      `No instance is running on the data folder ${folder}: run npm start first, or name a remote API with --url.`,
+      `No instance is running on the data folder ${folder}: start one with npm start of Rowkey, or name a remote API with --url.`,
     );
   const { issuer, audience, roles: role } = instance;
   return { url: instance.url, root, token: token ?? (await signToken({ folder, issuer, audience, role })) };

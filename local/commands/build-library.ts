@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { buildConsole } from '../package/build-console.ts';
@@ -9,7 +9,26 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const LIBRARY = join(ROOT, 'dist', 'library');
 
 /** What the command line needs; the app that this repository deploys does without. */
-const COMMAND_LINE = ['cli-progress', 'commander'];
+const COMMAND_LINE = ['cli-progress', 'commander', 'csv-parse'];
+/** The pages for an author of an app. The others are about this repository: its tests, its template, its measurements. */
+const PAGES = [
+  ...[
+    'access',
+    'audit',
+    'browsers',
+    'change-the-model',
+    'configuration',
+    'consistency',
+    'console',
+    'declare-an-entity',
+  ],
+  ...['http', 'import-export', 'model', 'operating', 'problems', 'security', 'telemetry', 'typed-client'],
+  'use-as-a-package',
+].map((page) => `docs/${page}.md`);
+/** npm scripts that are also commands of the package. */
+const COMMANDS = /npm run (?:-s )?(import|export|verify|reindex|purge|infra-model)\b(?: --(?= ))?/g;
+const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;
+const CLONE_ONLY = 'The commands `npm start` and `npm run …` of this page are those of a clone of Rowkey.';
 /** The oldest version that all dependencies support. This repository works on Node 20, because npm ci installs a newer Node. */
 const NODE = '>=22.0.0';
 
@@ -38,15 +57,17 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   const manifest = {
     ...{ name, version, description, license, type, engines: { node: NODE } },
     ...{ types: exports['.'].types, exports, bin: { rowkey: './local/commands/rowkey.js' } },
-    ...{ files: ['lib', 'local', 'docs'], dependencies: { ...dependencies, ...commandLine }, peerDependencies },
+    ...{
+      files: ['lib', 'local', 'docs', 'host.json'],
+      dependencies: { ...dependencies, ...commandLine },
+      peerDependencies,
+    },
   };
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
-  await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
-  const pages = ['README.md', ...(await Array.fromAsync(glob('docs/*.md', { cwd: ROOT })))];
-  for (const page of pages) {
-    const text = await readFile(join(ROOT, page), 'utf8');
-    await writeFile(join(folder, page), withoutOtherLinks(text, page, [...pages, 'LICENSE']));
-  }
+  for (const file of ['LICENSE', 'host.json']) await cp(join(ROOT, file), join(folder, file));
+  await cp(join(ROOT, 'local', 'package', 'README.md'), join(folder, 'README.md'));
+  for (const page of PAGES)
+    await writeFile(join(folder, page), toPackedPage(page, await readFile(join(ROOT, page), 'utf8')));
 }
 
 /** Messages of the package name its own command line instead of npm scripts. */
@@ -57,11 +78,13 @@ async function nameThePackage(file: string): Promise<void> {
   await writeFile(file, changed);
 }
 
-/** Replaces links to files that are not in the package by their text. */
-function withoutOtherLinks(text: string, page: string, packed: readonly string[]): string {
-  return text.replaceAll(/\[([^\]]+)\]\(([^)#\s:]+)(#[^)\s]*)?\)/g, (link, label: string, target: string) =>
-    packed.includes(posix.join(dirname(page), target)) ? link : label,
+/** Returns a page whose links lead to files of the package, and whose commands are those of the package where it has them. */
+function toPackedPage(page: string, text: string): string {
+  const linked = text.replaceAll(/\[([^\]]+)\]\(([^)#\s:]+)(#[^)\s]*)?\)/g, (link, label: string, target: string) =>
+    [...PAGES, 'LICENSE', 'host.json'].includes(posix.join(dirname(page), target)) ? link : label,
   );
+  const packed = linked.replaceAll(COMMANDS, 'npx rowkey $1');
+  return OTHER_COMMANDS.test(packed) ? packed.replace('\n', `\n\n> ${CLONE_ONLY}\n`) : packed;
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await buildLibrary();

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -65,14 +65,14 @@ async function rowkeyCommand(parameters: readonly string[], env: Record<string, 
 test('packs JavaScript and declarations without the examples, the app and its tools', () => {
   expect(packed).toEqual(
     expect.arrayContaining([
-      ...['package.json', 'README.md', 'LICENSE', 'lib/index.js', 'lib/index.d.ts'],
+      ...['package.json', 'README.md', 'LICENSE', 'host.json', 'lib/index.js', 'lib/index.d.ts'],
       ...['lib/client/index.js', 'lib/client/index.d.ts', 'lib/console/index.html'],
     ]),
   );
   expect(
     packed.filter(
       (path) =>
-        !/^lib\/console\/|^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE)$/.test(
+        !/^lib\/console\/|^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE|host\.json)$/.test(
           path,
         ),
     ),
@@ -80,10 +80,11 @@ test('packs JavaScript and declarations without the examples, the app and its to
   expect(packed.filter((path) => path.startsWith('lib/model/'))).toEqual([]);
 });
 
-test('packs pages whose links lead to packed files', async () => {
+test('packs pages whose links and pictures are packed, and whose commands work without a clone', async () => {
   const pages = packed.filter((path) => path.endsWith('.md'));
   expect(pages.length).toBeGreaterThan(15);
   const dead: string[] = [];
+  const foreign: string[] = [];
   let links = 0;
   for (const page of pages) {
     const text = await readFile(join(installed, page), 'utf8');
@@ -91,9 +92,20 @@ test('packs pages whose links lead to packed files', async () => {
       links += 1;
       if (!packed.includes(posix.join(dirname(page), link))) dead.push(`${page}: ${link}`);
     }
+    if (/!\w[\w ]*:/.test(text)) dead.push(`${page}: a picture`);
+    const says = text.split('\n', 4).join(' ').includes('are those of a clone of Rowkey');
+    for (const [command] of text.matchAll(/npm (run|start|ci|cit|test)\b[^`\n]*/g))
+      if (!says || / (import|export|verify|reindex|purge|infra-model)\b/.test(command))
+        foreign.push(`${page}: ${command}`);
   }
   expect(links).toBeGreaterThan(100);
-  expect(dead).toEqual([]);
+  expect([dead, foreign]).toEqual([[], []]);
+  const { stdout } = await rowkeyCommand(['--help']);
+  const commands = [...stdout.matchAll(/^ {2}([a-z-]+) .*/gm)].map(([, name]) => name);
+  const readme = await readFile(join(installed, 'README.md'), 'utf8');
+  expect([...readme.matchAll(/^\| `npx rowkey ([a-z-]+)/gm)].map(([, name]) => name)).toEqual(
+    commands.filter((name) => name !== 'help'),
+  );
 });
 
 test('requires a Node that every dependency supports', async () => {
@@ -114,6 +126,7 @@ test('prints the resources of the model', async () => {
   const { tables, queues } = JSON.parse(stdout);
   expect(tables).toEqual(expect.arrayContaining(['vehicles', 'vehiclesbyplate', 'poison']));
   expect(queues).toContain('index-changes');
+  expect((await rowkeyCommand(['infra-model'])).stdout).toBe(stdout);
   await expect(rowkeyCommand(['infra-model', 'misspelt.json'])).rejects.toMatchObject({ code: 1 });
   await expect(rowkeyCommand(['verify', 'vehicles', '--url', 'http://127.0.0.1:1'])).rejects.toMatchObject({
     stderr: 'No token for http://127.0.0.1:1: set ROWKEY_TOKEN.\n',
@@ -192,6 +205,30 @@ test('serves two models in one app, and the function of the adopter under the ho
     'missing rows added to the index places.',
   );
 
+  // In the folder of the app, whose package.json names its files.
+  await writeFile(
+    join(folder, 'vehicles.csv'),
+    'depot,vehicleId,plate,model\nnorth,7,EF 12345,Van\nnorth,8,AB 12345,Van\n',
+  );
+  const both = { ROWKEY_TOKEN: await token(['editor', 'operator', 'reader']) };
+  const imported = rowkeyCommand(['import', 'vehicles', 'vehicles.csv', '--url', url], both);
+  await expect(imported).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^Line 3: "plate" is taken/),
+    stdout: expect.stringMatching(/^2 read: 1 created, 0 stored, 0 unchanged, 1 rejected/),
+  });
+  expect((await rowkeyCommand(['export', 'vehicles', 'out.ndjson', '--url', url], both)).stdout).toMatch(
+    /^Exported \d+ vehicles to out\.ndjson\.\n$/,
+  );
+  expect(await readFile(join(folder, 'out.ndjson'), 'utf8')).toContain('"vehicleId":"7","plate":"EF 12345"');
+  await writeFile(join(folder, 'depots.csv'), 'region,depot,places\nno,south,5\n');
+  expect((await rowkeyCommand(['import', 'depots', 'depots.csv', ...yardOptions], both)).stdout).toMatch(
+    /^1 read: 1 created/,
+  );
+  await expect(rowkeyCommand(['import', 'depots', 'depots.csv', '--url', url], both)).rejects.toMatchObject({
+    stderr: 'Entity "depots" not found; accepted are vehicles.\n',
+  });
+
   const client = { ...env, API: `${url}/api`, TOKEN: await token(['editor', 'reader']) };
   const called = await run(process.execPath, [join(folder, 'client.ts')], { env: client, cwd: folder });
   expect(called.stdout).toBe('1 4 no\n');
@@ -242,4 +279,17 @@ test('runs under npm start of a clone, which makes tokens of its roles and creat
     headers: { authorization: `Bearer ${stdout.trim()}` },
   });
   expect([response.status, await response.json()]).toMatchObject([201, { depot: 'north', plate: 'KA1234' }]);
+
+  // The commands of the app's log, in its folder, and those of the clone, on its data folder.
+  expect((await rowkeyCommand(['verify', 'vehicles'])).stdout).toMatch(/^\d+ rows checked: 0 do not agree\.$/m);
+  expect((await rowkeyCommand(['reindex', 'vehicles', 'plate'])).stdout).toMatch(/^\d+ rows checked: 0 of 0 missing/);
+  const cars = join(folder, 'cars.csv');
+  await writeFile(cars, 'depot,vehicleId,plate\nwest,1,WE 1\n');
+  const inClone = (...words: string[]) =>
+    run(process.execPath, [command(words[0] ?? ''), ...words.slice(1), '--data', data]);
+  expect((await inClone('import', 'vehicles', cars)).stdout).toMatch(/^1 read: 1 created/);
+  expect((await rowkeyCommand(['import', 'vehicles', cars])).stdout).toBe(
+    'Nothing to do: all 1 rows are already stored.\n',
+  );
+  expect((await inClone('export', 'vehicles', join(folder, 'all.ndjson'))).stdout).toMatch(/^Exported [2-9] vehicles/);
 });
