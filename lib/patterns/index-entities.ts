@@ -50,11 +50,12 @@ export const indexEntities: Pattern<Entity> = {
     for (const [name, index] of indexesOf(entity)) {
       yield* eachErrors(name, index);
       yield* settleErrors(name, index);
-      const { readable } = index.holds;
-      const missing = entity.keyFields.filter((field) => !readable.includes(field)).join(', ');
-      if (index.remote && missing !== '')
-        yield `the index "${name}" holds too little to find an entity; "holds" must contain ${missing}, too.`;
-      if (!index.remote && readable.length === 0)
+      // A list in the entities' partition is found by the partition key and the value that its members share.
+      const known = index.remote ? [] : [...entity.partition.fields, ...index.row.readable];
+      const missing = entity.keyFields.filter((field) => ![...index.holds.readable, ...known].includes(field));
+      if (missing.length > 0)
+        yield `the index "${name}" holds too little to find an entity; "holds" must contain ${missing.join(', ')}, too.`;
+      if (index.holds.readable.length === 0)
         yield `the index "${name}" holds no field; "holds" must contain a field of the row key.`;
     }
   },

@@ -116,8 +116,11 @@ const Memory = z.object({
 
 /** https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata */
 const CONTAINER_NAME = /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/;
-/** The Functions host keeps its locks and secrets there, and the deployment (infra/main.bicep) its packages. */
-const HOST_CONTAINERS = /^(azure-webjobs-.*|deployments)$/;
+/**
+ * The Functions host keeps its locks and secrets there, the deployment (infra/main.bicep) and the platform (scm-releases) their
+ * packages, and Azure Monitor its logs.
+ */
+const HOST_CONTAINERS = /^(azure-.*|insights-.*|scm-releases|deployments)$/;
 /** The Functions host accepts no larger body. */
 const MAX_FILE_BYTES = 104_857_600;
 const YEAR_S = 31_536_000;
@@ -141,7 +144,7 @@ function* attachmentErrors({ attachments, access }: Entity, reserved: readonly s
     if (!CONTAINER_NAME.test(container))
       yield `${what} has the container name "${container}", which is not accepted; a container name is 3 to 63 lower-case letters, digits and single hyphens.`;
     if (reserved.includes(container) || HOST_CONTAINERS.test(container))
-      yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others; every name but ${reserved.join(', ')}, deployments and azure-webjobs-… is accepted.`;
+      yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others; every name but ${reserved.join(', ')}, deployments, scm-releases, azure-… and insights-… is accepted.`;
     if (!Number.isInteger(maxBytes) || maxBytes < 1 || maxBytes > MAX_FILE_BYTES)
       yield `${what} has maxBytes ${maxBytes}; it must be a whole number from 1 to ${MAX_FILE_BYTES}, which is the largest body of the Functions host.`;
     if (maxAge !== undefined && (!Number.isInteger(maxAge) || maxAge < 0 || maxAge > YEAR_S))

@@ -12,6 +12,7 @@ import { buildKey } from '../define/keys/key-template.ts';
 import { lookupBy } from '../define/keys/lookup.ts';
 import { isByKey, keyIn, otherKeyFields, referrersRange, referringFields } from '../define/keys/relation.ts';
 import type { Pattern } from '../define/pattern.ts';
+import { isOptional } from '../define/validate/field-schema.ts';
 import { pick, type Values } from '../define/values.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { isConfirmed } from '../engine/write/unique-claim.ts';
@@ -95,6 +96,9 @@ const READS_CONCURRENCY = 16;
 const REFERRERS_PAGE = 10;
 
 function* validationErrors(entity: Entity): Generator<string> {
+  const ring = findRing(entity);
+  if (ring)
+    yield `the required references ${ring.join(' → ')} form a ring, of which no entity can be created first; a field that may be absent is accepted.`;
   for (const reference of referencesOf(entity)) {
     const { field, to, by, onDelete } = reference;
     const what = `the reference "${field}" to "${to.name}"`;
@@ -124,6 +128,25 @@ function* validationErrors(entity: Entity): Generator<string> {
   }
 }
 
+/** The names of entities from this one to itself, each of which exists only after the next: a reference that is always set, or a parent. */
+function findRing(entity: Entity): readonly string[] | undefined {
+  const open = [[entity]];
+  const seen = new Set<Entity>();
+  for (let path = open.shift(); path; path = open.shift()) {
+    const last = path.at(-1) ?? entity;
+    const set = referencesOf(last).filter(
+      ({ field }) => Object.hasOwn(last.columns, field) && !isOptional(last.schema, field),
+    );
+    // An entity may refer to itself.
+    const others = set.map(({ to }) => to).filter((to) => to !== last);
+    const needed = [...others, ...(last.childOf ? [last.childOf] : [])];
+    if (needed.includes(entity)) return [...path, entity].map(({ name }) => name);
+    open.push(...needed.filter((one) => !seen.has(one)).map((one) => [...path, one]));
+    for (const one of needed) seen.add(one);
+  }
+  return undefined;
+}
+
 const referencesOf = (entity: Entity) => Object.values(entity.references);
 
 function uniqueIndexOf({ to, by }: Reference): InterPartitionIndex | undefined {
@@ -143,10 +166,16 @@ function isBeside(reference: Reference): boolean {
 /** The key of the entity to which a change makes another one refer. */
 function changedKey(reference: Reference, { before, after, arrival }: Change): Values | undefined {
   const key = keyIn(reference, after);
+  if (after && key && isItself(reference, after, key)) return undefined;
   // An arriving entity refers to what it referred to before, unless the move changes the reference.
   const { movable } = reference.from();
   const isKept = arrival && !referringFields(reference).some((field) => movable.includes(field));
   return isKept || isDeepStrictEqual(key, keyIn(reference, liveValues(before))) ? undefined : key;
+}
+
+/** True if an entity with these values refers to itself, and so to one that exists after the write. */
+function isItself({ from, to }: Reference, values: Values, key: Values): boolean {
+  return from() === to && isDeepStrictEqual(pick(values, Object.keys(key)), key);
 }
 
 function changedTarget(reference: Reference, change: Change): Address | undefined {
@@ -217,15 +246,22 @@ async function checkReferrers(engine: Engine, entity: Entity, change: Change): P
     const { by, field, from, onDelete } = reference;
     const isKept = isMove && !isByKey(reference) && !entity.movable.includes(by);
     if (onDelete !== 'refuse' || isKept || after?.[by] === before.values[by]) continue;
-    if (!(await isReferredTo(engine, reference, before))) continue;
+    // What refers to itself can be deleted. After a move, or with another "by", its reference would dangle.
+    const byItself = isMove === true || (after !== undefined && after[field] === before.values[field]);
+    if (!(await isReferredTo(engine, reference, before, { byItself }))) continue;
     const what = after ? `must keep its "${by}"` : `cannot be ${movedTo ? 'archived or moved' : 'deleted'}`;
     const why = `${from().name} refer to it in "${field}".`;
     throw entityError('referenced', entity, pick(before.values, entity.keyFields), `${what}: ${why}`);
   }
 }
 
-/** Finds one referring entity: one range query, and a point read of each entity that it finds through an index. */
-async function isReferredTo(engine: Engine, reference: Reference, { values }: Live): Promise<boolean> {
+/** Finds one referring entity, which `byItself` may be the entity itself: one range query, and a point read of each entity that it finds through an index. */
+async function isReferredTo(
+  engine: Engine,
+  reference: Reference,
+  { values }: Live,
+  { byItself }: { readonly byItself: boolean },
+): Promise<boolean> {
   const { by, from, to } = reference;
   if (values[by] === undefined) return false;
   const key = isByKey(reference) ? pick(values, to.keyFields) : { [by]: values[by] };
@@ -242,7 +278,9 @@ async function isReferredTo(engine: Engine, reference: Reference, { values }: Li
     for (const row of rows.filter((each) => isCopy(each) === (range.index !== undefined))) {
       const referring = range.index === undefined ? row : await readSource(engine, from(), row);
       const found = toSnapshot(from(), referring?.properties.EntityType === from().name ? referring : undefined);
-      if (isDeepStrictEqual(keyIn(reference, liveValues(found)), key)) return true;
+      const of = liveValues(found);
+      if (of && isDeepStrictEqual(keyIn(reference, of), key) && (byItself || !isItself(reference, of, key)))
+        return true;
     }
     after = rows.at(-1)?.row;
     if (!more || after === undefined) return false;

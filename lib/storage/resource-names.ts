@@ -4,9 +4,9 @@
  *
  * A table name has letters and digits only, so the digit 0 separates the prefix, which cannot contain it: the table `bx` of the
  * prefix `a` is never the table `x` of the prefix `ab`, and no table of a period, which ends in digits, begins another prefix.
- * The Functions host has containers that begin with `azure-`.
+ * The platform has containers that begin with `azure-`, `insights-` or `scm-`.
  */
-export const PREFIX = /^(?!azure$)[a-z][a-z1-9]{0,19}$/;
+export const PREFIX = /^(?!(azure|insights|scm)$)[a-z][a-z1-9]{0,19}$/;
 
 /** Of tables, queues and containers: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftstorage */
 export const MAX_NAME_LENGTH = 63;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { DeclaredEntity, Entity } from '../../lib/define/entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
@@ -79,6 +79,17 @@ const invoicesDeclared = defineEntity('invoices', {
   access,
 });
 
+/** Refers to itself: a person and the one who leads them. */
+const leadersDeclared: DeclaredEntity = defineEntity('leaders', {
+  schema: z.object({ city: z.string(), leaderId: z.string(), ledBy: z.string().optional() }),
+  table: 'leaders',
+  key: { partition: '{city}', row: '{leaderId}' },
+  indexes: { ledBy: intraPartitionIndex({ row: 'by_{ledBy}_{leaderId}', copies: 'keys' }) },
+  references: { ledBy: { to: (): DeclaredEntity => leadersDeclared, by: 'leaderId', onDelete: 'refuse' } },
+  movable: ['city'],
+  access,
+}) as unknown as DeclaredEntity;
+
 /** Moves between sites, to which it refers by the field that a move changes. */
 const parcelsDeclared = defineEntity('parcels', {
   schema: z.object({ siteCode: z.string(), parcelId: z.string(), firstCode: z.string() }),
@@ -93,11 +104,12 @@ const parcelsDeclared = defineEntity('parcels', {
 });
 
 const { sites, gates, visits, parcels } = deploy(sitesDeclared, gatesDeclared, visitsDeclared, parcelsDeclared);
+const leaders = deploy(leadersDeclared).leaders as Entity;
 const { customers, employees, invoices } = deploy(shop.customers, directory.employees, invoicesDeclared);
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [sites, gates, visits, parcels, invoices]);
+  world = await openWorld(import.meta.url, [sites, gates, visits, parcels, invoices, leaders]);
 });
 
 let counter = 0;
@@ -410,4 +422,29 @@ test('a PUT that keeps a dangling reference is accepted, and one that sets anoth
   await putEntity(world.engine, visits, visit, { ...visit, note: 'kept' });
   const error = await errorOf(putEntity(world.engine, visits, visit, { ...visit, siteCode: 'none' }));
   expect(error).toMatchObject({ code: 'invalid-input' });
+});
+
+describe('an entity that refers to itself and refuses deletes', () => {
+  const one = { city: 'Rome', leaderId: 'ann' };
+  const other = { city: 'Rome', leaderId: 'bo', ledBy: 'ann' };
+
+  test('can be deleted, but not while another one refers to it, and not be moved', async () => {
+    await create(leaders, one);
+    await patchEntity(world.engine, leaders, one, { ledBy: 'ann' });
+    await create(leaders, other);
+    expect(await errorOf(deleteEntity(world.engine, leaders, one))).toMatchObject({ code: 'referenced' });
+    await deleteEntity(world.engine, leaders, other);
+    const moved = requestMove(world.engine, leaders, one, { city: 'Oslo' });
+    expect(await errorOf(moved)).toMatchObject({ code: 'referenced' });
+    expect(await findings(leaders, 'Rome')).toEqual([]);
+    expect(await readEntity(world.engine, leaders, one)).toMatchObject({ values: { ledBy: 'ann' } });
+    await deleteEntity(world.engine, leaders, one);
+    expect(await errorOf(readEntity(world.engine, leaders, one))).toMatchObject({ code: 'not-found' });
+    // The first one may refer to itself when it is created.
+    await create(leaders, { ...one, ledBy: 'ann' });
+    expect(await errorOf(create(leaders, { ...one, leaderId: 'cy', ledBy: 'dee' }))).toMatchObject({
+      code: 'invalid-input',
+    });
+    await deleteEntity(world.engine, leaders, one);
+  });
 });

@@ -116,18 +116,24 @@ function decodeProperty(type: ColumnType, stored: unknown): unknown {
   return stored === undefined || stored === null ? undefined : fromProperty(type, stored);
 }
 
-/** Converts a row of an older declaration. The upgrade also receives fields that are no longer declared. */
+/**
+ * Converts a row of an older declaration. The upgrade also receives fields that are no longer declared. It cannot change a key field:
+ * the row would have another key than the entity.
+ */
 function upgradeValues(entity: Entity, properties: Properties, from: number): Values {
   const fields = Object.keys(properties).filter((name) => /^[a-z]/.test(name));
-  let values: Values = Object.fromEntries(
+  const stored: Values = Object.fromEntries(
     fields.map((field) => {
       const type = entity.columns[field];
       return [field, type ? fieldOf(entity, field, type, properties) : fromProperty('String', properties[field])];
     }),
   );
+  let values = stored;
   for (let version = from; version < entity.version; version += 1)
     values = entity.upgrades[version]?.(values) ?? values;
-  return pick(values, Object.keys(entity.columns));
+  // A number that was stored as a text is the same key.
+  const isChanged = (field: string) => hasValue(stored[field]) && String(stored[field]) !== String(values[field]);
+  return { ...pick(values, Object.keys(entity.columns)), ...pick(stored, entity.keyFields.filter(isChanged)) };
 }
 
 /** Reads the state of an entity from its row. The caller has checked that the row is of this type and not a copy. */

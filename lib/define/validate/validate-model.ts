@@ -10,6 +10,8 @@ import type { RowKeys } from '../pattern.ts';
  * https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model
  */
 const SERVICE_TABLE = 'tables';
+/** The Functions host writes its diagnostic events and logs to tables such as AzureFunctionsDiagnosticEvents202611; case is ignored. */
+const HOST_TABLES = /^azure(functions|webjobs)/;
 /** The names and row types that the engine reserves in every model. */
 export interface Reserved {
   readonly tables: readonly string[];
@@ -64,7 +66,7 @@ function patternErrors(entities: readonly Entity[], reserved: Reserved): Iterabl
 
 function* prefixErrors(prefix: string): Generator<string> {
   if (prefix !== '' && !PREFIX.test(prefix))
-    yield `The prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure. The digit 0 ends it in the names of tables.`;
+    yield `The prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure, insights or scm. The digit 0 ends it in the names of tables.`;
 }
 
 /** Without a prefix, every name that a declaration accepts is short enough. */
@@ -142,6 +144,9 @@ function* tableErrors(entities: readonly Entity[], reserved: Reserved): Generato
     for (const table of tablesOf(entity))
       if (tables.includes(table))
         yield `Entity "${entity.name}": the table name "${table}" is reserved; every name but ${tables.join(', ')} is accepted.`;
+    for (const table of tablesOf(entity))
+      if (HOST_TABLES.test(table))
+        yield `Entity "${entity.name}": the table name "${table}" is reserved for the Functions host; a name that does not begin with azurefunctions or azurewebjobs is accepted.`;
     for (const table of further) {
       const other = find(table);
       if (other)

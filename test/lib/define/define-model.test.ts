@@ -300,14 +300,24 @@ describe('a prefix', () => {
     expect(defineModel({ ...roles, entities: [pet('cats')] }).prefix).toBe('');
   });
 
-  test.each(['Shop', '2shop', 'my-shop', 'my_shop', 'shop10', 'a'.repeat(21), ' shop', 'shöp', '0', 'azure'])(
-    'is rejected if it cannot begin names: %j',
-    (prefix) => {
-      expect(() => define(prefix, pet('cats'))).toThrow(
-        `The model is not valid.\nThe prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure.`,
-      );
-    },
-  );
+  test.each([
+    'Shop',
+    '2shop',
+    'my-shop',
+    'my_shop',
+    'shop10',
+    'a'.repeat(21),
+    ' shop',
+    'shöp',
+    '0',
+    'azure',
+    'insights',
+    'scm',
+  ])('is rejected if it cannot begin names: %j', (prefix) => {
+    expect(() => define(prefix, pet('cats'))).toThrow(
+      `The model is not valid.\nThe prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure, insights or scm.`,
+    );
+  });
 
   test.each(['a', 'shop', 'shop2', 'a'.repeat(20)])('is accepted: %j', (prefix) => {
     expect(define(prefix, pet('cats')).prefix).toBe(prefix);

@@ -194,6 +194,12 @@ testRejections([
     /the rows of its index "name"/,
   ],
   [
+    'a list in the partition that leaves out a field of the row key',
+    () =>
+      load(entity('things', { row: '{id}_{day}', indexes: { name: indexEntity({ row: 'n_{name}', holds: '{id}' }) } })),
+    /the index "name" holds too little to find an entity; "holds" must contain day, too/,
+  ],
+  [
     'two indexes with the same key',
     () =>
       load(

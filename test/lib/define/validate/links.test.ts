@@ -1,3 +1,4 @@
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
@@ -11,6 +12,7 @@ import {
   ofOne,
   owned,
   type Parts,
+  type Rejected,
   referring,
   shape,
   testRejections,
@@ -314,4 +316,49 @@ testRejections([
     () => load(...referring({}, { references: { name: { by: 'id', onDelete: 'report' } } }).slice(1)),
     /Entity "notes" refers to "things", which is not in the model/,
   ],
+  ...(() => {
+    const ring = (field: z.ZodType) => {
+      const declared: Record<string, DeclaredEntity> = {};
+      const to = (name: string) => ({ name: { to: () => declared[name], by: 'id', onDelete: 'report' } });
+      const one = (name: string, other: string) => {
+        declared[name] = entity(name, {
+          schema: z.object({ ...shape, name: field }) as never,
+          references: to(other) as never,
+        });
+        return declared[name];
+      };
+      return [one('cats', 'dogs'), one('dogs', 'eels'), one('eels', 'cats')];
+    };
+    return [
+      [
+        'a ring of required references',
+        () => load(...ring(text)),
+        /Entity "cats": the required references cats → dogs → eels → cats form a ring, of which no entity can be created/,
+      ],
+      [
+        'a ring of references with a default',
+        () => load(...ring(text.default('000001'))),
+        /"dogs": the required references dogs → eels → cats → dogs form a ring/,
+      ],
+    ] satisfies Rejected[];
+  })(),
 ]);
+
+test('a ring in which one reference may be absent is accepted', () => {
+  const cats: DeclaredEntity = entity('cats', {
+    references: { name: { to: () => dogs, by: 'id', onDelete: 'report' } } as never,
+  });
+  const dogs: DeclaredEntity = entity('dogs', {
+    schema: z.object(shape).required() as never,
+    references: { name: { to: cats, by: 'id', onDelete: 'report' } } as never,
+  });
+  expect(() => load(cats, dogs)).not.toThrow();
+});
+
+test('a required reference to the entity itself is accepted, because the first one can refer to itself', () => {
+  const eels: DeclaredEntity = entity('eels', {
+    schema: z.object({ ...shape, name: text }) as never,
+    references: { name: { to: () => eels, by: 'id', onDelete: 'report' } } as never,
+  });
+  expect(() => load(eels)).not.toThrow();
+});

@@ -44,11 +44,27 @@ testRejections([
       new RegExp(`the container "${container}" of the attachment "photo" is reserved, and its files would be deleted`),
     ],
   ),
-  [
-    'a container of the Functions host',
-    () => load(entity('things', { attachments: { photo: { ...photo, container: 'azure-webjobs-hosts' } } })),
-    /"azure-webjobs-hosts" of the attachment "photo" is reserved/,
-  ],
+  ...['azure-webjobs-hosts', 'azure-anything', 'scm-releases', 'insights-logs-auditevent', 'deployments'].map(
+    (container): Rejected => [
+      `a container of the platform, ${container}`,
+      () => load(entity('things', { attachments: { photo: { ...photo, container } } })),
+      new RegExp(`"${container}" of the attachment "photo" is reserved`),
+    ],
+  ),
+  ...['azurefunctionsdiagnosticevents202611', 'azurewebjobshostlogs202611', 'azurewebjobshostlogscommon'].flatMap(
+    (table): Rejected[] => [
+      [
+        `a table of the Functions host, ${table}`,
+        () => load(entity('things', { table })),
+        new RegExp(`the table name "${table}" is reserved for the Functions host; a name that does not begin with`),
+      ],
+      [
+        `an index in a table of the Functions host, ${table}`,
+        () => load(entity('things', { indexes: { name: byName({ table }) } })),
+        new RegExp(`the table name "${table}" is reserved for the Functions host`),
+      ],
+    ],
+  ),
   [
     'an entity with the type name of a list',
     () => load(entity('list')),

@@ -48,7 +48,7 @@ describe('accepts a model', () => {
     ];
     const indexes = {
       name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }),
-      list: indexEntity({ row: 'list_{name}', holds: '{id}' }),
+      list: indexEntity({ row: 'list_{name}', holds: '{id}_{day}_{year:4}' }),
       remote: interPartitionIndex({
         table: 'elsewhere',
         partition: '{name}',

@@ -1,0 +1,47 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { interPartitionIndex } from '../../lib/define/indexes.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { openWorld, rowsOf, type World } from '../world.ts';
+
+/** An upgrade that changes a key field would lead every request to another row than the stored one. */
+
+const declaration = {
+  table: 'labels',
+  key: { partition: '{area}', row: '{label}_{number:4}' },
+  indexes: { name: interPartitionIndex({ table: 'labelsbyname', partition: '{name#}', row: '{name}', unique: true }) },
+  access: { read: [], write: [] },
+} as const;
+const schema = z.object({ area: z.string(), label: z.string(), number: z.int32(), name: z.string() });
+const { labels: first } = deploy(defineEntity('labels', { ...declaration, schema }));
+const { labels } = deploy(
+  defineEntity('labels', {
+    ...declaration,
+    schema,
+    version: 2,
+    upgrades: { 1: ({ label, ...others }) => ({ ...others, label: String(label).toLowerCase(), name: 'New' }) },
+  }),
+);
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [labels]);
+});
+
+test('an upgrade changes other fields, and the key stays that of the row', async () => {
+  const key = { area: 'a', label: 'X', number: 7 };
+  await createEntity(world.engine, first, { ...key, name: 'Old' });
+  await world.settle();
+  expect(await readEntity(world.engine, labels, key)).toMatchObject({ values: { ...key, name: 'New' } });
+  await expect(readEntity(world.engine, labels, { ...key, label: 'x' })).rejects.toMatchObject({ code: 'not-found' });
+  await patchEntity(world.engine, labels, key, { name: 'Newer' });
+  await world.settle();
+  const rows = await rowsOf(world.storage, 'labels');
+  expect(rows).toEqual([expect.objectContaining({ ...key, name: 'Newer', EntityVersion: 2 })]);
+  const { findings } = await verifyPage(world.engine, labels, { top: 10, repair: false, patience: 10 });
+  expect(findings).toEqual([]);
+});
