@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { type Child, endChild, spawnChild, spawnScript } from './spawn-child.ts';
+import { type Child, endChild, interruptChild, killGroup, spawnChild, spawnScript } from './spawn-child.ts';
 
 /** The functions host as a child process: Core Tools if they are installed, else local/host. */
 export interface FunctionsHost {
@@ -12,6 +12,8 @@ export interface FunctionsHost {
   readonly url: string | undefined;
   /** Waits until the calls in progress have finished. */
   stop(): Promise<void>;
+  /** Ends the host with SIGKILL, to simulate a crash. */
+  kill(): Promise<void>;
 }
 
 export interface FunctionsHostOptions {
@@ -33,6 +35,11 @@ export interface FunctionsHostOptions {
   readonly log: (line: string) => void;
 }
 
+/**
+ * Core Tools ignore SIGTERM (https://github.com/Azure/azure-functions-core-tools/issues/3074), and may not end after SIGINT
+ * (https://github.com/Azure/azure-functions-core-tools/issues/4355).
+ */
+const CORE_TOOLS_STOP_WITHIN_MS = 15_000;
 const OWN_HOST = fileURLToPath(new URL('../host/main.ts', import.meta.url));
 
 /** Starts the host and returns before it serves: poll `/api/health`. */
@@ -53,13 +60,18 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
       if (line.startsWith('{"ready"')) listening = JSON.parse(line).port;
       else log(line);
     });
+  const closed = once(child, 'close');
   await once(child, 'spawn');
   return {
     process: child,
     get url() {
       return listening === undefined ? undefined : `http://127.0.0.1:${listening}`;
     },
-    stop: () => endChild(child),
+    stop: () => (isCoreTools ? interruptChild(child, closed, CORE_TOOLS_STOP_WITHIN_MS) : endChild(child)),
+    async kill() {
+      killGroup(child);
+      await closed;
+    },
   };
 }
 

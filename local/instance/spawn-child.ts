@@ -32,3 +32,22 @@ export async function endChild(child: Child): Promise<void> {
   child.kill('SIGTERM');
   await once(child, 'exit');
 }
+
+/** Interrupts a child and, if it has not ended in time, kills it and its descendants. `closed` is its event. */
+export async function interruptChild(child: Child, closed: Promise<unknown>, withinMs: number): Promise<void> {
+  const timer = setTimeout(() => killGroup(child), withinMs);
+  child.kill('SIGINT');
+  await closed;
+  clearTimeout(timer);
+}
+
+/** Kills a child and its descendants, which share its process group. Windows has no groups. */
+export function killGroup(child: Child): void {
+  if (process.platform === 'win32' || child.pid === undefined) return void child.kill('SIGKILL');
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch (error) {
+    // No process of the group is left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

@@ -154,11 +154,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const killHost = async () => {
       const killed = host;
       host = undefined;
-      if (killed) {
-        const exited = once(killed.process, 'exit');
-        killed.process.kill('SIGKILL');
-        await exited;
-      }
+      await killed?.kill();
       await startHost(parsePort(url));
     };
 
