@@ -8,28 +8,84 @@ const USAGE = 'Usage: node local/commands/smoke.ts --url https://rowkey.example 
 const PATIENCE_S = 600;
 const EVERY_MS = 5_000;
 const ANSWER_WITHIN_MS = 30_000;
+/** The fields of a path in OpenAPI that are operations. */
+const METHODS = ['get', 'put', 'post', 'patch', 'delete'] as const;
 
-/** The status of each route without a token. The second shows that the whole app is loaded, the third that it authenticates. Every deployment has these routes. */
-const expected = [
-  { path: 'api/health', status: 200 },
-  { path: 'api/openapi.json', status: 200 },
-  { path: 'api/operations/poison', status: 401 },
-] as const;
+const CONCURRENCY = 8;
+
+interface Expected {
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+}
+
+/** The part of an OpenAPI description that this command reads. */
+interface Description {
+  readonly paths: Readonly<Record<string, PathItem>>;
+  readonly components?: { readonly parameters?: Readonly<Record<string, Parameter>> };
+}
+
+interface PathItem extends Readonly<Partial<Record<(typeof METHODS)[number], Operation>>> {
+  readonly parameters?: Operation['parameters'];
+}
+
+interface Operation {
+  /** The roles that are accepted; empty if no token is needed. */
+  readonly security?: readonly unknown[];
+  readonly parameters?: readonly (Parameter | { readonly $ref: string })[];
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly schema: { readonly enum?: readonly string[] };
+}
 
 const { url, patience } = readOptions();
 const until = Date.now() + patience * 1_000;
-for (const { path, status } of expected) {
+await expectStatus({ method: 'GET', path: 'api/health', status: 200 });
+// The description is built from the model, so it names every route of the app, also one that the host did not load.
+const description = await expectStatus({ method: 'GET', path: 'api/openapi.json', status: 200 });
+const closed = readClosedRoutes(description);
+if (closed.length === 0) fail(`${new URL('api/openapi.json', url).href} describes no route that needs a token.`);
+const waiting = [...closed];
+await Promise.all(
+  Array.from({ length: CONCURRENCY }, async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) await expectStatus(next);
+  }),
+);
+console.log(`${closed.length} routes returned 401 without a token.`);
+
+/** Every route that needs a token. Without one, a request changes nothing, whatever its method and path are. */
+function readClosedRoutes(text: string): Expected[] {
+  const { paths, components } = JSON.parse(text) as Description;
+  const resolve = (one: Parameter | { readonly $ref: string }) =>
+    '$ref' in one ? components?.parameters?.[one.$ref.split('/').at(-1) ?? ''] : one;
+  return Object.entries(paths).flatMap(([template, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      if (!operation || operation.security?.length === 0) return [];
+      const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(resolve);
+      const toValue = (name: string) => parameters.find((one) => one?.name === name)?.schema.enum?.[0] ?? 'x';
+      const path = template.slice(1).replace(/\{(\w+)\}/g, (_, name: string) => toValue(name));
+      return [{ method: method.toUpperCase(), path, status: 401 }];
+    }),
+  );
+}
+
+/** Repeats a request until it has the status, and returns the body. Ends the process if that takes too long. */
+async function expectStatus({ method, path, status }: Expected): Promise<string> {
   const address = new URL(path, url);
-  let answer = await ask(address);
+  let answer = await ask(method, address);
   while (answer.status !== String(status) && Date.now() < until) {
     await sleep(Math.min(EVERY_MS, Math.max(0, until - Date.now())));
-    answer = await ask(address);
+    answer = await ask(method, address);
   }
   if (answer.status !== String(status))
     fail(
-      `${address.href} did not return ${status} within ${patience} s; last result: ${answer.status}. ${answer.hint}`.trim(),
+      `${method} ${address.href} did not return ${status} within ${patience} s; last result: ${answer.status}. ${hintOf(answer.body)}`.trim(),
     );
-  console.log(`${address.href} returned ${status}.`);
+  if (status === 200) console.log(`${address.href} returned ${status}.`);
+  return answer.body;
 }
 
 function readOptions(): { url: URL; patience: number } {
@@ -51,16 +107,25 @@ function parseArguments() {
   }
 }
 
-/** Returns the status as text, or the network error, and the hint of the API. */
-async function ask(address: URL): Promise<{ status: string; hint: string }> {
+/** Returns the status as text, or the network error. */
+async function ask(method: string, address: URL): Promise<{ status: string; body: string }> {
   try {
-    const response = await fetch(address, { redirect: 'manual', signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-    const body: unknown = await response.json().catch(() => undefined);
-    const hint = typeof body === 'object' && body && 'hint' in body ? String(body.hint) : '';
-    return { status: String(response.status), hint };
+    const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
+    const response = await fetch(address, { method, redirect: 'manual', signal });
+    return { status: String(response.status), body: await response.text() };
   } catch (error) {
     const { cause } = error as Error;
-    return { status: cause instanceof Error ? cause.message : String(error), hint: '' };
+    return { status: cause instanceof Error ? cause.message : String(error), body: '' };
+  }
+}
+
+/** The hint of the API, if the response has one. */
+function hintOf(text: string): string {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'object' && body && 'hint' in body ? String(body.hint) : '';
+  } catch {
+    return '';
   }
 }
 

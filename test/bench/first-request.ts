@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Model } from '../../lib/define/define-model.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';
@@ -51,11 +52,8 @@ export async function waitForUrl(host: FunctionsHost, logged: readonly string[])
   return host.url;
 }
 
-/** Starts the storage that the hosts use. The apps are of the fixtures' model, and with one function, in these folders. */
-export async function prepareFirstRequests(apps: {
-  readonly product: string;
-  readonly hello: string;
-}): Promise<FirstRequests> {
+/** What a host needs: storage with the resources of a model, an issuer of tokens and a key. */
+export async function startSurroundings(model: Model) {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-first-'));
   const azurite = await startAzurite({
     folder: undefined,
@@ -67,14 +65,29 @@ export async function prepareFirstRequests(apps: {
   const connectionString = azurite.connectionString();
   await provision(openStorage({ connectionString }), resourcesOf(model.list, Date.now()));
   const { issuer, audience, jwksUri } = identity;
-  const token = await signToken({ folder, issuer, audience, role: 'hr' });
-  const settings = {
-    AzureWebJobsStorage: connectionString,
-    KEY_ENCRYPTION_KEY_FILE: keyFile,
-    TOKEN_ISSUER: issuer,
-    TOKEN_AUDIENCE: audience,
-    TOKEN_JWKS_URI: jwksUri,
+  return {
+    token: await signToken({ folder, issuer, audience, role: 'hr' }),
+    settings: {
+      AzureWebJobsStorage: connectionString,
+      KEY_ENCRYPTION_KEY_FILE: keyFile,
+      TOKEN_ISSUER: issuer,
+      TOKEN_AUDIENCE: audience,
+      TOKEN_JWKS_URI: jwksUri,
+    },
+    async stop() {
+      await identity.stop();
+      await azurite.stop();
+      await rm(folder, { recursive: true });
+    },
   };
+}
+
+/** Starts what the hosts need. The apps are of the fixtures' model, and with one function, in these folders. */
+export async function prepareFirstRequests(apps: {
+  readonly product: string;
+  readonly hello: string;
+}): Promise<FirstRequests> {
+  const { token, settings, stop } = await startSurroundings(model);
 
   interface Measured {
     readonly path: string;
@@ -106,10 +119,6 @@ export async function prepareFirstRequests(apps: {
     product: () => measure(apps.product, { path }),
     productAfterPause: () => measure(apps.product, { path, pauseMs: PAUSE_MS }),
     hello: () => measure(apps.hello, { path: '/hello' }),
-    async stop() {
-      await identity.stop();
-      await azurite.stop();
-      await rm(folder, { recursive: true });
-    },
+    stop,
   };
 }

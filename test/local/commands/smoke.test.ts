@@ -11,15 +11,28 @@ afterEach(() => {
   for (const server of servers.splice(0)) server.close();
 });
 
+const DESCRIPTION = {
+  security: [{ token: ['reader'] }],
+  paths: {
+    '/api/health': { get: { security: [] } },
+    '/api/employees/{department}/{employeeId}': { parameters: [], get: {}, put: { security: [{ token: ['hr'] }] } },
+    '/api/operations/poison': { get: { security: [{ token: ['operator'] }] } },
+    '/api/operations/rewrap/{entity}': { parameters: [{ $ref: '#/components/parameters/entity' }], post: {} },
+    '/api/operations/verify/{kind}': { get: { parameters: [{ name: 'kind', schema: { enum: ['people'] } }] } },
+  },
+  components: { parameters: { entity: { name: 'entity', schema: { enum: ['employees', 'people'] } } } },
+};
+
 /**
- * An API that returns these statuses by path, and 404 elsewhere. Successive requests receive the statuses of a list
- * in order.
+ * An API that returns these statuses by path, or by method and path, and 404 elsewhere. Successive requests receive the
+ * statuses of a list in order.
  */
-async function api(statuses: Record<string, readonly number[]>): Promise<string> {
+async function api(statuses: Record<string, readonly number[]>, description: object = DESCRIPTION): Promise<string> {
   const left = new Map(Object.entries(statuses).map(([path, list]) => [path, [...list]]));
-  const server = createServer((request, response) => {
-    const list = left.get(request.url ?? '') ?? [404];
-    response.writeHead((list.length > 1 ? list.shift() : list[0]) ?? 404).end();
+  const server = createServer(({ method, url = '' }, response) => {
+    const list = left.get(`${method} ${url}`) ?? left.get(url) ?? [404];
+    const status = (list.length > 1 ? list.shift() : list[0]) ?? 404;
+    response.writeHead(status).end(url === '/api/openapi.json' ? JSON.stringify(description) : undefined);
   });
   servers.push(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -34,13 +47,26 @@ function smoke(...args: string[]): Promise<{ code: number; out: string; err: str
   });
 }
 
-const WELL = { '/api/health': [200], '/api/openapi.json': [200], '/api/operations/poison': [401] };
+const WELL = {
+  '/api/health': [200],
+  '/api/openapi.json': [200],
+  '/api/operations/poison': [401],
+  '/api/employees/x/x': [401],
+  'POST /api/operations/rewrap/employees': [401],
+  '/api/operations/verify/people': [401],
+};
 
 describe('smoke test of a deployment', () => {
   test('passes if the API works, with or without /api in its address', async () => {
     const url = await api(WELL);
     for (const address of [url, `${url}/`, `${url}/api`, `${url}/api/`])
       expect(await smoke('--url', address, '--patience', '0')).toMatchObject({ code: 0, err: '' });
+  });
+
+  test('fails if the description has no route that needs a token', async () => {
+    const { code, err } = await smoke('--url', await api(WELL, { paths: {} }), '--patience', '0');
+    expect(code).toBe(1);
+    expect(err).toContain('describes no route that needs a token');
   });
 
   test('waits for an app that is still loading', async () => {
@@ -59,6 +85,16 @@ describe('smoke test of a deployment', () => {
     ['the app is missing', {}, '/api/health did not return 200 within 0 s; last result: 404'],
     ['the OpenAPI description fails', { ...WELL, '/api/openapi.json': [500] }, '/api/openapi.json did not return 200'],
     ['poison messages are listed without a token', { ...WELL, '/api/operations/poison': [200] }, 'did not return 401'],
+    [
+      'the host did not load a route',
+      { ...WELL, 'GET /api/employees/x/x': [405] },
+      '/api/employees/x/x did not return 401 within 0 s; last result: 405',
+    ],
+    [
+      'the host did not load the route of a method',
+      { ...WELL, 'PUT /api/employees/x/x': [404] },
+      '/api/employees/x/x did not return 401 within 0 s; last result: 404',
+    ],
   ])('fails if %s', async (_, statuses, message) => {
     const { code, err } = await smoke('--url', await api(statuses), '--patience', '0');
     expect(code).toBe(1);
