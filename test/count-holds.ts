@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { HttpClient } from '@azure/core-rest-pipeline';
-import { httpClient } from './known-messages.ts';
+import { httpClient } from '../local/walk/known-messages.ts';
 
 /** Counts how queue functions hold their work: those that hid the reminder, and those that needed no call for their hold. */
 export interface HoldCounts {

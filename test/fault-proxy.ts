@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { learnMessages } from './known-messages.ts';
+import { learnMessages } from '../local/walk/known-messages.ts';
 
 /**
  * A loopback proxy between a functions host and its storage. The proxy counts the storage calls about one entity, and

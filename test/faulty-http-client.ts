@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createHttpHeaders, type HttpClient, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
-import { httpClient as shared } from './known-messages.ts';
+import { httpClient as shared } from '../local/walk/known-messages.ts';
 
 /**
  * The faults that can be injected at a storage call. After a crash every further call fails; the other faults affect

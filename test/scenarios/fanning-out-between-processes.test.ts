@@ -7,8 +7,8 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { httpClient } from '../../local/walk/known-messages.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { httpClient } from '../known-messages.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
 /**

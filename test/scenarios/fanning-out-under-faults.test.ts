@@ -7,6 +7,7 @@ import { consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import {
   clubs,
@@ -27,7 +28,6 @@ import {
   world,
 } from '../fan-out.ts';
 import { type Fault, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
-import { httpClient } from '../known-messages.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countEach, countTried } from '../tried-faults.ts';

@@ -10,8 +10,8 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { createAuditLog } from '../../lib/operations/audit-log.ts';
 import { readChanges } from '../../lib/operations/read-audit-log.ts';
 import { MINUTE_MS } from '../../lib/time.ts';
+import { showMessages } from '../../local/walk/known-messages.ts';
 import { requestTo } from '../faulty-http-client.ts';
-import { showMessages } from '../known-messages.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, type Schedule, stall, tickets } from '../stalled-process.ts';
 import { laterBy, openWorld, type World } from '../world.ts';

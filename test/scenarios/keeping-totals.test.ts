@@ -10,9 +10,9 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { RowkeyError } from '../../lib/errors.ts';
 import { readTotal } from '../../lib/pattern-helpers/read-totals.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
+import { httpClient } from '../../local/walk/known-messages.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { sales as entity, model } from '../fixtures/model.ts';
-import { httpClient } from '../known-messages.ts';
 import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';

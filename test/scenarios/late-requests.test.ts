@@ -6,10 +6,10 @@ import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import type { Values } from '../../lib/define/values.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { httpClient } from '../../local/walk/known-messages.ts';
 import { lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, employees, sales } from '../fixtures/model.ts';
-import { httpClient } from '../known-messages.ts';
 import { countEach } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 

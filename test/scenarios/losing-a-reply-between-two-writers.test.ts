@@ -17,8 +17,8 @@ import {
 } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError, unavailable } from '../../lib/errors.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../lib/patterns/data-series.ts';
+import { httpClient } from '../../local/walk/known-messages.ts';
 import { doorevents, doorminutes, employees, messagehours, messageyears, model, sales } from '../fixtures/model.ts';
-import { httpClient } from '../known-messages.ts';
 import { samplePoints } from '../points.ts';
 import { countEach } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';

@@ -10,8 +10,8 @@ import { deleteRange } from '../../lib/engine/write/delete-range.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { readByCopies } from '../../lib/pattern-helpers/read-through-index.ts';
+import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, doorevents, logins, products } from '../fixtures/model.ts';
-import { httpClient as shared } from '../known-messages.ts';
 import { openWorld, type World } from '../world.ts';
 
 /**

@@ -8,9 +8,9 @@ import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/errors.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
+import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import { employees, model } from '../fixtures/model.ts';
-import { httpClient } from '../known-messages.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';

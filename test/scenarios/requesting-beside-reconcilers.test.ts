@@ -6,8 +6,8 @@ import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
+import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, employees } from '../fixtures/model.ts';
-import { httpClient as shared } from '../known-messages.ts';
 import { samplePoints } from '../points.ts';
 import { openWorld, somebody, type World } from '../world.ts';
 

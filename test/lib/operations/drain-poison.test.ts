@@ -9,9 +9,9 @@ import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { DAY_MS } from '../../../lib/time.ts';
+import { httpClient, showMessages } from '../../../local/walk/known-messages.ts';
 import { anyText } from '../../any-text.ts';
 import { employees } from '../../fixtures/model.ts';
-import { httpClient, showMessages } from '../../known-messages.ts';
 import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { httpClient } from '../../known-messages.ts';
+import { httpClient } from '../../../local/walk/known-messages.ts';
 import { testStorage } from '../../storage.ts';
 
 /** The SDK repeats a request after 200 ms. */

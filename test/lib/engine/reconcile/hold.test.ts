@@ -16,8 +16,8 @@ import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { unavailable } from '../../../../lib/errors.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
 import { employees } from '../../../fixtures/model.ts';
-import { httpClient, showMessages } from '../../../known-messages.ts';
 import { testStorage } from '../../../storage.ts';
 import { LONG_HOLDS } from '../../../world.ts';
 

@@ -1,0 +1,179 @@
+import { isDeepStrictEqual } from 'node:util';
+import pMap from 'p-map';
+import type { Denormalized, Entity } from '../../lib/define/entity.ts';
+import type { Index } from '../../lib/define/indexes.ts';
+import { isIndexed } from '../../lib/define/keys/index-entries.ts';
+import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/keys/index-range.ts';
+import { pick, type Values } from '../../lib/define/values.ts';
+import { listedFields } from '../../lib/engine/read/retrieve.ts';
+import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
+import { copiesOf } from '../../lib/pattern-helpers/copied-fields.ts';
+import { compareStored } from './compare-stored.ts';
+import type { WalkWorld } from './walk-world.ts';
+
+/**
+ * Compares what the store returns with the entities, once the queues are empty: each index by value and by range, lists, children and
+ * copies. The consistency check must find nothing either.
+ */
+
+const CONCURRENCY = 8;
+
+/** Returns a sentence for each difference. `entities` are those that the walk has written, and those that they refer to. */
+export async function compareAll(world: WalkWorld, entities: readonly Entity[]): Promise<string[]> {
+  const { engine } = world;
+  const live = new Map<string, readonly Values[]>();
+  const all: string[] = world.logged.map((line) => `a queue function logged: ${line}`);
+  for (const entity of entities.filter(({ series, period }) => !series && !period)) {
+    const { values, differences } = await compareStored(engine.storage, entity);
+    live.set(entity.name, values);
+    all.push(...differences);
+  }
+  for (const [name, values] of live) {
+    const entity = entities.find((one) => one.name === name);
+    if (!entity) continue;
+    all.push(...compareCopies(entity, values, live));
+    const current = await pMap(values, (one) => readCurrent(world, entity, one), { concurrency: CONCURRENCY });
+    all.push(...(await compareLists(world, entity, current)));
+    for (const [of, index] of Object.entries(entity.indexes))
+      all.push(...(await compareIndex(world, entity, { of, index, current })));
+  }
+  for (const entity of entities.filter(canVerify)) all.push(...(await verify(world, entity)));
+  return all;
+}
+
+/** An entity as a read by its key returns it, with all its fields. */
+async function readCurrent({ store }: WalkWorld, entity: Entity, values: Values): Promise<Values> {
+  const found = await store[entity.name].get(pick(values, entity.keyFields), { include: Object.keys(entity.split) });
+  if (!found) throw new Error(`${entity.name} ${idOf(entity, values)} is stored and cannot be read.`);
+  return found.values;
+}
+
+const idOf = ({ keyFields }: Entity, values: Values) => JSON.stringify(keyFields.map((field) => values[field]));
+
+function compareCopies(
+  entity: Entity,
+  values: readonly Values[],
+  live: ReadonlyMap<string, readonly Values[]>,
+): string[] {
+  const sourceOf = ({ source, reference }: Denormalized, one: Values) =>
+    live
+      .get(source.name)
+      ?.find((other) =>
+        source.keyFields.every((field) => other[field] === one[field === reference.keyField ? reference.field : field]),
+      );
+  return entity.denormalized.flatMap((link) =>
+    values
+      .filter((one) => !isDeepStrictEqual(pick(one, Object.keys(link.copies)), copiesOf(link, sourceOf(link, one))))
+      .map((one) => `${entity.name} ${idOf(entity, one)} has stale copies of ${link.source.name}`),
+  );
+}
+
+/** The ranges of the partitions with their children, and the list of a lookup. */
+async function compareLists({ store }: WalkWorld, entity: Entity, current: readonly Values[]): Promise<string[]> {
+  const { name, partition, children } = entity;
+  const all: string[] = [];
+  const hasOwnFields = partition.fields.every((field) => entity.keyFields.includes(field));
+  const groups = Map.groupBy(current, (one) => JSON.stringify(pick(one, partition.fields)));
+  for (const [group, wanted] of hasOwnFields ? groups : []) {
+    const items = await Array.fromAsync<Values>(store[name].range(JSON.parse(group)));
+    all.push(...difference(entity, `range of ${group}`, { wanted, items }));
+  }
+  if (entity.lookup) {
+    const index = entity.indexes[entity.lookup.index];
+    all.push(...difference(entity, 'lookup', { wanted: current, items: await store[name].list(), index }));
+  }
+  for (const child of children)
+    for (const one of current) {
+      const found = await store[name].get(pick(one, entity.keyFields), { include: [child.name] });
+      const range = await Array.fromAsync<Values>(store[child.name].range(pick(one, partition.fields)));
+      const wanted = range.filter((other) => entity.keyFields.every((field) => other[field] === one[field]));
+      all.push(
+        ...difference(child, `children of ${name} ${idOf(entity, one)}`, { wanted, items: found.values[child.name] }),
+      );
+    }
+  return all;
+}
+
+interface IndexOf {
+  readonly of: string;
+  readonly index: Index;
+  readonly current: readonly Values[];
+}
+
+async function compareIndex({ store }: WalkWorld, entity: Entity, { of, index, current }: IndexOf): Promise<string[]> {
+  const by = store[entity.name].by[of];
+  const indexed = current.filter((one) => isIndexed(index, one));
+  const all: string[] = [];
+  for (const [group, wanted] of groupBy(indexed, indexFields(entity, index))) {
+    const given = JSON.parse(group);
+    const found = isOfMany(entity, index) ? await Array.fromAsync<Values>(by(given)) : await by(given);
+    const items = Array.isArray(found) ? found : [found].filter((item) => item !== undefined);
+    // One entity is read whole, by a second lookup.
+    const list = isOfMany(entity, index) ? { index } : { isWhole: true };
+    all.push(...difference(entity, `index ${of} of ${group}`, { wanted, items, ...list }));
+  }
+  for (const start of rangeStarts(entity, index))
+    for (const [group, wanted] of groupBy(indexed, start)) {
+      const items = await Array.fromAsync<Values>(by.range(JSON.parse(group)));
+      all.push(...difference(entity, `range of the index ${of} from ${group}`, { wanted, items, index }));
+    }
+  return all;
+}
+
+/** The entities by their values of some fields; an entity is in the group of each element of a list. */
+function groupBy(values: readonly Values[], fields: readonly string[]): Map<string, Values[]> {
+  const groups = new Map<string, Values[]>();
+  for (const one of values) {
+    const given = fields.reduce<Values[]>(
+      (some, field) => some.flatMap((group) => [one[field]].flat().map((value) => ({ ...group, [field]: value }))),
+      [{}],
+    );
+    for (const group of new Set(given.map((each) => JSON.stringify(each))))
+      groups.set(group, [...(groups.get(group) ?? []), one]);
+  }
+  return groups;
+}
+
+interface Compared {
+  readonly wanted: readonly Values[];
+  readonly items: readonly Values[];
+  readonly index?: Index | undefined;
+  readonly isWhole?: boolean;
+}
+
+function difference(entity: Entity, what: string, { wanted, items, index, isWhole }: Compared): string[] {
+  const fields = isWhole ? undefined : (index && copiedFields(entity, index)) || listedFields(entity);
+  const shown = (values: Values) => {
+    const defined = Object.entries(values).filter(
+      ([field, value]) => value !== undefined && (fields?.includes(field) ?? true),
+    );
+    return Object.fromEntries(defined);
+  };
+  // A list with an entry for each element of a field returns an entity once for each.
+  const itemOf = new Map(items.map((item) => [idOf(entity, item), item]));
+  const missing = wanted.filter((one) => {
+    const item = itemOf.get(idOf(entity, one));
+    return !item || !isDeepStrictEqual(sorted(item), sorted(shown(one)));
+  });
+  const ids = new Set(wanted.map((one) => idOf(entity, one)));
+  const other = [...itemOf.keys()].filter((id) => !ids.has(id));
+  return [
+    ...missing.map((one) => {
+      const item = itemOf.get(idOf(entity, one));
+      return `${entity.name}, ${what}: ${item ? `returns ${JSON.stringify(item)} for` : 'lacks'} ${JSON.stringify(shown(one))}`;
+    }),
+    ...other.map((id) => `${entity.name}, ${what}: returns ${id}, which does not belong to it`),
+  ];
+}
+
+const sorted = (values: Values) => JSON.parse(JSON.stringify(Object.fromEntries(Object.entries(values).sort())));
+
+async function verify({ engine }: WalkWorld, entity: Entity): Promise<string[]> {
+  const all: string[] = [];
+  for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false) {
+    const page = await verifyPage(engine, entity, { position, top: 100, repair: false, patience: 0 });
+    all.push(...page.findings.filter(({ kind }) => kind !== 'dangling').map((finding) => JSON.stringify(finding)));
+    position = page.next;
+  }
+  return all.map((finding) => `the consistency check of ${entity.name} finds ${finding}`);
+}

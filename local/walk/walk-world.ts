@@ -1,0 +1,110 @@
+import { join } from 'node:path';
+import { TableServiceClient } from '@azure/data-tables';
+import pMap from 'p-map';
+import type { Model } from '../../lib/define/define-model.ts';
+import type { Values } from '../../lib/define/values.ts';
+import { createEngine, type Engine } from '../../lib/engine/engine.ts';
+import type { RequestContext } from '../../lib/http/route.ts';
+import { createRoutes } from '../../lib/http/routes.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { provision } from '../../lib/storage/provision.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { createStore } from '../../lib/store/store.ts';
+import { httpClient } from './known-messages.ts';
+import { createQueueWorker, type QueueWorker } from './queue-worker.ts';
+
+/** An app in this process, on a storage account that belongs to the walk. */
+export interface WalkWorld {
+  readonly model: Model;
+  readonly engine: Engine;
+  /** The store, whose types a walk does not know. */
+  readonly store: Readonly<Record<string, AnyStore>>;
+  /** Handles a request of a route: for what the store lacks. */
+  call(route: string, key: Values, body?: Values | Uint8Array): Promise<unknown>;
+  readonly worker: QueueWorker;
+  /** The errors that the queue functions logged. */
+  readonly logged: readonly string[];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the values follow from the model of the walk
+type AnyStore = any;
+
+export interface WalkStorage {
+  readonly connectionString: string;
+  /** For a file of keys, which encrypts fields. */
+  readonly folder: string;
+}
+
+/** Long enough for a writer on a busy machine. */
+const TIMING = { commitWithinMs: 30_000, claimForMs: 40_000, hideIntentForSeconds: 45, settleWithinMs: 36_000 };
+const CONCURRENCY = 8;
+
+/** Returns a function that opens the model on empty storage. A new world remembers nothing of the one before. */
+export async function prepareWorlds(
+  model: Model,
+  { connectionString, folder }: WalkStorage,
+): Promise<() => Promise<WalkWorld>> {
+  const keyFile = join(folder, 'walk-keys.json');
+  await rotateLocalKey(keyFile);
+  const keys = createLocalKeyRing(keyFile);
+  const routes = new Map(createRoutes(model).map((route) => [route.name, route]));
+  const resources = () => resourcesOf(model.list, Date.now());
+  await provision(openStorage({ connectionString, httpClient }, model.prefix), resources());
+  return async () => {
+    await clear(connectionString);
+    const storage = openStorage({ connectionString, httpClient }, model.prefix);
+    await provision(storage, { ...resources(), queues: [], containers: [] });
+    const engine = createEngine(storage, { timing: TIMING, keys });
+    const logged: string[] = [];
+    // Warnings announce another attempt.
+    const log = { warn: () => undefined, error: (text: string) => logged.push(text) };
+    const store: unknown = createStore(model.list, { engine: async () => engine, record: (_, write) => write() });
+    return {
+      model,
+      engine,
+      store: store as WalkWorld['store'],
+      logged,
+      worker: createQueueWorker(
+        { engine, entities: model.list, log },
+        { lastLogged: () => logged.slice(-3).join(' | ') },
+      ),
+      async call(name, key, body) {
+        const route = routes.get(name);
+        if (!route) throw new Error(`The model has no route ${name}.`);
+        const params = Object.fromEntries(Object.entries(key).map(([field, value]) => [field, String(value)]));
+        const caller = { subject: 'walk', roles: model.roles, claims: {} };
+        const context = {
+          app: { engine, entities: model.list },
+          root: '/api',
+          log,
+          caller,
+          params,
+          isLastAttempt: true,
+        };
+        const request = {
+          query: new URLSearchParams(),
+          header: (header: string) => (header === 'content-type' ? 'image/png' : undefined),
+          json: async () => body,
+          bytes: async () => body,
+        };
+        return route.handle({ ...context, ...request } as unknown as RequestContext);
+      },
+    };
+  };
+}
+
+/** Deletes all tables that have rows. Messages are left to their owners, who have handled them; blobs that no row refers to do no harm. */
+async function clear(connectionString: string): Promise<void> {
+  const tables = TableServiceClient.fromConnectionString(connectionString, { allowInsecureConnection: true });
+  const names = await Array.fromAsync(tables.listTables(), ({ name = '' }) => name);
+  const storage = openStorage({ connectionString, httpClient });
+  await pMap(
+    names,
+    async (name) => {
+      const { done } = await storage.table(name).listEntities().next();
+      if (!done) await tables.deleteTable(name);
+    },
+    { concurrency: CONCURRENCY },
+  );
+}

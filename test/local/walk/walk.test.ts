@@ -1,0 +1,90 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import type { Model } from '../../../lib/define/define-model.ts';
+import type { DeclaredEntity } from '../../../lib/define/entity.ts';
+import { interPartitionIndex } from '../../../lib/define/indexes.ts';
+import { defineModel } from '../../../lib/define-model.ts';
+import * as packs from '../../../lib/model/entities.ts';
+import { model as deployed } from '../../../lib/model/model.ts';
+import type { Step } from '../../../local/walk/steps.ts';
+import { formatFailure, type Round, shrink, walk } from '../../../local/walk/walk.ts';
+import { model as fixtures } from '../../fixtures/model.ts';
+import { IS_EVERY_POINT } from '../../points.ts';
+import { testStorage } from '../../storage.ts';
+
+const connectionString = testStorage(import.meta.url);
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-walk-test-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const { roles, operatorRole } = deployed;
+const ofPacks = Object.entries<DeclaredEntity | readonly DeclaredEntity[]>(packs).flatMap(([name, entities]) =>
+  Array.isArray(entities) && entities.length > 0
+    ? [{ name, model: defineModel({ roles, operatorRole, entities }) as Model }]
+    : [],
+);
+const models = [
+  ...(ofPacks.length > 0 ? ofPacks : [{ name: 'the model of the app', model: deployed }]),
+  { name: 'the fixtures', model: fixtures },
+];
+
+test.each(models)('every answer agrees with the entities after random writes: $name', async ({ model }) => {
+  const writes = IS_EVERY_POINT ? 3_000 : 60;
+  const { failure, outcomes } = await walk(model, { connectionString, folder, seed: Number(inject('seed')), writes });
+  expect(failure && formatFailure(failure)).toBeUndefined();
+  expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
+});
+
+test('an index that does not follow its entities is found, and shown by the fewest writes', async () => {
+  let asked = 0;
+  const things = defineEntity('things', {
+    schema: z.object({ id: z.string(), group: z.string() }),
+    table: 'things',
+    key: { partition: '{id}', row: 'thing' },
+    indexes: {
+      group: interPartitionIndex({
+        table: 'thingsbygroup',
+        partition: '{group}',
+        row: '{id}',
+        when: () => {
+          asked += 1;
+          return asked % 2 === 0;
+        },
+      }),
+    },
+    access: { read: ['reader'], write: ['reader'] },
+  });
+  const model = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [things] });
+  const { failure } = await walk(model, { connectionString, folder, seed: 1, writes: 30 });
+  expect(failure?.round.steps.length).toBeLessThan(5);
+  expect(failure && formatFailure(failure)).toMatch(
+    /^After \d steps? by 1 writer \(round 100000\):\n1\. things \w+ .*thingsbygroup/s,
+  );
+});
+
+test('a failure is shrunk to the steps and values that it needs', async () => {
+  const step = (write: Step['do'], values = {}): Step => ({ of: 'things', do: write, values });
+  const needed = [step('create', { id: '1' }), step('delete', { id: '2' })];
+  const others = Array.from({ length: 20 }, (_, index) => step('put', { index }));
+  const [first = step('put'), last = step('put')] = needed;
+  const round: Round = {
+    seed: 1,
+    writers: 4,
+    steps: [...others, { ...first, values: { id: '1', more: true } }, ...others, last, ...others],
+  };
+  const fails = ({ steps }: Round) => {
+    const at = steps.findIndex((one) => one.do === 'create' && one.values?.id === '1');
+    return at >= 0 && steps.slice(at).some((one) => one.do === 'delete' && one.values?.id === '2');
+  };
+  const run = async (smaller: Round) => (fails(smaller) ? ['wrong'] : []);
+  expect(await shrink({ round, differences: ['wrong'] }, run)).toEqual({
+    round: { seed: 1, writers: 1, steps: needed },
+    differences: ['wrong'],
+  });
+});
