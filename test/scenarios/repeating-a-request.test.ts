@@ -78,6 +78,23 @@ describe('a create that is repeated', () => {
     expect(transactions).toBe(10);
   });
 
+  test('costs three transactions less while the claim of an earlier conflict waits for the queue', async () => {
+    const one = somebody();
+    await createOnce(world.engine, employees, one, randomUUID());
+    // The first conflict claims the entity's row of the unique index and leaves its release to the queue. Until then, the next
+    // one neither claims the row nor hands its own work over.
+    const conflict = () =>
+      measureCost(async (cost) => {
+        await expect(createOnce(world.engine, employees, one, randomUUID())).rejects.toMatchObject({
+          code: 'duplicate-key',
+        });
+        return cost.transactions;
+      });
+    expect([await conflict(), await conflict()]).toEqual([11, 8]);
+    await world.settle();
+    expect(await conflict()).toBe(11);
+  });
+
   test.each<[string, Entity, () => Values]>([
     ['with its whole key', employees, () => somebody()],
     ['with a part that is made up', logins, () => ({ employeeId: somebody().employeeId, succeeded: true })],
