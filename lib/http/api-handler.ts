@@ -21,7 +21,8 @@ export const ANY_METHOD: HttpMethod[] = [
 export function createApiHandler(app: () => App, routes: readonly Route[], root = rootOf('')): Handler {
   const findMatches = createRouter(routes);
   return async (request, invocation) => {
-    const { method } = request;
+    // The host takes methods in any case. The standard `Request` inside `request` writes all but PATCH in upper case.
+    const method = request.method.toUpperCase();
     const path = request.params.path ?? '';
     const matches = findMatches(path);
     const wanted = method === 'HEAD' ? 'GET' : method;

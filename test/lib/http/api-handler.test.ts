@@ -48,6 +48,13 @@ async function ask(method: HttpMethod, path: string, from = handler) {
 }
 
 describe('a request', () => {
+  test('may have its method in any case, as the host routes it', async () => {
+    const patch = testRoute({ name: 'p', method: 'PATCH', path: 'jobs/{id}', handle: async () => ({ status: 200 }) });
+    const both = createApiHandler(() => app, [remove, patch]);
+    expect(await ask('patch' as HttpMethod, 'jobs/1', both)).toMatchObject({ status: 200 });
+    expect(await ask('Delete' as HttpMethod, 'jobs/1', both)).toMatchObject({ status: 204 });
+  });
+
   test.each([
     ['GET', 'things', 200, ['all']],
     ['POST', 'things', 201, undefined],
