@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { handleCors } from './cors.ts';
-import { deferBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
+import { hostVersion } from './functions-core.ts';
+import { deferBody, hasBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, HttpTrigger } from './load-app.ts';
 import { compileRoute, type Route } from './route.ts';
@@ -9,6 +10,7 @@ import { type CoreCookie, setCookie } from './set-cookie.ts';
 
 const RESERVED = ['admin', 'runtime'];
 const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
+const STATUS_ROUTE = /^\/admin\/host\/status$/i;
 /** Headers that an empty response keeps. */
 const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
 /** Larger than the limit in `readHead`, so that `readHead` returns the status of the real host. */
@@ -54,9 +56,10 @@ export async function startHttpListener(
   { port, routePrefix, origins, key, runTimer }: HttpListenerOptions,
 ): Promise<HttpListener> {
   const routed = functions.map((target) => ({ target, route: compileFunctionRoute(target, routePrefix) }));
-  const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES }, (request, response) => {
-    // A kept-alive connection would delay the stop.
-    if (!server.listening) response.setHeader('connection', 'close');
+  const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES });
+  function serve(request: IncomingMessage, response: ServerResponse) {
+    // A kept-alive connection would delay the stop. After a refused body, the next bytes may be that body or a request.
+    if (!server.listening || expectsContinue(request)) response.setHeader('connection', 'close');
     const head = readHead(request);
     if (typeof head === 'number') {
       response.setHeader('connection', 'close');
@@ -68,14 +71,20 @@ export async function startHttpListener(
       if (response.headersSent) response.destroy();
       else endEmpty(response, 500);
     });
-  });
+  }
+  // Without listeners for them, Node answers requests with `Expect` itself.
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, serve);
   server.keepAliveTimeout = KEEP_ALIVE_MS;
 
   async function handle(head: RequestHead, request: IncomingMessage, response: ServerResponse) {
     const { path, url, headers } = head;
     const { method = 'GET' } = request;
     const [, timer] = ADMIN_ROUTE.exec(path) ?? [];
-    if (timer && method === 'POST') return endEmpty(response, await handleAdmin(timer, head, request));
+    if (timer && method === 'POST') {
+      inviteBody(request, response);
+      return endEmpty(response, await handleAdmin(timer, head, request));
+    }
+    if (STATUS_ROUTE.test(path) && method === 'GET') return sendStatus(head, response);
     const found = findFunction(routed, path, method);
     // The real host returns 404 even if only the method is wrong.
     if (!found) return endEmpty(response, 404);
@@ -84,6 +93,7 @@ export async function startHttpListener(
       response.setHeader('connection', 'close');
       return endEmpty(response, 500);
     }
+    inviteBody(request, response);
     const http = {
       method,
       url: url.href,
@@ -100,6 +110,18 @@ export async function startHttpListener(
       prepare: deferBody(request),
     });
     send(response, returnValue?.http as HttpOutput | undefined);
+  }
+
+  function inviteBody(request: IncomingMessage, response: ServerResponse) {
+    if (!expectsContinue(request) || !hasBody(request)) return;
+    if (server.listening) response.removeHeader('connection');
+    response.writeContinue();
+  }
+
+  function sendStatus(head: RequestHead, response: ServerResponse) {
+    if (!hasKey(head, key)) return endEmpty(response, 401);
+    response.setHeader('content-type', 'application/json; charset=utf-8');
+    response.end(JSON.stringify({ state: 'Running', version: hostVersion }));
   }
 
   /** The key is checked first: no web page has it, so none can start a timer. */
@@ -126,6 +148,10 @@ export async function startHttpListener(
     port: typeof address === 'object' && address ? address.port : port,
     stop: () => new Promise((stopped) => server.close(() => stopped())),
   };
+}
+
+function expectsContinue({ headers }: IncomingMessage): boolean {
+  return headers.expect?.toLowerCase() === '100-continue';
 }
 
 function compileFunctionRoute({ name, trigger }: HostedFunction<HttpTrigger>, routePrefix: string): Route {

@@ -34,8 +34,7 @@ export function readHead(request: IncomingMessage): RequestHead | number {
   if (rawHeaders.reduce((sum, { length }) => sum + length + 2, 0) > MAX_HEADERS_BYTES) return 431;
   const { host = '127.0.0.1' } = request.headers;
   if ((request.headersDistinct.host?.length ?? 0) > 1 || !HOST.test(host)) return 400;
-  // A target that starts with `//` would name another host.
-  const parsed = /^\/(?!\/)/.test(target) ? URL.parse(`http://${host}${target}`) : null;
+  const parsed = target.startsWith('/') ? URL.parse(`http://${host}${target}`) : null;
   if (!parsed) return 400;
   const { pathname, search } = parsed;
   const path = decodePath(pathname);
@@ -66,8 +65,8 @@ function readHeaders(rawHeaders: readonly string[]): Record<string, string> | un
  * megabytes per request. A body of undeclared length is empty, as under the real host.
  */
 export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]) => void {
-  const { method = '', headers } = request;
-  const isThere = Number(headers['content-length'] ?? 0) > 0 && !['GET', 'HEAD'].includes(method);
+  const { headers } = request;
+  const isThere = hasBody(request);
   let read: Promise<Buffer<ArrayBuffer>> | undefined;
   return ([input]) => {
     if (!isThere || typeof input !== 'object' || input === null) return;
@@ -81,6 +80,11 @@ export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]
       });
     Object.defineProperty(input, 'body', { get: () => Readable.toWeb(request) });
   };
+}
+
+/** True if the request has a body that its function may read. */
+export function hasBody({ method = '', headers }: IncomingMessage): boolean {
+  return Number(headers['content-length'] ?? 0) > 0 && !['GET', 'HEAD'].includes(method);
 }
 
 /** True if the request has the key of the host. Compares in constant time. */

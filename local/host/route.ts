@@ -19,8 +19,9 @@ export function compileRoute(template: string): Route {
     throw new Error(`the route ${template} may have only literals, {name} and a final {*name}`);
   const pattern = literals.map((literal) => literal.replace(/[\\^$.*+?()[\]|]/g, '\\$&')).join('([^/]+)');
   if (rest !== undefined) names.push(rest);
-  // A trailing slash is optional. Flag i applies to the literals; values keep their case.
-  const expression = new RegExp(`^${pattern}${rest === undefined ? '/?' : '(?:/(.*))?'}$`, 'is');
+  // A trailing slash is optional, and the rest does not begin with an empty segment. Flag i applies to the literals; values keep
+  // their case.
+  const expression = new RegExp(`^${pattern}${rest === undefined ? '/?' : '(?:/((?!/).*))?'}$`, 'is');
 
   return {
     // Flag i folds the case of other letters in its own way.

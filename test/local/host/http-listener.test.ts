@@ -90,6 +90,14 @@ test('the admin route runs only timers and requires the host key and a JSON body
   expect(await post('Monthly', keyed)).toBe(202);
 });
 
+test('the status of the host requires its key', async () => {
+  const status = (headers: Record<string, string>) => call('/Admin/host/status', { headers });
+  expect((await status({})).status).toBe(401);
+  const response = await status({ 'x-functions-key': HOST_KEY });
+  expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(await response.json()).toMatchObject({ state: 'Running' });
+});
+
 test('a function with authLevel function requires the key', async () => {
   expect((await call('/api/locked')).status).toBe(401);
   expect((await call('/api/locked?code=wrong')).status).toBe(401);
@@ -127,6 +135,22 @@ test('the host reads a body only when the function asks for it, and never a body
   // The client sends no byte of either body.
   expect(await raw(head(100 * 1_048_576))).toMatch(/^HTTP\/1\.1 200 [\s\S]*104857600/);
   expect(await raw(head(100 * 1_048_576 + 1))).toMatch(/^HTTP\/1\.1 500 [\s\S]*\r\n\r\n$/);
+});
+
+test('a client that expects 100 Continue gets it for the body of a function, and else only the response', async () => {
+  const expecting = (path: string, bytes: number) =>
+    raw([`POST ${path} HTTP/1.1`, 'Host: x', 'Expect: 100-continue', `Content-Length: ${bytes}`]);
+  const interim = 'HTTP/1.1 100 Continue\r\n\r\n';
+  expect(await expecting('/api/ignores-body', 2)).toMatch(new RegExp(`^${interim}HTTP/1\\.1 200 `));
+  expect(await expecting('/api/ignores-body', 0)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await expecting('/api/none', 2)).toMatch(/^HTTP\/1\.1 404 /);
+  expect(await expecting('/api/ignores-body', 100 * 1_048_576 + 1)).toMatch(/^HTTP\/1\.1 500 /);
+});
+
+test('a response that refuses an expected body ends the connection, since the body may follow or not', async () => {
+  const socket = connect(Number(new URL(host.url).port), '127.0.0.1');
+  socket.write('POST /api/none HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n');
+  expect(await text(socket)).toMatch(/^HTTP\/1\.1 404 /);
 });
 
 test('a response with a body is chunked', async () => {
@@ -167,8 +191,12 @@ test('a catch-all route matches the rest of the path, and the URL is built from 
 });
 
 test.each([
-  ['a path that begins with two slashes', ['GET // HTTP/1.1', 'Host: x'], 400],
-  ['another host in the path', ['GET //evil.example/api/order/1 HTTP/1.1', 'Host: x'], 400],
+  ['a path that begins with two slashes', ['GET //api/order/1 HTTP/1.1', 'Host: x'], 404],
+  ['two slashes within a path', ['GET /api/order//1 HTTP/1.1', 'Host: x'], 404],
+  ['two slashes before the rest of a path', ['GET /api/path//x HTTP/1.1', 'Host: x'], 404],
+  ['two slashes in the rest of a path', ['GET /api/path/x//y HTTP/1.1', 'Host: x'], 200],
+  ['another host in the path', ['GET //evil.example/api/order/1 HTTP/1.1', 'Host: x'], 404],
+  ['an expectation that nobody knows', ['GET /api/order/1 HTTP/1.1', 'Host: x', 'Expect: rain'], 200],
   ['an invalid host', ['GET /api/order/1 HTTP/1.1', 'Host: ['], 400],
   ['a host with a path', ['GET /order/1 HTTP/1.1', 'Host: x/api'], 400],
   ['an invalid port', ['GET /api/order/1 HTTP/1.1', 'Host: x:99999'], 400],
