@@ -142,7 +142,7 @@ interface Timer {
 }
 
 export const TIMERS: Readonly<Record<string, Timer>> = {
-  /** Hourly: starts the consistency check of the week, or continues it. */
+  /** Hourly: starts the consistency check of the week, which repairs what loses no value, or continues it. */
   verify: {
     schedule: '0 40 * * * *',
     async run(runtime, context) {
@@ -150,8 +150,9 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const until = Date.now() + VERIFY_FOR_MS;
       for (const entity of runtime.model.list.filter(canVerify)) {
         const run = await continueVerifyRun(engine, entity, { until, rate: VERIFY_TRANSACTIONS_A_SECOND });
-        const report = `${entity.name}: ${run.checked} rows compared, ${run.found} do not agree.`;
-        if (run.found > 0) context.error(report);
+        const report = `${entity.name}: ${run.checked} rows compared, ${run.found} do not agree, ${run.repaired} of them repaired.`;
+        if (run.found > run.repaired) context.error(report);
+        else if (run.repaired > 0) context.warn(report);
         else context.log(report);
       }
     },

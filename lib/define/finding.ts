@@ -51,6 +51,8 @@ export const VisibleFinding = Finding.partial({ partition: true, row: true });
 export interface Suspicion extends Omit<Finding, 'repaired'> {
   /** Returns false if a concurrent write prevented the repair. */
   readonly repair?: () => Promise<boolean>;
+  /** True if the repair drops values that may be stored nowhere else. Only an operator asks for it. */
+  readonly losesValues?: boolean;
 }
 
 /** The result of a page of checked or indexed rows. */

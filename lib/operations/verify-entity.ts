@@ -13,6 +13,7 @@ import { repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
 import { blobsOf } from '../engine/write/blobs.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
 import { claim, hasLiveClaim, isConfirmed, isOwnedBy } from '../engine/write/unique-claim.ts';
+import { isLostList } from '../pattern-helpers/member-list.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { type Address, readRow } from '../storage/rows.ts';
 
@@ -60,7 +61,10 @@ async function checkRemote(
     const common = { of, table, partition, row } as const;
     const remote = remoteIndexOf(entity, indexEntry);
     if (remote?.list && member !== undefined) {
-      if (!remote.list.holds(found, member)) suspicions.push({ kind: 'missing', ...common, repair });
+      if (!remote.list.holds(found, member)) {
+        const losesValues = found !== undefined && isLostList(found);
+        suspicions.push({ kind: 'missing', ...common, repair, losesValues });
+      }
       continue;
     }
     if (!found) {

@@ -13,7 +13,7 @@ import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**
  * The weekly consistency check. It resumes where the last run stopped, in any process, and limits its storage transactions a
- * second. It reports findings and repairs nothing: an operator decides about repairs.
+ * second. It repairs what follows from the entities, and reports the rest: a repair that drops values is for an operator.
  */
 
 const PARTITION = 'verify';
@@ -21,15 +21,19 @@ const ROWS_A_PAGE = 50;
 const WEEK_MS = 7 * DAY_MS;
 /** Enough to see what is wrong. A check with repair returns all findings. */
 const FINDINGS_KEPT = 50;
+/** More findings than this point to a restored table or a wrong release, where repairs could delete the last copies of entities. */
+const MAX_REPAIRS = 100;
 /** In characters of JSON. A property holds 32 Ki, and the rest of the state needs some of them. */
 const LONGEST_FINDINGS = 28_000;
 
-/** The result of a weekly check. `found` counts all findings; `findings` has only the first. */
+/** The result of a weekly check. `found` counts all findings, `repaired` those of them that were repaired; `findings` has only the first. */
 export const VerifyRun = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
   checked: z.int(),
   found: z.int(),
+  /** Runs of earlier releases repaired nothing. */
+  repaired: z.int().default(0),
   findings: z.array(Finding),
 });
 export type VerifyRun = z.infer<typeof VerifyRun>;
@@ -67,7 +71,8 @@ export async function listVerifyRuns(
 /** Continues the run of this week, or starts it. Returns its state, finished or not. */
 export async function continueVerifyRun(engine: Engine, entity: Entity, options: RunOptions): Promise<VerifyRun> {
   const run = VerifyRun.parse(await checkPages(engine, entity, options));
-  if (run.found > 0) countInconsistencies({ entity: entity.name }, run.found);
+  const left = run.found - run.repaired;
+  if (left > 0) countInconsistencies({ entity: entity.name }, left);
   return run;
 }
 
@@ -76,12 +81,14 @@ async function checkPages(engine: Engine, entity: Entity, options: RunOptions): 
   let state = await readState(engine, entity);
   const isOver = state?.finishedAt !== undefined;
   if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return state;
-  if (!state || isOver) state = { startedAt: isoInstant(engine.now()), checked: 0, found: 0, findings: [] };
+  if (!state || isOver)
+    state = { startedAt: isoInstant(engine.now()), checked: 0, found: 0, repaired: 0, findings: [] };
   while (state.finishedAt === undefined && engine.now() < until) {
-    const { position } = state;
+    const { position, repaired }: State = state;
+    const repair = repaired < MAX_REPAIRS ? 'safe' : false;
     const since = performance.now();
     const page = await measureCost(async (cost) => {
-      const verified = await verifyPage(engine, entity, { position, top: ROWS_A_PAGE, repair: false, ...rest });
+      const verified = await verifyPage(engine, entity, { position, top: ROWS_A_PAGE, repair, ...rest });
       return { ...verified, transactions: cost.transactions };
     });
     const known: readonly Finding[] = state.findings;
@@ -92,6 +99,7 @@ async function checkPages(engine: Engine, entity: Entity, options: RunOptions): 
       ...(page.next ? { position: page.next } : { finishedAt: isoInstant(engine.now()) }),
       checked: state.checked + page.checked,
       found: state.found + fresh.length,
+      repaired: repaired + fresh.filter((finding) => finding.repaired).length,
       findings: keepFirst([...known, ...fresh]),
     };
     await writeState(engine, entity, state);

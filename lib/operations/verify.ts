@@ -37,7 +37,8 @@ export interface VerifyOptions {
   readonly position?: VerifyPosition | undefined;
   /** The most rows of a page. */
   readonly top: number;
-  readonly repair: boolean;
+  /** `safe` leaves out repairs that drop values which may be stored nowhere else. */
+  readonly repair: boolean | 'safe';
   /** Limits the check to this index, while it is built. */
   readonly only?: string | undefined;
   /** The delay in milliseconds before the second check of suspicious rows. */
@@ -114,9 +115,10 @@ export const verifyPage = inPattern(
           isEnd = false;
           break;
         }
-        for (const { repair: mend, ...found } of await check(unit)) {
-          const repaired = repair && mend !== undefined && (await mend());
-          if (repair && mend && !repaired && attempts > 1 && !isOver()) refused.add(unit);
+        for (const { repair: mend, losesValues = false, ...found } of await check(unit)) {
+          const isToRepair = repair === 'safe' ? !losesValues : repair;
+          const repaired = isToRepair && mend !== undefined && (await mend());
+          if (isToRepair && mend && !repaired && attempts > 1 && !isOver()) refused.add(unit);
           else findings.push({ ...found, repaired });
         }
       }
@@ -226,5 +228,7 @@ async function checkRefused({ storage }: Engine, entity: Entity, address: Addres
   if (judged.is !== 'invalid') return [];
   const { reason, isReachable } = judged;
   const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
-  return [{ kind: 'invalid', of: entity.name, reason, ...address, ...(isReachable ? {} : { repair }) }];
+  return [
+    { kind: 'invalid', of: entity.name, reason, ...address, losesValues: true, ...(isReachable ? {} : { repair }) },
+  ];
 }

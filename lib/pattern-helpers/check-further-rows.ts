@@ -39,7 +39,7 @@ export async function checkFurtherRows({ storage }: Engine, entity: Entity, addr
     const key = furtherRowKey(row, of);
     const writeId = found.get(key)?.WriteId;
     const kind = writeId === undefined ? 'missing' : 'stale';
-    return writeId === id ? [] : [{ kind, of, table, partition, row: key, repair } as const];
+    return writeId === id ? [] : [{ kind, of, table, partition, row: key, repair, losesValues: true } as const];
   });
 }
 
@@ -57,7 +57,7 @@ export async function checkFurtherRow(
     own?.properties.EntityType === entity.name && listedRows(own.properties)[name] === properties.WriteId;
   if (isListed) return [];
   const repair = () => tryAction(storage, found, { kind: 'delete', row, etag });
-  return [{ kind: 'orphaned', of: name, table, partition, row, repair }];
+  return [{ kind: 'orphaned', of: name, table, partition, row, repair, losesValues: true }];
 }
 
 /** True if the key and the type of a row are those of a further row of the entity. */

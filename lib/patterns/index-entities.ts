@@ -125,7 +125,7 @@ export const indexEntities: Pattern<Entity> = {
         if (isRepaired) await dropList(engine.storage, found);
         return isRepaired;
       };
-      suspicions.push({ kind: 'missing', of, ...there, repair });
+      suspicions.push({ kind: 'missing', of, ...there, repair, losesValues: found !== undefined && isLostList(found) });
     }
     return suspicions;
   },
@@ -137,7 +137,7 @@ export const indexEntities: Pattern<Entity> = {
     const [first] = lists;
     if (first && isLostList(row)) {
       const repair = () => emptyLostList(engine.storage, row);
-      return [{ kind: 'lost-list', of: first.name, table, partition, row: key, repair }];
+      return [{ kind: 'lost-list', of: first.name, table, partition, row: key, repair, losesValues: true }];
     }
     const some = members && new Set(members);
     const checked = membersOf(row).filter((member) => !some || some.has(member));

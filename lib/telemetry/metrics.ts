@@ -39,7 +39,7 @@ export function recordRequest(
   record('rowkey.request.duration', 'Time from the start of a function to its response', attributes, milliseconds);
 }
 
-/** Findings of the weekly consistency check, counted at each run until they are repaired. */
+/** Findings of the weekly consistency check that it has not repaired, counted at each run of the week. */
 export function countInconsistencies(attributes: { readonly entity: string }, found: number): void {
   count('rowkey.verify.found', 'Inconsistent rows found by the consistency check', attributes, found);
 }
