@@ -4,6 +4,8 @@ import { queryError } from './query.ts';
 import type { RequestContext } from './route.ts';
 
 const DEFAULT_TOP = 100;
+/** The host returns 414 for a request line of more than 8,192 bytes: the link, its method and its protocol, and a path before it. */
+const MAX_LINK_LENGTH = 8_000;
 export const MAX_TOP = 1_000;
 
 export const PAGE_QUERY = {
@@ -34,5 +36,12 @@ export async function toNextLink(
   if (!next) return {};
   const following = new URLSearchParams(query);
   following.set('continuation', await toContinuation(app.engine.storage, bound, next));
-  return { link: `<${path}?${following}>; rel="next"` };
+  const link = `${path}?${following}`;
+  if (link.length > MAX_LINK_LENGTH)
+    throw queryError(
+      'top',
+      `leaves more rows, and the link to them would have ${link.length} characters`,
+      `a request whose next link has at most ${MAX_LINK_LENGTH}: with a shorter query, or POST /api/query with the continuation in its body`,
+    );
+  return { link: `<${link}>; rel="next"` };
 }

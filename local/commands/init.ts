@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Command, InvalidArgumentError } from 'commander';
 import { run } from '../cli/command.ts';
+import { checkName } from '../packs/check-name.ts';
 import { listPacks, removePacks } from '../packs/remove-packs.ts';
 import {
   addEntity,
@@ -17,8 +18,8 @@ import {
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const DEFAULT_NAME = 'notes';
-/** The name is also the table name. Azure allows 3 to 63 characters, and the table of the index adds a suffix. */
-const NAME = /^[a-z][a-z0-9]{2,50}$/;
+/** The name is also the table name, which has 3 to 55 characters; the table of the index adds `bytitle`. */
+const NAME = /^[a-z][a-z0-9]{2,47}$/;
 const execute = promisify(execFile);
 
 const program = new Command()
@@ -38,6 +39,7 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   const name = given ?? (await askForName());
   const file = join('lib', 'model', `${name}.ts`);
   if (packs.includes(name) || (await exists(join(ROOT, file)))) throw new Error(`${file} exists: choose another name.`);
+  await checkName(name);
 
   await removePacks(ROOT, packs);
   await write(file, formatEntityFile(name));
@@ -82,7 +84,7 @@ async function askForName(): Promise<string> {
 
 function toName(text: string): string {
   if (NAME.test(text)) return text;
-  throw new InvalidArgumentError('A name is 3 to 51 lower-case letters and digits, and begins with a letter.');
+  throw new InvalidArgumentError('A name is 3 to 48 lower-case letters and digits, and begins with a letter.');
 }
 
 function write(file: string, text: string): Promise<void> {

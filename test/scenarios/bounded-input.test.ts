@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
+import { somebody } from '../world.ts';
 
 /** Input beyond the limits of storage is rejected with a short response. */
 
@@ -54,6 +55,17 @@ describe('a day after the year 9999', () => {
       body: { type: '/api/problems#invalid-input' },
     });
   });
+});
+
+test('a NUL in a key is rejected, because no path can contain it, and is accepted in another field', async () => {
+  const one = somebody({ department: 'Nul\0', employeeId: '710001' });
+  expect(await hr('POST', '/api/employees', { body: one })).toMatchObject({
+    status: 400,
+    body: { field: 'department', accepted: expect.stringContaining('NUL') },
+  });
+  const body = { ...one, department: 'Nul', firstName: 'A\0B' };
+  expect((await hr('POST', '/api/employees', { body })).status).toBe(201);
+  expect((await hr('GET', `/api/employees/Nul/${body.employeeId}`)).body).toMatchObject(body);
 });
 
 test('lists a bounded number of errors, with a bounded length of each', async () => {

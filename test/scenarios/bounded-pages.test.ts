@@ -68,3 +68,25 @@ test('omits large fields of included children unless selected, and rejects more 
   ] as const)
     expect(await read(employeeId, query)).toMatchObject({ status, body: { field } });
 });
+
+test('links to the next page by a URL that the host accepts, or says that it cannot', async () => {
+  for (const employeeId of ['700001', '700002', '700003'])
+    expect((await hr('POST', '/api/employees', { body: somebody({ department: 'Linked', employeeId }) })).status).toBe(
+      201,
+    );
+  const path = (length: number) => `/api/employees/Linked?top=1&select=${'employeeId,'.repeat(length / 11)}employeeId`;
+  const ids: string[] = [];
+  for (let next: string | undefined = path(6_000); next; ) {
+    const { status, body, headers } = await hr('GET', next);
+    expect(status).toBe(200);
+    ids.push(...body.items.map((item: { employeeId: string }) => item.employeeId));
+    next = /<(.*?)>/.exec(headers.get('link') ?? '')?.[1];
+  }
+  expect(ids).toEqual(['700001', '700002', '700003']);
+  const refused = await hr('GET', path(7_900));
+  expect(refused).toMatchObject({
+    status: 400,
+    body: { code: 'invalid-input', field: 'top', accepted: expect.stringContaining('POST /api/query') },
+  });
+  expect((await hr('GET', path(7_900).replace('top=1', 'top=3'))).body.items).toHaveLength(3);
+});

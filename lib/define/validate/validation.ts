@@ -127,8 +127,11 @@ export function validateKey(entity: Entity, input: unknown): Values {
   return key;
 }
 
-/** Clients remove a dot segment from a path, and the host cannot distinguish an encoded `%2F` from an encoded slash. */
-const LOST_IN_PATHS = /^\.{1,2}$|%2f/i;
+/**
+ * Clients remove a dot segment from a path, the host cannot distinguish an encoded `%2F` from an encoded slash, and it rejects a path
+ * with a NUL.
+ */
+const LOST_IN_PATHS = /^\.{1,2}$|%2f|\0/i;
 
 function checkText(field: string, value: unknown, isKey: boolean): void {
   const refuse = (accepted: string) => {
@@ -138,7 +141,7 @@ function checkText(field: string, value: unknown, isKey: boolean): void {
   const text = typeof value === 'object' ? JSON.stringify(value) : value;
   if (typeof text !== 'string') return;
   if (!text.isWellFormed() || (typeof value === 'object' && /\\ud[89a-f]/i.test(text))) refuse('well-formed Unicode');
-  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can contain: not . or .., and without %2F');
+  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can contain: not . or .., and without %2F and NUL');
 }
 
 /** Validates fields that arrive as texts, in a path or a query. Throws `invalid-input`, which names the field. */

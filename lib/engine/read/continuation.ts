@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../../errors.ts';
@@ -42,7 +42,7 @@ export function startOf(after: Position | undefined): string | undefined {
 export async function toContinuation(storage: Storage, query: string, position: Position): Promise<string> {
   return new EncryptJWT({ ...position })
     .setProtectedHeader(ENCRYPTION)
-    .setAudience(query)
+    .setAudience(digestOf(query))
     .encrypt(await loadSecret(storage));
 }
 
@@ -53,7 +53,7 @@ export async function fromContinuation(storage: Storage, query: string, token: s
     const { payload } = await jwtDecrypt(token, secret, {
       keyManagementAlgorithms: [ENCRYPTION.alg],
       contentEncryptionAlgorithms: [ENCRYPTION.enc],
-      audience: query,
+      audience: digestOf(query),
     });
     return Position.parse(payload);
   } catch (error) {
@@ -63,6 +63,11 @@ export async function fromContinuation(storage: Storage, query: string, token: s
       accepted: 'the continuation from the Link header, with the rest of the query unchanged',
     });
   }
+}
+
+/** A query may be as long as a URL, which has to hold the token beside it. */
+function digestOf(query: string): string {
+  return createHash('sha256').update(query).digest('base64url');
 }
 
 const secrets = new WeakMap<Storage, Promise<Uint8Array>>();

@@ -145,10 +145,16 @@ test.skipIf(packs.length === 0)('npm run init leaves one entity, and every check
   });
   await rm(join(root, 'new.txt'));
 
-  for (const name of ['Vehicles', 'a', 'vehicle-parts'])
+  for (const name of ['constructor', 'query'])
+    expect(await npm(root, 'init', '--', '--name', name)).toEqual({
+      code: 1,
+      said: expect.stringContaining(`The name "${name}" cannot be used, and nothing was changed: `),
+    });
+  expect((await git(root, 'status', '--porcelain')).stdout).toBe('');
+  for (const name of ['Vehicles', 'a', 'vehicle-parts', 'a'.repeat(49)])
     expect(await npm(root, 'init', '--', '--name', name)).toMatchObject({
       code: 1,
-      said: expect.stringContaining('A name is 3 to 51 lower-case letters and digits'),
+      said: expect.stringContaining('A name is 3 to 48 lower-case letters and digits'),
     });
   expect(await npm(root, 'init', '--', '--name', NAME)).toMatchObject({
     code: 0,
