@@ -132,20 +132,39 @@ const METADATA = ['id', 'title', 'description', 'examples', 'deprecated'];
 
 /** True if every stored value matches the JSON Schema of its field: nothing replaces a value after its check. */
 export function isExact(schema: z.ZodObject, field: string): boolean {
-  for (let type: Type | undefined = schema.shape[field]; type; type = type._zod.def.innerType) {
-    const { def } = type._zod;
-    if (Object.keys(schemaMetadata.get(type) ?? {}).some((key) => !METADATA.includes(key))) return false;
-    if (![def, ...(def.checks ?? []).map((one) => one._zod.def)].every(keepsValue)) return false;
-    if (BASE_TYPES.includes(def.type)) return true;
-    if (!WRAPPERS.includes(def.type)) return false;
-  }
-  return false;
+  const types = typesOf(schema, field);
+  return (
+    keepsValues(schema, field) &&
+    types.every((type) => Object.keys(schemaMetadata.get(type) ?? {}).every((key) => METADATA.includes(key))) &&
+    types.flatMap(checksOf).every(({ pattern }) => FLAGS.test(pattern?.flags ?? ''))
+  );
+}
+
+/** True if the field stores each value as it was sent, so that different values stay different. */
+export function keepsValues(schema: z.ZodObject, field: string): boolean {
+  const types = typesOf(schema, field);
+  const [base, ...wrappers] = types.map(({ _zod: { def } }) => def.type).reverse();
+  return (
+    BASE_TYPES.includes(base ?? '') &&
+    wrappers.every((type) => WRAPPERS.includes(type)) &&
+    types.flatMap(checksOf).every(keepsValue)
+  );
+}
+
+/** The type of a field, then the type that it wraps, and so on. */
+function typesOf(schema: z.ZodObject, field: string): Type[] {
+  const types: Type[] = [];
+  for (let type: Type | undefined = schema.shape[field]; type; type = type._zod.def.innerType) types.push(type);
+  return types;
+}
+
+function checksOf({ _zod: { def } }: Type): Check[] {
+  return [def, ...(def.checks ?? []).map((one) => one._zod.def)];
 }
 
 /** Unlike `refine`, a check of one's own (`check`, `superRefine`) may replace the value. */
-function keepsValue({ check, format, pattern, fn }: Check): boolean {
-  if (check === 'overwrite' || format === 'url' || (check === 'custom' && !fn)) return false;
-  return FLAGS.test(pattern?.flags ?? '');
+function keepsValue({ check, format, fn }: Check): boolean {
+  return check !== 'overwrite' && format !== 'url' && (check !== 'custom' || fn !== undefined);
 }
 
 interface Check {

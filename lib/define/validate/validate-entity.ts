@@ -1,7 +1,7 @@
 import type { DeclaredEntity } from '../entity.ts';
 import { indexKeyFields, indexTables, isUnique } from '../keys/index-entries.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from '../keys/key-template.ts';
-import { type FieldSchema, fieldSchemas, isInstant, isOptional } from './field-schema.ts';
+import { type FieldSchema, fieldSchemas, isInstant, isOptional, keepsValues } from './field-schema.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
@@ -23,6 +23,8 @@ const MAX_BUCKETS = 256;
 const MAX_WIDTH = 16;
 /** The issuer assigns these claims, and users cannot choose them: `sub` in OpenID Connect, `oid` in Entra ID. */
 const ISSUED_CLAIMS = ['oid', 'sub'];
+/** https://openid.net/specs/openid-connect-core-1_0.html#IDToken. The others are GUIDs, or are compared as the schema says. */
+const CASE_SENSITIVE_CLAIM = 'sub';
 /**
  * Lists the errors of one declaration, independent of its patterns. `validateModel` checks patterns and whatever needs the
  * whole model.
@@ -176,14 +178,24 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
       yield `access.own names the index "${own.index}", which is not declared; it must be a unique index of one field.`;
     else if (!isUnique(index) || indexKeyFields(index).length !== 1)
       yield `access.own names the index "${own.index}", which may lead to several entities; it must be a unique index of one field.`;
+    else if (own.claim === CASE_SENSITIVE_CLAIM)
+      for (const field of indexKeyFields(index))
+        if (!keepsExactly(entity, field))
+          yield `access.own finds the entity by the claim "${own.claim}" in "${field}", whose schema may store two claims as one value, so one caller would be the other; its schema must keep each value (no toLowerCase, trim, transform, catch or default).`;
   }
+}
+
+/** True if different values of the field stay different when they are stored. */
+function keepsExactly({ schema, derived }: DeclaredEntity, field: string): boolean {
+  return !Object.hasOwn(derived, field) && keepsValues(schema, field);
 }
 
 /** A granted partition must belong to one entity, otherwise its holder could read rows of another entity. */
 function* grantErrors(
-  { partition }: DeclaredEntity,
+  entity: DeclaredEntity,
   { through, permissions }: { readonly through: DeclaredEntity; readonly permissions: string },
 ): Generator<string> {
+  const { partition } = entity;
   if (!/^(?=.)r?a?u?d?$/.test(permissions))
     yield `access.own has the permissions "${permissions}"; some of raud are accepted, in this order.`;
   if (!through.access.own || 'through' in through.access.own)
@@ -195,6 +207,9 @@ function* grantErrors(
     yield `access.own grants the partition by "${stranger}", which "${through.name}" does not have; every field of the partition key must be one of its fields.`;
     return;
   }
+  const changed = partition.fields.find((field) => !keepsExactly(entity, field));
+  if (changed !== undefined)
+    yield `access.own grants the partition by "${changed}", whose schema may store the values of two of "${through.name}" as one, so one could open the other's; its schema must keep each value (no toLowerCase, trim, transform, catch, default or derived). "${through.name}" may change the value.`;
   const given = partition.readable;
   const isGiven = (fields: readonly string[]) => fields.every((field) => given.includes(field));
   const indexes = Object.values(through.indexes).filter((index) => isUnique(index) && !index.when);

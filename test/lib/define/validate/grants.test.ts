@@ -1,10 +1,76 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
-import { access, entity, granted, handedIn, large, load, ofOne, owned, testRejections } from './declarations.ts';
+import {
+  access,
+  entity,
+  granted,
+  handedIn,
+  large,
+  load,
+  ofOne,
+  owned,
+  type Parts,
+  shape,
+  testRejections,
+  text,
+} from './declarations.ts';
 
 /** The validation of entities that clients read or write with a grant. */
 
+/** An owner by id, and an entity whose partition is the id under this schema. */
+const grantedBy = (id: z.ZodType, over: Parts = {}) => {
+  const byId = interPartitionIndex({ table: 'thingsbyid', partition: 'all', row: '{id}', unique: true });
+  const through = owned({ indexes: { ...ofOne.indexes, id: byId } as never });
+  return load(through, granted(through, { schema: z.object({ ...shape, id }) as never, ...over }));
+};
+const MERGED =
+  /Entity "claims": access.own grants the partition by "id", whose schema may store the values of two of "things" as one/;
+
+test.each([
+  ['a text', z.string()],
+  [
+    'a text with a pattern of any case',
+    z
+      .string()
+      .regex(/^[a-z]+$/i)
+      .max(20)
+      .meta({ examples: ['a'] }),
+  ],
+  ['a refined text', text.refine((id) => id !== 'x')],
+  ['a UUID', z.uuid()],
+])('accepts a grant by %s', (_, id) => {
+  expect(() => grantedBy(id)).not.toThrow();
+});
+
 testRejections([
+  ...Object.entries({
+    'lower case': text.toLowerCase(),
+    'trimmed texts': text.trim(),
+    'one normal form': text.normalize(),
+    URLs: z.url(),
+    'a pipe to another type': text.pipe(z.string()),
+    'a default after an error': text.catch('erin'),
+    'a check that replaces it': text.overwrite((id) => id.toLowerCase()),
+  }).map(([of, id]) => [`a grant by a field of ${of}`, () => grantedBy(id), MERGED] as const),
+  [
+    'a grant by a derived field',
+    () => grantedBy(text, { derived: { id: ({ name }) => String(name).toLowerCase() } }),
+    MERGED,
+  ],
+  [
+    'an owner by the claim "sub" in lower case',
+    () =>
+      load(
+        entity('things', {
+          schema: z.object({ ...shape, email: text.toLowerCase() }),
+          indexes: ofOne.indexes,
+          access: { ...access, own: { claim: 'sub', index: 'email' } },
+        } as never),
+      ),
+    /access.own finds the entity by the claim "sub" in "email", whose schema may store two claims as one value/,
+  ],
   [
     'a grant for an entity with a period',
     () =>
