@@ -13,7 +13,6 @@ import {
   type BlobAddress,
   type BlobHeaders,
   blobLength,
-  deleteBlob,
   type Metadata,
   readBlobRange,
   setBlobHeaders,
@@ -30,7 +29,7 @@ import { createBlobName, readBytes, sha256, toReferrer } from './text-blobs.ts';
  * gets a grant for one blob in a separate container. The API reads the beginning of the file, and storage copies it.
  */
 
-/** The container of direct uploads. A file is deleted when it is accepted or rejected; a timer deletes abandoned files. */
+/** The container of direct uploads. A file is emptied when it is accepted or rejected; a timer deletes empty and abandoned files. */
 export const ARRIVALS_CONTAINER = 'uploads';
 
 /** Of a URL or a blob that never has other bytes. */
@@ -205,14 +204,22 @@ export const acceptFile = inPattern(
           await setBlobHeaders(engine.storage, to, { ...fileHeaders(declaration, found), md5: sum });
         },
       });
-      await deleteBlob(engine.storage, blob);
+      await spendUpload(engine, blob);
       return stored;
     } catch (error) {
-      if (error instanceof RowkeyError && REFUSALS.has(error.code)) await deleteBlob(engine.storage, blob);
+      if (error instanceof RowkeyError && REFUSALS.has(error.code)) await spendUpload(engine, blob);
       throw error;
     }
   },
 );
+
+/**
+ * Replaces an uploaded file with an empty blob, which is no upload. The signature can only create the blob, so it stays unusable until it
+ * expires; the timer that deletes abandoned files deletes the empty blob.
+ */
+function spendUpload({ storage }: Engine, blob: BlobAddress): Promise<void> {
+  return writeBlob(storage, blob, new Uint8Array(), { type: 'application/octet-stream' });
+}
 
 function uploadNotFound(): RowkeyError {
   return new RowkeyError(

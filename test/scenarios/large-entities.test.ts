@@ -19,6 +19,7 @@ import {
 } from '../../lib/pattern-helpers/attachment.ts';
 import { BlobGone } from '../../lib/pattern-helpers/text-blobs.ts';
 import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blob-sas.ts';
+import { listContainer } from '../../lib/storage/blobs.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
@@ -320,14 +321,31 @@ describe('an upload directly to storage', () => {
     return { uploadId, url, put, headers };
   };
 
-  test('is accepted after its bytes are checked, and leaves no uploaded blob behind', async () => {
-    const one = await hire();
-    const { uploadId, put } = await upload(one, JPEG);
-    expect(put.status).toBe(201);
-    const { values } = await acceptFile(world.engine, photoOf(one), uploadId);
-    expect(values.photo).toMatchObject({ type: 'image/jpeg', bytes: JPEG.length });
-    expect(await blobsIn('uploads')).toEqual([]);
+  /** Expects that the signature and the id of an upload are of no use any more, and that no byte of the file is left. */
+  async function expectSpent({ uploadId, url, headers }: Awaited<ReturnType<typeof upload>>, one: Values) {
+    expect((await fetch(url, { method: 'PUT', headers, body: new Uint8Array(JPEG) })).ok).toBe(false);
     await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
+    for await (const { length } of listContainer(world.storage, 'uploads')) expect(length).toBe(0);
+    await collectOrphans(later(), model.list);
+    expect(await blobsIn('uploads')).toEqual([]);
+  }
+
+  test('is accepted after its bytes are checked, once', async () => {
+    const one = await hire();
+    const uploaded = await upload(one, JPEG);
+    expect(uploaded.put.status).toBe(201);
+    const { values } = await acceptFile(world.engine, photoOf(one), uploaded.uploadId);
+    expect(values.photo).toMatchObject({ type: 'image/jpeg', bytes: JPEG.length });
+    await expectSpent(uploaded, one);
+  });
+
+  test('is spent when it is rejected', async () => {
+    const one = await hire();
+    const uploaded = await upload(one, PNG);
+    await expect(acceptFile(world.engine, photoOf(one), uploaded.uploadId)).rejects.toMatchObject({
+      code: 'unsupported-media-type',
+    });
+    await expectSpent(uploaded, one);
   });
 
   test('can be written once and not read, and its signature is valid for no other blob', async () => {
@@ -342,7 +360,7 @@ describe('an upload directly to storage', () => {
     expect((await fetch(remote, { method: 'PUT', headers, body: 'other' })).status).toBe(403);
   });
 
-  test('is rejected and deleted when its type, size or owner is not the announced one', async () => {
+  test('is rejected when its type, size or owner is not the announced one', async () => {
     const one = await hire();
     const other = await hire();
     const wrong = [
@@ -432,6 +450,7 @@ describe('an upload directly to storage', () => {
       code: 'invalid-input',
       details: { field: 'photo' },
     });
+    await collectOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
 });
