@@ -5,6 +5,7 @@ import type { Model } from '../lib/define/define-model.ts';
 import { createEngine } from '../lib/engine/engine.ts';
 import { createApiHandler } from '../lib/http/api-handler.ts';
 import { createRoutes } from '../lib/http/routes.ts';
+import { createAuditLog } from '../lib/operations/audit-log.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
 import { createLocalKeyRing } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
@@ -32,7 +33,8 @@ export async function openAccessApp(url: string, model: Omit<Model, 'entities'>)
   const engine = createEngine(storage, { keys });
   let caller: Caller = { subject: '', roles: [], claims: {} };
   const signer = tableSasSigner(storage);
-  const over = { engine, entities: model.list, signer: () => signer, authenticate: async () => caller };
+  const audit = createAuditLog(engine);
+  const over = { engine, audit, entities: model.list, signer: () => signer, authenticate: async () => caller };
   const handle = createApiHandler(() => testApp(url, over), createRoutes(model));
   const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body) => {
     caller = { subject, roles, claims };

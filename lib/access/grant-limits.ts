@@ -20,7 +20,7 @@ import { VALID_FOR_MS } from './validity.ts';
 /** For each identity in each process, so several instances of the app allow a multiple of this. */
 export const GRANTS_PER_MINUTE = 60;
 /** The entity that the audit log names for a revocation. */
-const GRANTS = 'grants';
+export const GRANTS = 'grants';
 const REVOKED = 'revoked-grants';
 
 const limiters = new WeakMap<Storage, RateLimiterMemory>();

@@ -1,4 +1,4 @@
-import type { Entity } from '../define/entity.ts';
+import { type Entity, withArchives } from '../define/entity.ts';
 import { rolesToReadBy } from '../define/readers.ts';
 import { RowkeyError } from '../errors.ts';
 import type { Caller } from './token.ts';
@@ -44,6 +44,22 @@ export function hiddenFields({ access }: Entity, { roles }: Roles): string[] {
 /** True if the caller may read the entity with all its fields. */
 export function canReadWhole(entity: Entity, caller: Roles): boolean {
   return canRead(entity, caller) && hiddenFields(entity, caller).length === 0;
+}
+
+/**
+ * True if the caller may see keys of the entity with this name outside of its own routes: in messages, which also name entities that copy
+ * from it, and in the audit log. Keys of an entity that is not declared, or of an unknown one, are for a caller who may read everything.
+ */
+export function canReadKeys(entities: readonly Entity[], name: string | undefined, caller: Roles): boolean {
+  const all = withArchives(entities);
+  const about = all.find((entity) => entity.name === name);
+  const named = about ? [about, ...receiversOf(about)] : all;
+  return named.every((entity) => canReadWhole(entity, caller));
+}
+
+/** The entities to which the queue copies from this one. */
+function receiversOf({ dependents }: Entity): Entity[] {
+  return dependents.filter(({ fanOut }) => fanOut).map(({ target }) => target());
 }
 
 /** True if a role may write the entity without reading it. */

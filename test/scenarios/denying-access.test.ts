@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Caller } from '../../lib/access/token.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { defineModel } from '../../lib/define-model.ts';
+import { recordPoison } from '../../lib/engine/consume/poison.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 
 /** Rights that overlap only in part: what a caller may not do by one route must not be possible by another. */
@@ -62,8 +65,9 @@ const hr = { roles: ['hr'] };
 const clerk = { roles: ['clerk'] };
 const owner = { roles: ['member'], claims: { sub: 'ann' } };
 let ask: Ask;
+let engine: Engine;
 beforeAll(async () => {
-  ({ ask } = await openAccessApp(import.meta.url, model));
+  ({ ask, engine } = await openAccessApp(import.meta.url, model));
   expect(await ask(hr, 'POST', 'people', { city: 'Rome', id: '1', sub: 'ann' })).toMatchObject({ status: 201 });
   expect(await ask(hr, 'POST', 'badges', { city: 'Rome', id: '1', sub: 'ann' })).toMatchObject({ status: 201 });
 });
@@ -129,5 +133,53 @@ describe('a role that writes a parent and not its children', () => {
     const both = { roles: ['clerk', 'hr'] };
     expect((await ask(both, 'DELETE', 'tasks/Rome/7')).status).toBe(204);
     expect((await ask(hr, 'GET', 'remarks/Rome/7/1')).status).toBe(404);
+  });
+});
+
+describe('an operator', () => {
+  const operator = { roles: ['operator'] };
+  const all = { roles: ['operator', 'hr'] };
+  /** The app after a deployment without `badges`. */
+  let later: Ask;
+
+  beforeAll(async () => {
+    const entities = [people, tasks, remarks];
+    const without = defineModel({ roles: model.roles, operatorRole: 'operator', entities });
+    ({ ask: later } = await openAccessApp(import.meta.url, without));
+    const bodies = [
+      { entity: 'badges', items: [{ row: 'badge_Zsecret' }] },
+      { entity: 'people', items: [{ row: 'person_Zsecret' }] },
+      { note: 'Zsecret' },
+      'Zsecret {',
+    ];
+    for (const [index, body] of bodies.entries()) {
+      const message = { queue: 'index-changes', id: `m${index}`, attempts: 5, insertedAt: Date.now(), body };
+      await recordPoison(engine, message, 'a reason');
+    }
+  });
+
+  const listed = async (caller: Partial<Caller>) => {
+    const { status, text } = await later(caller, 'GET', 'operations/poison');
+    expect(status).toBe(200);
+    return text.match(/Zsecret/g)?.length ?? 0;
+  };
+
+  test('sees no key in messages of entities that are not declared, or of none, without reading everything', async () => {
+    expect(await listed(operator)).toBe(0);
+    // A member reads people without their restricted fields.
+    expect(await listed({ roles: ['operator', 'member'] })).toBe(0);
+    expect(await listed(all)).toBe(4);
+  });
+
+  test('sees no key of an entity that is not declared in the audit log without reading everything', async () => {
+    const [from, to] = [-3_600_000, 60_000].map((ms) => new Date(Date.now() + ms).toISOString());
+    const keysOf = async (caller: Partial<Caller>) => {
+      const { body } = await later(caller, 'GET', `operations/audit?from=${from}&to=${to}`);
+      const badge = body.items.filter(({ entity }: { entity: string }) => entity === 'badges');
+      expect(badge.length).toBeGreaterThan(0);
+      return new Set(badge.map(({ row }: { row?: string }) => row));
+    };
+    expect(await keysOf(operator)).toEqual(new Set([undefined]));
+    expect(await keysOf(all)).toEqual(new Set(['badge_1']));
   });
 });

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { canReadWhole } from '../../access/rule.ts';
-import { type Entity, withArchives } from '../../define/entity.ts';
+import { GRANTS } from '../../access/grant-limits.ts';
+import { canReadKeys } from '../../access/rule.ts';
 import { omit } from '../../define/values.ts';
+import { POISON_TABLE } from '../../engine/consume/poison.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import { readChanges } from '../../operations/read-audit-log.ts';
 import { DAY_MS } from '../../time.ts';
@@ -9,8 +10,10 @@ import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import { queryError } from '../query.ts';
 import { type OperatorRoute, pathTo, type RequestContext, type RouteResult } from '../route.ts';
 
-/** Without the key if the caller may not read the whole entity. */
+/** Without the key if the caller may not see it. */
 const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
+/** The keys of these records have no values of entities. No entity has such a name. */
+const OF_THE_ENGINE = [GRANTS, POISON_TABLE];
 const Instant = z.iso.datetime({ offset: true });
 /** An offset can move an instant out of these years, and the names of the blobs have years of four digits. */
 const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
@@ -46,13 +49,11 @@ async function listChanges(context: RequestContext): Promise<RouteResult> {
   const bound = JSON.stringify([path, from, to]);
   const { top, after } = await readPageQuery(context, bound);
   const { items, next } = await readChanges(context.app.engine, { from, to, after, limit: top });
-  const unreadable = namesOf(context.app.entities.filter((entity) => !canReadWhole(entity, context.caller)));
-  const visible = items.map((item) => (unreadable.has(item.entity) ? omit(item, ['partition', 'row']) : item));
+  const { app, caller } = context;
+  const isVisible = ({ entity }: ChangeRecord) =>
+    OF_THE_ENGINE.includes(entity) || canReadKeys(app.entities, entity, caller);
+  const visible = items.map((item) => (isVisible(item) ? item : omit(item, ['partition', 'row'])));
   return { status: 200, body: { items: visible }, headers: await toNextLink(context, next, { path, bound }) };
-}
-
-function namesOf(entities: readonly Entity[]): Set<string> {
-  return new Set(withArchives(entities).map(({ name }) => name));
 }
 
 function readInstant({ query }: RequestContext, name: 'from' | 'to'): number {

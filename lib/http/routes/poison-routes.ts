@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { canReadWhole } from '../../access/rule.ts';
-import { withArchives } from '../../define/entity.ts';
+import { canReadKeys } from '../../access/rule.ts';
 import { parse } from '../../define/validate/validation.ts';
 import { omit } from '../../define/values.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
@@ -9,7 +8,7 @@ import type { OperatorRoute, RequestContext } from '../route.ts';
 
 const PATH = 'operations/poison';
 
-/** Without the text if the caller may not read the whole entity: the text contains keys of the entity and its indexes. */
+/** Without the text if the caller may not see the keys of entities and indexes in it. */
 const VisiblePoison = Poison.partial({ text: true });
 const About = z.object({ entity: z.string() });
 
@@ -94,8 +93,9 @@ async function listMessages(context: RequestContext) {
 }
 
 function hideText({ app, caller }: RequestContext, poison: Poison): z.infer<typeof VisiblePoison> {
-  const about = withArchives(app.entities).find(({ name }) => name === entityNameIn(poison.text));
-  return about && !canReadWhole(about, caller) ? VisiblePoison.parse(omit(poison, ['text'])) : poison;
+  return canReadKeys(app.entities, entityNameIn(poison.text), caller)
+    ? poison
+    : VisiblePoison.parse(omit(poison, ['text']));
 }
 
 /** Every message of this app names its entity. */
