@@ -10,38 +10,74 @@ const TimeSpan = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+const MIN_POLLING_MS = 100;
+
 /** The defaults are those of the real host; 2 s for `maxPollingInterval` is its default in Development. */
 const Queues = z
   .object({
-    messageEncoding: z.enum(['base64', 'none']).default('base64'),
+    messageEncoding: z
+      .string()
+      .toLowerCase()
+      .pipe(z.enum(['base64', 'none']))
+      .default('base64'),
     batchSize: z.int().min(1).max(32).default(16),
     newBatchThreshold: z.int().min(0).optional(),
     maxDequeueCount: z.int().min(1).default(5),
     visibilityTimeout: TimeSpan.default(0),
-    maxPollingInterval: TimeSpan.default(2000),
+    maxPollingInterval: TimeSpan.pipe(z.number().min(MIN_POLLING_MS, 'expected at least 00:00:00.1')).default(2000),
   })
   .transform((queues) => ({
     ...queues,
     newBatchThreshold: queues.newBatchThreshold ?? Math.floor(queues.batchSize / 2),
   }));
 
+const LogLevel = z.enum(['Trace', 'Debug', 'Information', 'Warning', 'Error', 'Critical', 'None']);
+
 const HostJson = z.object({
+  version: z.literal('2.0'),
+  functionTimeout: z
+    .union([z.literal('-1'), TimeSpan.pipe(z.number().min(1_000, 'expected at least 00:00:01'))])
+    .optional(),
+  logging: z.object({ logLevel: z.record(z.string(), LogLevel).optional() }).optional(),
+  extensionBundle: z.object({ id: z.string(), version: z.string() }).optional(),
   extensions: z
     .object({
-      http: z.object({ routePrefix: z.string().default('api') }).prefault({}),
+      http: z
+        .object({
+          routePrefix: z
+            .string()
+            .regex(/^(?!.*\/$)/, 'expected no / at the end')
+            .default('api'),
+        })
+        .prefault({}),
       queues: Queues.prefault({}),
     })
     .prefault({}),
 });
 
-export type HostSettings = z.output<typeof HostJson>['extensions'];
+export type HostSettings = z.output<typeof HostJson>['extensions'] & { readonly hasExtensionBundle: boolean };
 export type QueueSettings = HostSettings['queues'];
 
-/** Reads the part of an app's host.json that this host supports. */
+/**
+ * Reads an app's host.json. Throws a plain error for a value with which the real host does not start, in the properties that this
+ * host knows. Other properties are not checked.
+ */
 export async function readHostSettings(folder: string): Promise<HostSettings> {
   const file = join(folder, 'host.json');
-  const parsed = HostJson.safeParse(JSON.parse(await readFile(file, 'utf8')));
-  if (parsed.success) return parsed.data.extensions;
+  const parsed = HostJson.safeParse(parseJson(await readFile(file, 'utf8'), file));
+  if (parsed.success) {
+    const { extensions, extensionBundle } = parsed.data;
+    return { ...extensions, hasExtensionBundle: extensionBundle !== undefined };
+  }
   const list = parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).join('; ');
   throw new Error(`${file} is not valid: ${list}.`);
+}
+
+/** The real host also accepts comments and commas at the end of lists. */
+function parseJson(text: string, file: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${file} is not valid: it is not JSON: ${(error as Error).message}.`);
+  }
 }

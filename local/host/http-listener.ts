@@ -5,10 +5,9 @@ import { hostVersion } from './functions-core.ts';
 import { deferBody, hasBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, HttpTrigger } from './load-app.ts';
-import { compileRoute, type Route } from './route.ts';
+import { compileRoute, type Route, templateOf } from './route.ts';
 import { type CoreCookie, setCookie } from './set-cookie.ts';
 
-const RESERVED = ['admin', 'runtime'];
 const ADMIN_ROUTE = /^\/admin\/functions\/([^/]+)$/i;
 const STATUS_ROUTE = /^\/admin\/host\/status$/i;
 /** Headers that an empty response keeps. */
@@ -55,7 +54,10 @@ export async function startHttpListener(
   functions: readonly HostedFunction<HttpTrigger>[],
   { port, routePrefix, origins, key, runTimer }: HttpListenerOptions,
 ): Promise<HttpListener> {
-  const routed = functions.map((target) => ({ target, route: compileFunctionRoute(target, routePrefix) }));
+  const routed = functions.map((target) => ({
+    target,
+    route: compileRoute(`/${[routePrefix, templateOf(target)].filter(Boolean).join('/')}`),
+  }));
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES });
   function serve(request: IncomingMessage, response: ServerResponse) {
     // A kept-alive connection would delay the stop. After a refused body, the next bytes may be that body or a request.
@@ -152,21 +154,6 @@ export async function startHttpListener(
 
 function expectsContinue({ headers }: IncomingMessage): boolean {
   return headers.expect?.toLowerCase() === '100-continue';
-}
-
-function compileFunctionRoute({ name, trigger }: HostedFunction<HttpTrigger>, routePrefix: string): Route {
-  const template = (trigger.route || name).replace(/^\/+|\/+$/g, '');
-  // A plain comparison of the beginning, as in the real host: `administrators` is reserved too.
-  const reserved = RESERVED.find((word) => template.toLowerCase().startsWith(word));
-  if (reserved)
-    throw new Error(
-      `The function ${name} has the reserved route ${template}: a route must not start with ${reserved}.`,
-    );
-  try {
-    return compileRoute(`/${[routePrefix, template].filter(Boolean).join('/')}`);
-  } catch (error) {
-    throw new Error(`The function ${name} cannot be routed: ${error instanceof Error ? error.message : error}.`);
-  }
 }
 
 function findFunction(routed: readonly RoutedFunction[], path: string, method: string) {

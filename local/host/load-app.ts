@@ -15,14 +15,14 @@ const HttpTrigger = z.object({
   type: z.literal('httpTrigger'),
   methods: z.array(z.string().toUpperCase()),
   route: z.string().optional(),
-  authLevel: z.enum(['anonymous', 'function', 'admin']).default('function'),
+  authLevel: z.enum(['anonymous', 'function', 'system', 'admin']).default('function'),
 });
 const QueueTrigger = z.object({
   type: z.literal('queueTrigger'),
-  queueName: z.string().min(1),
+  queueName: z.string(),
   connection: z.string().default('AzureWebJobsStorage'),
 });
-const TimerTrigger = z.object({ type: z.literal('timerTrigger'), schedule: z.string().min(1) });
+const TimerTrigger = z.object({ type: z.literal('timerTrigger'), schedule: z.string() });
 const Trigger = z.discriminatedUnion('type', [HttpTrigger, QueueTrigger, TimerTrigger]);
 
 export type HttpTrigger = z.infer<typeof HttpTrigger>;

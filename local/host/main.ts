@@ -31,7 +31,7 @@ async function main() {
   let hookData = {};
   const load = async () => {
     const functions = await loadApp(folder);
-    requireStartRules(functions);
+    requireStartRules(functions, settings);
     hookData = {};
     await runHooks('appStart', { hookData });
     return functions;

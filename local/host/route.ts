@@ -1,3 +1,14 @@
+/** The template of a function below the route prefix. The name is the default, as under the real host. */
+export function templateOf({
+  name,
+  trigger: { route },
+}: {
+  readonly name: string;
+  readonly trigger: { readonly route?: string | undefined };
+}): string {
+  return (route || name).replace(/^\/+|\/+$/g, '');
+}
+
 /** A compiled ASP.NET route template. */
 export interface Route {
   /** The beginning of every path that matches, in lower case. Comparing it first is faster than trying the whole route. */
@@ -16,7 +27,7 @@ export function compileRoute(template: string): Route {
   const names = pieces.filter((_, index) => index % 2 === 1);
   const literals = pieces.filter((_, index) => index % 2 === 0);
   if (literals.some((literal) => /[{}]/.test(literal)))
-    throw new Error(`the route ${template} may have only literals, {name} and a final {*name}`);
+    throw new Error('may have only literals, {name} and a final {*name}');
   const pattern = literals.map((literal) => literal.replace(/[\\^$.*+?()[\]|]/g, '\\$&')).join('([^/]+)');
   if (rest !== undefined) names.push(rest);
   // A trailing slash is optional, and the rest does not begin with an empty segment. Flag i applies to the literals; values keep

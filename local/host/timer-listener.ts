@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cron } from 'croner';
 import { MINUTE_MS } from '../../lib/time.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, TimerTrigger } from './load-app.ts';
-import { parseTimeSpan } from './time-span.ts';
+import { compileSchedule } from './schedule.ts';
 import type { TimerState, TimerStatus } from './timer-state.ts';
 
 /** The limit of setTimeout: 31 bits. */
@@ -25,7 +24,7 @@ export interface TimerListener {
  * host, as past due; the real host does so only for schedules of at least a minute.
  */
 export function startTimerListener(target: HostedFunction<TimerTrigger>, state: TimerState): TimerListener {
-  const nextAfter = compileSchedule(target);
+  const nextAfter = compileSchedule(target.trigger.schedule);
   const { name } = target;
   const first = nextAfter(new Date());
   const isMonitored = nextAfter(first).getTime() - first.getTime() >= MONITORED_FROM_MS;
@@ -77,24 +76,4 @@ export function startTimerListener(target: HostedFunction<TimerTrigger>, state: 
       return current;
     },
   };
-}
-
-/** NCrontab with 5 or 6 fields, whose day of month and day of week must both match, or a TimeSpan between runs. */
-function compileSchedule({ name, trigger: { schedule } }: HostedFunction<TimerTrigger>): (from: Date) => Date {
-  const interval = parseTimeSpan(schedule);
-  if (interval) return (from) => new Date(from.getTime() + interval);
-  try {
-    const cron = new Cron(schedule, { paused: true, mode: '5-or-6-parts', domAndDow: true, timezone: 'UTC' });
-    const next = (from: Date) => {
-      const date = cron.nextRun(from);
-      if (!date) throw new Error('it has no future run');
-      return date;
-    };
-    next(new Date());
-    return next;
-  } catch (error) {
-    throw new Error(
-      `The function ${name} has the invalid schedule ${schedule}: ${error instanceof Error ? error.message : error}.`,
-    );
-  }
 }

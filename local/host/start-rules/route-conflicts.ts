@@ -1,4 +1,5 @@
 import type { HostedFunction, HttpTrigger } from '../load-app.ts';
+import { templateOf } from '../route.ts';
 
 /**
  * Two functions of one route must not share a method. The real host compares the templates as text, ignoring case, and a
@@ -7,22 +8,17 @@ import type { HostedFunction, HttpTrigger } from '../load-app.ts';
 export function findRouteConflicts(
   functions: readonly Pick<HostedFunction<HttpTrigger>, 'name' | 'trigger'>[],
 ): string[] {
-  const groups = Map.groupBy(functions, ({ name, trigger }) =>
-    (trigger.route || name).replace(/^\/+|\/+$/g, '').toLowerCase(),
-  );
+  const groups = Map.groupBy(functions, (one) => templateOf(one).toLowerCase());
   return [...groups].flatMap(([route, group]) =>
     group.flatMap((one, index) => {
-      const { methods } = one.trigger;
-      const earlier = group
-        .slice(0, index)
-        .find(
-          (other) =>
-            [methods, other.trigger.methods].some(({ length }) => length === 0) ||
-            methods.some((method) => other.trigger.methods.includes(method)),
-        );
+      const earlier = group.slice(0, index).find((other) => shareMethod(one.trigger.methods, other.trigger.methods));
       return earlier
         ? [`The functions ${earlier.name} and ${one.name} have the route ${route} and share a method.`]
         : [];
     }),
   );
+}
+
+function shareMethod(methods: readonly string[], others: readonly string[]): boolean {
+  return methods.length === 0 || others.length === 0 || methods.some((method) => others.includes(method));
 }

@@ -84,8 +84,8 @@ test('the host reports an app that throws while it loads, with the name of its f
 test.each([
   ["app.get('x', { route: 'Admin/x', handler() {} });", 'The function x has the reserved route Admin/x: '],
   ["app.get('x', { route: 'runtimes', handler() {} });", 'The function x has the reserved route runtimes: '],
-  ["app.get('x', { route: 'a/{id:odd}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
-  ["app.get('x', { route: 'a/{id?}', handler() {} });", 'The function x cannot be routed: the route /api/a'],
+  ["app.get('x', { route: 'a/{id:odd}', handler() {} });", 'The function x cannot be routed: the route api/a'],
+  ["app.get('x', { route: 'a/{id?}', handler() {} });", 'The function x cannot be routed: the route api/a'],
   [
     "app.get('x', { route: 'a/{id}', handler() {} }); app.http('y', { route: '/A/{ID}/', handler() {} });",
     'The functions x and y have the route a/{id} and share a method.',
@@ -94,7 +94,7 @@ test.each([
   ["app.get('OFTEN', { handler() {} });", 'functions/timer.js could not be loaded: Duplicate function name "often":'],
   ["app.storageBlob('x', { path: 'a', handler() {} });", 'The function x has the unsupported binding blobTrigger: '],
   [
-    "app.storageQueue('x', { queueName: 'q', connection: 'NONE', handler() {} });",
+    "app.storageQueue('x', { queueName: 'que', connection: 'NONE', handler() {} });",
     'The function x needs the environment variable NONE: a storage connection string.',
   ],
 ])('rejects %s', async (source, sentence) => {
