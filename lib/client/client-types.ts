@@ -1,9 +1,11 @@
 import type { Attachment } from '../define/codec/reference.ts';
 import type { Index } from '../define/indexes.ts';
 import type {
+  AnyStart,
   Asked,
   BatchAction,
   Bound,
+  CheckedStart,
   ChildField,
   ChildName,
   Declared,
@@ -177,8 +179,8 @@ export interface TotalClient<Of extends Declared, By> {
   /** The total of one group. A group without entities has the count 0. */
   get(group: GroupFields<Of, By>, options?: CallOptions): Promise<GroupTotal<Of, By>>;
   /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which lists the accepted fields. */
-  range(
-    given: TotalStart<Of, By>,
+  range<const Given extends AnyStart<TotalStart<Of, By>>>(
+    given: CheckedStart<Given, TotalStart<Of, By>>,
     options?: Omit<IndexRangeOptions<string | number, never, never>, 'select' | 'where'> & CallOptions,
   ): Listing<GroupTotal<Of, By>>;
 }
@@ -257,8 +259,11 @@ type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
     ? unknown
     : {
         /** Lists a range of the index in the order of its row keys. */
-        range<const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
-          given: RangeStart<Of, By>,
+        range<
+          const Given extends AnyStart<RangeStart<Of, By>>,
+          const Field extends FieldsOfEach<ListedBy<Of, By>> = never,
+        >(
+          given: CheckedStart<Given, RangeStart<Of, By>>,
           options?: IndexRangeOptions<Bound<Of, By>, Field, WhereBy<Of, By>> & CallOptions,
         ): Listing<Selected<ListedBy<Of, By>, Field>>;
       });

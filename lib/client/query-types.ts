@@ -1,7 +1,9 @@
 import type { Index } from '../define/indexes.ts';
 import type {
+  AnyStart,
   Asked,
   Bound,
+  CheckedStart,
   Declared,
   Entities,
   FieldsOfEach,
@@ -81,8 +83,11 @@ type ReadsThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
   ([RangeStart<Of, By>] extends [never]
     ? unknown
     : {
-        range<const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
-          given: RangeStart<Of, By>,
+        range<
+          const Given extends AnyStart<RangeStart<Of, By>>,
+          const Field extends FieldsOfEach<ListedBy<Of, By>> = never,
+        >(
+          given: CheckedStart<Given, RangeStart<Of, By>>,
           options?: QueryList<IndexRangeOptions<Bound<Of, By>, Field, WhereBy<Of, By>>>,
         ): QueryRead<Page<Selected<ListedBy<Of, By>, Field>>>;
       });

@@ -42,8 +42,22 @@ export interface DenormalizedDeclaration<Field extends string = string> {
   readonly fanOut?: boolean;
 }
 
-export type IndexesOf<Field extends string> = Readonly<Record<string, Index<Field>>>;
-export type TotalsOf<Field extends string> = Readonly<Record<string, Total<Field>>>;
+export type AnyIndexes = Readonly<Record<string, Index>>;
+export type AnyTotals = Readonly<Record<string, Total>>;
+
+/** As `Checked`, for indexes and totals. A constraint of their types would take the compiler six lines to explain. */
+export type CheckedParts<Parts, Field extends string> = [Misnamed<Parts[keyof Parts], Field>] extends [never]
+  ? Parts
+  : {
+      readonly [Name in keyof Parts]: [Misnamed<Parts[Name], Field>] extends [never]
+        ? Parts[Name]
+        : `"${Misnamed<Parts[Name], Field>}" is not a field of the schema, or is encrypted`;
+    };
+type Misnamed<Part, Field extends string> = Part extends { readonly uses: readonly (infer Used extends string)[] }
+  ? string extends Used
+    ? never
+    : Exclude<Used, Field>
+  : never;
 
 /** The restricted fields by names that the compiler infers, so that it also infers their roles. */
 interface OfFields<Readable extends string, Role extends string, Restricted extends string> {
@@ -55,9 +69,7 @@ export interface Declaration<
   Partition extends string,
   Row extends string,
   Encrypted extends keyof Shape & string = never,
-  Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>> = IndexesOf<
-    Exclude<keyof Shape & string, Encrypted>
-  >,
+  Indexes extends AnyIndexes = AnyIndexes,
   Role extends string = string,
   Restricted extends string = never,
   Attached extends string = never,
@@ -70,12 +82,12 @@ export interface Declaration<
     readonly partition: Partition & Checked<Partition, Exclude<keyof Shape & string, Encrypted>>;
     readonly row: Row & Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
   };
-  readonly indexes?: Indexes;
+  readonly indexes?: CheckedParts<Indexes, Exclude<keyof Shape & string, Encrypted>>;
   /**
    * Maintained totals: the number of entities of each group across partitions, with exact sums and the extremes of their
    * fields. The engine keeps them like indexes in other partitions.
    */
-  readonly totals?: TotalsOf<Exclude<keyof Shape & string, Encrypted>>;
+  readonly totals?: AnyTotals;
   /**
    * Encrypted properties pattern: storage receives only the ciphertext of these texts. A replace of the entity sets them
    * too. They are omitted for callers without the roles in `access.restricted`. Using one in a key or an index is a compile
@@ -268,7 +280,7 @@ export function defineEntity<
   const Row extends string,
   const Encrypted extends keyof Shape & string = never,
   const Name extends string = string,
-  Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>> = Record<never, never>,
+  Indexes extends AnyIndexes = Record<never, never>,
   Large extends string = never,
   Attached extends string = never,
   Derived extends string = never,
@@ -280,7 +292,7 @@ export function defineEntity<
   Restricted extends string = never,
   Group extends string = never,
   Apart extends string = never,
-  Totals extends TotalsOf<Exclude<keyof Shape & string, Encrypted>> = Record<never, never>,
+  Totals extends AnyTotals = Record<never, never>,
   const Lookup extends string = never,
 >(
   name: Name,
@@ -296,7 +308,7 @@ export function defineEntity<
       Clock,
       Group,
       Apart,
-      Totals,
+      CheckedParts<Totals, Exclude<keyof Shape & string, Encrypted>>,
       Lookup
     >,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> &
@@ -346,7 +358,7 @@ function compile<
   Row extends string,
   Encrypted extends keyof Shape & string,
   Name extends string,
-  Indexes extends IndexesOf<Exclude<keyof Shape & string, Encrypted>>,
+  Indexes extends AnyIndexes,
   Role extends string,
 >(
   name: Name,
@@ -380,7 +392,7 @@ function compile<
     keyFields: [...new Set([...partition.fields, ...row.fields])] as (FieldsOf<Partition> | FieldsOf<Row>)[],
     columns: columnsOf(schema),
     indexes: withoutPrototype(
-      mapValues<Index>(declaration.indexes ?? {}, (index) =>
+      mapValues<Index>((declaration.indexes ?? {}) as AnyIndexes, (index) =>
         withCondition(index, (when) => forReaders(rolesToReadIndex({ access }, index), when)),
       ),
     ) as Indexes,

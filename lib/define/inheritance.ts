@@ -2,13 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { DeclarationError } from '../errors.ts';
 import {
+  type AnyIndexes,
+  type AnyTotals,
+  type CheckedParts,
   type Declaration,
   defineEntity,
   ENTITY_OPTIONS,
-  type IndexesOf,
   type NamedParts,
   rejectErrors,
-  type TotalsOf,
 } from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
@@ -30,7 +31,7 @@ type UnionDeclaration<
   Partition extends string,
   Row extends string,
   Of extends Kinds,
-  Indexes extends IndexesOf<keyof Shape & string>,
+  Indexes extends AnyIndexes,
   Role extends string,
   Restricted extends string,
   Attached extends string = never,
@@ -43,7 +44,7 @@ type UnionDeclaration<
 
 const { encrypted: _encrypted, large: _large, split: _split, wide: _wide, ...shared } = ENTITY_OPTIONS;
 const UnionOptions = optionsOf({ kinds: byName, ...shared } satisfies Record<
-  keyof UnionDeclaration<z.ZodRawShape, string, string, Kinds, IndexesOf<string>, string, string>,
+  keyof UnionDeclaration<z.ZodRawShape, string, string, Kinds, AnyIndexes, string, string>,
   z.ZodType
 >);
 
@@ -65,7 +66,7 @@ export function defineUnion<
   const Row extends string,
   Of extends Kinds,
   const Name extends string = string,
-  Indexes extends IndexesOf<keyof Shape & string> = Record<never, never>,
+  Indexes extends AnyIndexes = Record<never, never>,
   Attached extends string = never,
   Derived extends string = never,
   Counting extends string = never,
@@ -74,7 +75,7 @@ export function defineUnion<
   Clock extends string = never,
   const Role extends string = string,
   Restricted extends string = never,
-  Totals extends TotalsOf<keyof Shape & string> = Record<never, never>,
+  Totals extends AnyTotals = Record<never, never>,
   const Lookup extends string = never,
 >(
   name: Name,
@@ -90,7 +91,7 @@ export function defineUnion<
       Clock,
       never,
       never,
-      Totals,
+      CheckedParts<Totals, keyof Shape & string>,
       Lookup
     >,
 ): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {

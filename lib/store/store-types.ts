@@ -158,6 +158,29 @@ export type RangeStart<Of extends Declared, By extends Index> = Starts<
   PartList<TypesOfIndex<By>['row']>
 >;
 
+type Always<Start, Name extends keyof Start = keyof Start> = Name extends unknown
+  ? undefined extends Start[Name]
+    ? never
+    : Name
+  : never;
+/** The fields of every start, and those of some as optional ones. In an error, a union of the starts hides which field is missing. */
+export type AnyStart<Start> = Plain<
+  { readonly [Name in Always<Start>]: Start[Name] } & {
+    readonly [Name in Exclude<keyof Start, Always<Start>>]?: Exclude<Start[Name], undefined>;
+  }
+>;
+/** `Given` if it is a start; otherwise a sentence for the compiler to show. */
+export type CheckedStart<Given, Start> =
+  AnyStart<Start> extends Given
+    ? Given
+    : Given extends Start
+      ? {
+          readonly [Name in keyof Given]: Name extends keyof Start
+            ? Given[Name]
+            : `"${Name & string}" is not a field of the key`;
+        }
+      : 'A range gives the first fields of the row key, in its order';
+
 export type Bound<Of extends Declared, By extends Index> = Extract<
   OneValue<Whole<Of>[FieldsOf<TypesOfIndex<By>['row']> & keyof Whole<Of>]>,
   string | number
@@ -402,8 +425,8 @@ export interface TotalReader<Of extends Declared, By> {
   /** The total of one group. A group without entities has the count 0. */
   get(group: GroupFields<Of, By>): Promise<GroupTotal<Of, By>>;
   /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which names the required fields. */
-  range(
-    given: TotalStart<Of, By>,
+  range<const Given extends AnyStart<TotalStart<Of, By>>>(
+    given: CheckedStart<Given, TotalStart<Of, By>>,
     options?: Omit<IndexRangeOptions<string | number, never, never>, 'select' | 'where'>,
   ): Listing<GroupTotal<Of, By>>;
 }
@@ -413,8 +436,11 @@ type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
     ? unknown
     : {
         /** Lists a range of the index in the order of its row keys. Throws `invalid-input`, which names the required leading fields. */
-        range<const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
-          given: RangeStart<Of, By>,
+        range<
+          const Given extends AnyStart<RangeStart<Of, By>>,
+          const Field extends FieldsOfEach<ListedBy<Of, By>> = never,
+        >(
+          given: CheckedStart<Given, RangeStart<Of, By>>,
           options?: IndexRangeOptions<Bound<Of, By>, Field, WhereBy<Of, By>>,
         ): Listing<Selected<ListedBy<Of, By>, Field>>;
       });

@@ -199,7 +199,7 @@ describe('a batch', () => {
         schema: z.object({ a: z.string(), b: z.string() }),
         table: 'things',
         key: { partition: '{a}', row },
-        indexes: { copy: intraPartitionIndex({ row: `${name}_{b}` }) },
+        indexes: { copy: intraPartitionIndex({ row: `${String(name)}_{b}` }) },
         access,
       });
     const { things, others } = deploy(thing('things', '{b}'), thing('others', 'own_{b}'));
