@@ -122,6 +122,26 @@ export function isOptional(schema: z.ZodObject, field: string): boolean {
   return isAccepted(undefined) || isAccepted(null);
 }
 
+/** The patterns of a type and of all types in it. */
+export function patternsIn(type: z.core.$ZodType, seen = new Set<unknown>()): RegExp[] {
+  if (seen.has(type)) return [];
+  seen.add(type);
+  const { def, pattern }: { def: object & { checks?: unknown; type?: unknown; pattern?: unknown }; pattern?: unknown } =
+    type._zod;
+  const checks = (def.checks ?? []) as readonly { readonly _zod: { readonly def: Check } }[];
+  const own = [
+    def.pattern,
+    def.type === 'template_literal' ? pattern : undefined,
+    ...checks.map((one) => one._zod.def.pattern),
+  ];
+  const { getter, shape, ...others } = def as { getter?: () => unknown; shape?: object };
+  const inner = [getter?.(), ...Object.values(shape ?? {}), ...Object.values(others)].flat();
+  return [
+    ...own.filter((one) => one instanceof RegExp),
+    ...inner.flatMap((one) => (one instanceof z.core.$ZodType ? patternsIn(one, seen) : [])),
+  ];
+}
+
 /** These add only null or undefined to the values of their inner type. Others, such as `default`, `catch` and `pipe`, replace values. */
 const WRAPPERS = ['optional', 'nullable', 'nonoptional', 'readonly', 'prefault'];
 const BASE_TYPES = ['string', 'number', 'int', 'boolean', 'enum', 'literal'];

@@ -1,7 +1,9 @@
+import type { z } from 'zod';
 import type { DeclaredEntity } from '../entity.ts';
 import { indexKeyFields, indexTables, isUnique } from '../keys/index-entries.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from '../keys/key-template.ts';
-import { type FieldSchema, fieldSchemas, isInstant, isOptional, keepsValues } from './field-schema.ts';
+import { type FieldSchema, fieldSchemas, isInstant, isOptional, keepsValues, patternsIn } from './field-schema.ts';
+import { isSlow } from './slow-pattern.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
@@ -33,6 +35,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
   const checks = [
     nameErrors(entity),
     keyErrors(entity),
+    patternErrors(entity),
     namedFieldErrors(entity),
     versionErrors(entity),
     accessErrors(entity),
@@ -135,6 +138,14 @@ function partProblem(part: Part, field: FieldSchema | undefined, isTotal: boolea
   if (part.newestFirst) return isInstant(field) ? undefined : 'of which {…~} needs an instant (z.iso.datetime()).';
   if (type === 'string' || type === 'integer' || type === 'number') return undefined;
   return 'which is neither a text nor a number; keys are made of those.';
+}
+
+/** Any caller who may read the entity reaches its patterns, by a filter or a key. */
+function* patternErrors({ schema }: DeclaredEntity): Generator<string> {
+  for (const [field, type] of Object.entries<z.ZodType>(schema.shape))
+    for (const pattern of patternsIn(type))
+      if (isSlow(pattern))
+        yield `the field "${field}" has the pattern ${pattern}, whose evaluation may take exponential time; a repeated group must match each text in one way only, such as ^[a-z]+(-[a-z]+)*$, and not contain a backreference.`;
 }
 
 function* namedFieldErrors({ derived, denormalized, references, columns }: DeclaredEntity): Generator<string> {
