@@ -17,7 +17,7 @@ import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type Unu
 import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { findMissing, provision } from './storage/provision.ts';
-import { openUsableStorage } from './storage/storage.ts';
+import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas-signer.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 import { MINUTE_MS } from './time.ts';
@@ -31,7 +31,8 @@ export interface Runtime {
   readonly connection: string;
   /**
    * Checks every setting and starts telemetry. Then begins, without waiting, what the first request needs: compares the
-   * model with storage and fetches the keys of the issuer. If a setting is invalid, reports the reason to the console and to
+   * model with storage and fetches the keys of the issuer. On the emulator, it first creates the resources that are missing: in
+   * Azure the template does, because the app's identity may not. If a setting is invalid, reports the reason to the console and to
    * Application Insights, and from then on every function fails with it. It does not throw: the real host would continue with
    * no function at all, return an empty 404 to each request, and log no reason.
    */
@@ -112,9 +113,16 @@ export function createRuntime(
 
   /** Reports nothing: a request repeats what fails here, and logs what was found. */
   function warmUp(): void {
-    warmedUp = Promise.allSettled([findMissingOnce(), guardOnce()]);
+    const created = isOnThisMachine(storage()) ? createMissing() : undefined;
+    warmedUp = Promise.allSettled([created]).then(() => Promise.allSettled([findMissingOnce(), guardOnce()]));
     void authenticate().prefetchKeys();
   }
+
+  async function createMissing(): Promise<void> {
+    if ((await findMissingOnce()).length > 0) await inProcess(createAll);
+  }
+
+  const createAll = () => provision(storage(), resourcesOf(entities, Date.now()));
 
   async function readyEngine(log: Log): Promise<Engine> {
     if (refusal) throw refusal;
@@ -149,7 +157,7 @@ export function createRuntime(
         await reportStartFailure(refusal, telemetry);
       }
     },
-    provision: async () => provision(storage(), resourcesOf(entities, Date.now())),
+    provision: async () => createAll(),
     async record(by, write) {
       await audit().catchUp();
       return collectChanges(by, write, (changes) => audit().append(changes));

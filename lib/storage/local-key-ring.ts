@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:crypto';
-import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { z } from 'zod';
 import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
@@ -49,10 +50,11 @@ export function createLocalKeyRing(file: string): KeyRing {
 
 /**
  * Adds a new key to the file and makes it the current one; data keys of earlier keys stay readable. Creates the file, for
- * its owner only, if it does not exist. The change is atomic. Throws `wrong-setting` if the file is invalid, and `busy`
+ * its owner only, and its folder if they do not exist. The change is atomic. Throws `wrong-setting` if the file is invalid, and `busy`
  * during another rotation, which would lose the key of this one.
  */
 export async function rotateLocalKey(file: string): Promise<string> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const beside = `${file}.new`;
   const handle = await openNew(beside);
   try {

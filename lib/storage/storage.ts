@@ -57,6 +57,11 @@ const RETRIES = 3;
 const FIRST_RETRY_MS = 200;
 const LAST_RETRY_MS = 2_000;
 
+/** True for the emulator. */
+export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
+  return ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(tables.url).hostname);
+}
+
 /**
  * Opens an account by connection string (the emulator) or with a managed identity (Azure), for the app whose resources have
  * the prefix.

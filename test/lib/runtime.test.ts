@@ -13,7 +13,7 @@ import { createEngine } from '../../lib/engine/engine.ts';
 import { readShapes } from '../../lib/operations/model-guard.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
+import { isOnThisMachine, openStorage } from '../../lib/storage/storage.ts';
 import {
   type LocalIdentityProvider,
   signToken,
@@ -201,12 +201,38 @@ describe('a process that starts', () => {
     await dropTable(storage, 'system');
     await dropTable(storage, 'vehicles');
     const { runtime, provision } = createProcess(model);
-    await runtime.start();
     await expect(runtime.readyEngine(createLog())).rejects.toMatchObject({ code: 'not-provisioned' });
     await provision();
     const log = createLog();
     await runtime.readyEngine(log);
     expect([await storedNames(), log.logged]).toEqual([['vehicles'], []]);
+  });
+
+  test('creates what is missing in the emulator before it compares the model', async () => {
+    await dropTable(storage, 'system');
+    await dropTable(storage, 'vehicles');
+    await storage.queue('transfers').delete();
+    await storage.container('audit').delete();
+    const { runtime } = createProcess(model);
+    await runtime.start();
+    const log = createLog();
+    await runtime.readyEngine(log);
+    expect([await storedNames(), log.logged]).toEqual([['vehicles'], []]);
+    expect(await runtime.app().findMissing()).toEqual([]);
+  });
+
+  test('creates nothing in an account that is not on this machine', () => {
+    const connection = (host: string) =>
+      `DefaultEndpointsProtocol=https;AccountName=a;AccountKey=a2V5;TableEndpoint=https://${host}/a;QueueEndpoint=https://${host}/a;BlobEndpoint=https://${host}/a;`;
+    const isLocal = (text: string) => isOnThisMachine(openStorage({ connectionString: text }));
+    expect(['127.0.0.1:10002', 'localhost', '[::1]:1'].map((host) => isLocal(connection(host)))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(isLocal('UseDevelopmentStorage=true')).toBe(true);
+    for (const host of ['a.table.core.windows.net', 'localhost.contoso.com', '127.0.0.1.contoso.com'])
+      expect(isLocal(connection(host)), host).toBe(false);
   });
 
   test('sends no request if a setting is wrong', async () => {
