@@ -1,4 +1,4 @@
-import { format, type Plan } from './plan.ts';
+import { format, formatDollars, type Plan } from './plan.ts';
 
 /** The plan as Markdown, which is as readable on a terminal. */
 export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }: Plan, measured: Measured): string {
@@ -31,6 +31,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
         ['Storage accounts', format(plan.accounts)],
         ['Queues of intents', format(plan.queues)],
         ['Function instances', format(plan.instances)],
+        ['of them at work on average, and billed', format(plan.busy)],
       ],
     ),
     rows(
@@ -57,7 +58,10 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
       : 'No limit is used.',
     rows(
       ['Cost of a month', 'US dollars'],
-      [...costs.map(({ what, amount }) => [what, format(amount)]), ['**together**', `**${format(total)}**`]],
+      [
+        ...costs.map(({ what, amount }) => [what, formatDollars(amount)]),
+        ['**together**', `**${formatDollars(total)}**`],
+      ],
     ),
   ].join('\n\n');
 }

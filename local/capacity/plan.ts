@@ -1,4 +1,6 @@
+import { Cron } from 'croner';
 import type { Entity } from '../../lib/define/entity.ts';
+import { TIMERS } from '../../lib/register-functions.ts';
 import { costOfEntity } from './entity-cost.ts';
 import type { Published } from './published.ts';
 
@@ -40,6 +42,10 @@ export interface Plan {
   readonly accounts: number;
   readonly queues: number;
   readonly instances: number;
+  /** How many instances are billed on average: an instance costs nothing between executions. */
+  readonly busy: number;
+  /** The runs in a month, and what their memory costs before the free grant. */
+  readonly timers: { readonly runs: number; readonly amount: number };
   readonly spreads: readonly Spread[];
   /** The limits, the most used first. */
   readonly limits: readonly Limit[];
@@ -59,6 +65,7 @@ export interface Spread {
 }
 
 const MONTH_S = 730 * 3_600;
+const DAY_S = 24 * 3_600;
 const GIGABYTE = 1e9;
 /** Size of a row with a key or a number instead of a copy. */
 const SMALL_ROW_BYTES = 300;
@@ -66,8 +73,7 @@ const SMALL_ROW_BYTES = 300;
 const AUDIT_BYTES = 400;
 /** Changes that arrive while an append is under way share the next one, which takes about 10 ms. */
 const APPENDS_OF_INSTANCE = 100;
-const FREE_GIGABYTE_SECONDS = 100_000;
-const FREE_EXECUTIONS = 250_000;
+const TIMER_RUNS = countTimerRuns();
 
 export function planCapacity(loads: readonly Load[], assumed: Assumptions, { targets, prices }: Published): Plan {
   const costed = loads.map((load) => ({ load, cost: costOfEntity(load.entity) }));
@@ -77,7 +83,8 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
   const cpu = (reads * assumed.readCpu + writes * assumed.writeCpu) / 1_000;
   // A Node process runs on one core.
   const cores = Math.min(1, assumed.memory / targets.gigabytesOfCore.value);
-  const instances = Math.max(1, Math.ceil(cpu / (assumed.utilization * cores)));
+  const needed = cpu / (assumed.utilization * cores);
+  const instances = Math.max(1, Math.ceil(needed));
   const requests = {
     tables: sum(({ load, cost }) => load.reads * cost.read + load.writes * cost.tables),
     queues: sum(({ load, cost }) => load.writes * cost.queues),
@@ -100,7 +107,7 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
   const limits: Limit[] = [
     { what: 'the storage account', used: all, limit: targets.accountRequests.value, unit: 'requests a second' },
     { what: 'the queue of intents', used: messages, limit: targets.queueMessages.value, unit: 'messages a second' },
-    { what: 'the instances of the app', used: instances, limit: targets.instances.value, unit: 'instances' },
+    { what: 'the instances of the app', used: needed, limit: targets.instances.value, unit: 'instances' },
     ...spreads.flatMap(({ what, table, load, partitions }) =>
       partitions === undefined
         ? []
@@ -116,8 +123,9 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
   ];
   const perMonth = (rate: number, price: number, by: number) => (rate * MONTH_S * price) / by;
   const auditGigabytes = (writes * MONTH_S * AUDIT_BYTES) / GIGABYTE;
-  const gigabyteSeconds = Math.max(0, instances * assumed.memory * MONTH_S - FREE_GIGABYTE_SECONDS);
-  const executions = Math.max(0, (reads + writes) * MONTH_S - FREE_EXECUTIONS);
+  const busy = busyInstances({ rate: reads + writes, instances, seconds: targets.billedSeconds.value });
+  const gigabyteSeconds = (busy * MONTH_S + TIMER_RUNS * targets.billedSeconds.value) * assumed.memory;
+  const executions = (reads + writes) * MONTH_S + TIMER_RUNS;
   return {
     loads: costed.map(({ load, cost }) => ({ load, read: cost.read, write: cost.tables + cost.queues })),
     requests,
@@ -125,6 +133,11 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
     accounts: Math.max(1, Math.ceil(all / targets.accountRequests.value)),
     queues: Math.max(1, Math.ceil(messages / targets.queueMessages.value)),
     instances,
+    busy,
+    timers: {
+      runs: TIMER_RUNS,
+      amount: TIMER_RUNS * targets.billedSeconds.value * assumed.memory * prices.gigabyteSecond.value,
+    },
     spreads,
     limits: limits.filter(({ used }) => used > 0).sort((one, other) => other.used / other.limit - one.used / one.limit),
     costs: [
@@ -136,13 +149,56 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
         what: `${format(auditGigabytes)} GB of audit log, more each month`,
         amount: auditGigabytes * prices.blobGigabyte.value,
       },
-      { what: 'memory of the instances', amount: gigabyteSeconds * prices.gigabyteSecond.value },
-      { what: 'executions', amount: (executions / 1e6) * prices.executions.value },
+      {
+        what: `memory of the instances while they work, and of ${format(TIMER_RUNS)} runs of timers`,
+        amount: gigabyteSeconds * prices.gigabyteSecond.value,
+      },
+      { what: `${format(executions)} executions`, amount: (executions / 1e6) * prices.executions.value },
+      {
+        what: 'free grant of the subscription for memory and executions',
+        amount:
+          -Math.min(gigabyteSeconds, prices.freeGigabyteSeconds.value) * prices.gigabyteSecond.value -
+          (Math.min(executions, prices.freeExecutions.value) / 1e6) * prices.executions.value,
+      },
     ],
   };
 }
 
-/** A number with at most one digit after the point, and with separators. */
+/**
+ * The instances that are billed on average. Each request keeps the meter of its instance running for at least the minimum, and
+ * requests that overlap share the time: with requests at random times, an instance is idle for the part exp(-rate · minimum).
+ */
+export function busyInstances({
+  rate,
+  instances,
+  seconds,
+}: {
+  readonly rate: number;
+  readonly instances: number;
+  readonly seconds: number;
+}): number {
+  return instances * -Math.expm1((-rate / instances) * seconds);
+}
+
+/** The runs of the app's timers in a month. Each runs on an instance of its own, because every function scales alone. */
+function countTimerRuns(): number {
+  const [from, until] = [new Date('2025-12-31T23:59:59Z'), new Date('2026-01-02T00:00:00Z')];
+  let runs = 0;
+  for (const { schedule } of Object.values(TIMERS)) {
+    const cron = new Cron(schedule, { timezone: 'UTC' });
+    for (let run = cron.nextRun(from); run && run < until; run = cron.nextRun(run)) runs += 1;
+  }
+  return Math.round((runs * MONTH_S) / DAY_S);
+}
+
+/** A number with separators and at most one digit after the point; one below 1 has two digits that count. */
 export function format(value: number): string {
-  return value.toLocaleString('en-US', { maximumFractionDigits: value < 100 ? 1 : 0 });
+  const digits =
+    Math.abs(value) < 1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: Math.abs(value) < 100 ? 1 : 0 };
+  return value.toLocaleString('en-US', digits);
+}
+
+/** A sum in US dollars: small ones with cents. */
+export function formatDollars(amount: number): string {
+  return Math.abs(amount) < 10 ? amount.toFixed(2) : format(amount);
 }

@@ -17,6 +17,7 @@ const Published = z.strictObject({
     queueMessages: Figure,
     instances: Figure,
     gigabytesOfCore: Figure,
+    billedSeconds: Figure,
   }),
   prices: z.strictObject({
     tableGigabyte: Figure,
@@ -26,6 +27,8 @@ const Published = z.strictObject({
     blobGigabyte: Figure,
     gigabyteSecond: Figure,
     executions: Figure,
+    freeGigabyteSeconds: Figure,
+    freeExecutions: Figure,
   }),
 });
 export type Published = z.infer<typeof Published>;

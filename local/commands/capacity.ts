@@ -1,89 +1,14 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { Command, InvalidArgumentError, Option } from 'commander';
-import type { Entity } from '../../lib/define/entity.ts';
-import { formatPlan, readMeasured } from '../capacity/format-plan.ts';
-import { planCapacity } from '../capacity/plan.ts';
-import { readPublished } from '../capacity/published.ts';
+import { CAPACITY_PAGE, updatePlans } from '../capacity/capacity-page.ts';
+import { createPlanCommand } from '../capacity/plan-command.ts';
 import { run } from '../cli/command.ts';
-import { deployedApp } from '../instance/deployed-app.ts';
 
-const PAGE = 'docs/capacity.md';
-const MEASURED = 'docs/patterns.md';
-const [BEGIN, END] = ['<!-- capacity:begin -->', '<!-- capacity:end -->'];
-
-interface Options {
-  readonly reads: number;
-  readonly writes: number;
-  readonly bytes: number;
-  readonly readCpu: number;
-  readonly writeCpu: number;
-  readonly utilization: number;
-  readonly memory: number;
-  readonly prices?: string;
-  readonly write?: true;
+async function writePage(): Promise<void> {
+  await writeFile(CAPACITY_PAGE, await updatePlans(await readFile(CAPACITY_PAGE, 'utf8')));
+  console.log(`${CAPACITY_PAGE} updated.`);
 }
 
-const entities = deployedApp.model.list.filter(({ series, isArchive }) => !series && !isArchive);
-const command = new Command()
+const command = createPlanCommand(console.log)
   .name('npm run capacity --')
-  .description('Sizes a load of the model under the published targets of Azure, and its cost.')
-  .showHelpAfterError()
-  .option('--reads <number>', 'point queries a second, spread over the entities by their number', toNumber, 0)
-  .option('--writes <number>', 'creates a second, spread in the same way', toNumber, 0)
-  .option('--bytes <number>', 'bytes of one entity', toNumber, 1_000)
-  .option('--read-cpu <milliseconds>', 'CPU of a read', toNumber, 2.5)
-  .option('--write-cpu <milliseconds>', 'CPU of a write', toNumber, 10)
-  .option('--utilization <part>', 'the part of a CPU to plan for', toNumber, 0.6)
-  .addOption(new Option('--memory <gigabytes>', 'memory of an instance: 0.5, 2 or 4').argParser(toMemory).default(2))
-  .option('--prices <file>', 'targets and prices in the form of local/capacity/published.yaml')
-  .option('--write', `write the result into ${PAGE}`)
-  .action(plan);
-for (const { name } of entities) command.option(`--${name} <number>`, `how many ${name} are stored`, toNumber);
-
-async function plan(options: Options & Readonly<Record<string, unknown>>): Promise<void> {
-  const stored = entities.flatMap((entity) => {
-    const count = options[entity.name];
-    return typeof count === 'number' && count > 0 ? [{ entity, count }] : [];
-  });
-  const total = stored.reduce((sum, { count }) => sum + count, 0);
-  if (total === 0)
-    throw new Error(
-      `Name an entity and its number, such as --${entities[0]?.name} 1000000. Entities: ${namesOf(entities)}.`,
-    );
-  const loads = stored.map(({ entity, count }) => ({
-    entity,
-    count,
-    reads: (options.reads * count) / total,
-    writes: (options.writes * count) / total,
-  }));
-  const result = planCapacity(loads, options, await readPublished(options.prices));
-  const text = formatPlan(result, readMeasured(await readFile(MEASURED, 'utf8').catch(() => '')));
-  if (!options.write) console.log(text);
-  else {
-    const page = await readFile(PAGE, 'utf8');
-    const asked = process.argv.slice(2).filter((argument) => argument !== '--write');
-    const run = `\`npm run capacity -- ${asked.join(' ')}\`\n\n${text}`;
-    const [before = ''] = page.split(BEGIN);
-    const [, after = ''] = page.split(END);
-    await writeFile(PAGE, `${before}${BEGIN}\n\n${run}\n\n${END}${after}`);
-    console.log(`${PAGE} updated.`);
-  }
-}
-
-function namesOf(all: readonly Entity[]): string {
-  return all.map(({ name }) => name).join(', ');
-}
-
-function toNumber(text: string): number {
-  const value = Number(text);
-  if (text.trim() !== '' && Number.isFinite(value) && value >= 0) return value;
-  throw new InvalidArgumentError('A number from 0 is needed.');
-}
-
-/** The sizes of an instance in the Flex Consumption plan. */
-function toMemory(text: string): number {
-  if (['0.5', '2', '4'].includes(text)) return Number(text);
-  throw new InvalidArgumentError('0.5, 2 or 4 is needed.');
-}
-
-await run(command);
+  .addHelpText('after', `\nAlone, --write writes the plans in ${CAPACITY_PAGE} again.`);
+await (process.argv.slice(2).join(' ') === '--write' ? writePage() : run(command));

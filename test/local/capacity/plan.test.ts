@@ -1,11 +1,14 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
+import { CAPACITY_PAGE, updatePlans } from '../../../local/capacity/capacity-page.ts';
 import { costOfEntity } from '../../../local/capacity/entity-cost.ts';
-import { planCapacity } from '../../../local/capacity/plan.ts';
+import { format, formatDollars, planCapacity } from '../../../local/capacity/plan.ts';
 import { readPublished } from '../../../local/capacity/published.ts';
+import { deployedApp } from '../../../local/instance/deployed-app.ts';
 
 const published = await readPublished();
 const assumed = { bytes: 1_000, readCpu: 2, writeCpu: 10, utilization: 0.5, memory: 2 };
@@ -69,7 +72,9 @@ test('adds up the loads of several entities, and what they cost', () => {
   expect(plan.gigabytes).toBeCloseTo(4_000 + 600 + 1_000);
   const amounts = Object.fromEntries(plan.costs.map(({ what, amount }) => [what, amount]));
   expect(amounts['requests to tables']).toBeCloseTo((1_100 * 730 * 3_600 * 0.00036) / 10_000);
-  expect(amounts.executions).toBeCloseTo(((1_100 * 730 * 3_600 - 250_000) / 1e6) * 0.4);
+  const executions = 1_100 * 730 * 3_600 + plan.timers.runs;
+  expect(amounts[`${format(executions)} executions`]).toBeCloseTo((executions / 1e6) * 0.4);
+  expect(amounts['free grant of the subscription for memory and executions']).toBeCloseTo(-0.1 - 2.6);
 });
 
 test('needs more instances if each has a part of a core, and always one queue', () => {
@@ -77,6 +82,55 @@ test('needs more instances if each has a part of a core, and always one queue', 
   const instances = (memory: number) => planCapacity([load], { ...assumed, memory }, published).instances;
   expect([0.5, 2, 4].map(instances)).toEqual([16, 4, 4]);
   expect(planCapacity([{ ...load, reads: 0 }], assumed, published)).toMatchObject({ instances: 1, queues: 1 });
+});
+
+const costOf = (reads: number, writes: number, memory = 2) => {
+  const { costs } = planCapacity([{ entity, count: 1, reads, writes }], { ...assumed, memory }, published);
+  return costs.reduce((sum, { amount }) => sum + amount, 0);
+};
+
+test('costs nothing while only timers run, and a second of an instance for each rare request', () => {
+  const idle = planCapacity([{ entity, count: 1, reads: 0, writes: 0 }], assumed, published);
+  // A timer each minute, and some each hour and each day.
+  expect(idle.timers.runs).toBeGreaterThan(730 * 60);
+  expect(idle.timers.runs).toBeLessThan(730 * 70);
+  expect(costOf(0, 0)).toBeCloseTo(0, 5);
+  const rare = planCapacity([{ entity, count: 1, reads: 0.01, writes: 0 }], assumed, published);
+  expect(rare.busy).toBeCloseTo(0.01, 3);
+  // Two gigabytes for a second, a hundredth of the time, with the timers and without what is free.
+  const gigabyteSeconds = 2 * (26_280 + idle.timers.runs) - 100_000;
+  expect(costOf(0.01, 0)).toBeCloseTo(gigabyteSeconds * 0.000026, 1);
+});
+
+test('costs more for more requests, without a step but for one more instance, up to instances that work all the time', () => {
+  const rates = Array.from({ length: 400 }, (_, step) => 10 ** (-4 + step / 50));
+  const instance = 2 * 730 * 3_600 * 0.000026;
+  for (const [step, rate] of rates.entries()) {
+    const [less, more] = [costOf(rates[step - 1] ?? 0, 0), costOf(rate, 0)];
+    expect(more, `${rate}`).toBeGreaterThanOrEqual(less);
+    // A rate is 4.7 % above the one before. One instance serves 250 requests a second.
+    expect(more - less, `${rate}`).toBeLessThan(0.05 * more + (rate < 200 ? 0.2 : instance));
+  }
+  const { busy, instances } = planCapacity([{ entity, count: 1, reads: 4_000, writes: 0 }], assumed, published);
+  expect(instances).toBe(16);
+  expect(busy).toBeCloseTo(instances, 6);
+});
+
+test('the pages that name costs agree with the plan', async () => {
+  const root = new URL('../../../', import.meta.url);
+  const read = (page: string) => readFile(new URL(page, root), 'utf8');
+  const { timers } = planCapacity([], assumed, published);
+  expect(await read('docs/infrastructure.md')).toContain(
+    `${format(timers.runs)} runs of timers, of at least one second each, most of \`poison\`: $${formatDollars(timers.amount)} at 2 GB`,
+  );
+  expect(await read('docs/capacity.md')).toContain(`The timers of the app run ${format(timers.runs)} times a month`);
+});
+
+test('the plans of docs/capacity.md are those of the model: run npm run capacity -- --write', async ({ skip }) => {
+  if (!deployedApp.model.list.some(({ name }) => name === 'employees')) skip('The example pack directory is needed.');
+  const page = await readFile(new URL(`../../../${CAPACITY_PAGE}`, import.meta.url), 'utf8');
+  expect(page.match(/<!-- capacity: .* -->/g)).toHaveLength(2);
+  expect(await updatePlans(page)).toBe(page);
 });
 
 test('every published figure has a source and a date', () => {
