@@ -22,6 +22,10 @@ export const maintainedCount: Pattern<Entity> = {
   *validate(entity) {
     const { table, partition, row, counts, columns, archive, movable } = entity;
     yield* staleIndexErrors(entity, listCountFields(entity));
+    const [first] = listCountFields(entity);
+    for (const [name, index] of first === undefined ? [] : Object.entries(entity.indexes))
+      if (index.kind !== 'index-entity' && index.copies === 'everything')
+        yield `the index "${name}" copies everything, also "${first}", which changes with another entity and would leave it stale; copies must be "keys" or a list of other fields.`;
     for (const [field, counted] of Object.entries(counts)) {
       const isBeside = counted.table === table && counted.partition.template === partition.template;
       const isFound = row.fields.every((name) => counted.keyFields.includes(name));

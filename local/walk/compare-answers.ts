@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
 import type { Denormalized, Entity } from '../../lib/define/entity.ts';
 import type { Index } from '../../lib/define/indexes.ts';
 import { isIndexed } from '../../lib/define/keys/index-entries.ts';
 import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/keys/index-range.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
+import { omit, pick, type Values } from '../../lib/define/values.ts';
 import { listedFields } from '../../lib/engine/read/retrieve.ts';
 import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { copiesOf } from '../../lib/pattern-helpers/copied-fields.ts';
@@ -31,7 +32,7 @@ export async function compareAll(world: WalkWorld, entities: readonly Entity[]):
   for (const [name, values] of live) {
     const entity = entities.find((one) => one.name === name);
     if (!entity) continue;
-    all.push(...compareCopies(entity, values, live));
+    all.push(...compareCopies(entity, values, live), ...compareDerived(entity, values));
     const current = await pMap(values, (one) => readCurrent(world, entity, one), { concurrency: CONCURRENCY });
     all.push(...(await compareLists(world, entity, current)));
     for (const [of, index] of Object.entries(entity.indexes))
@@ -65,6 +66,15 @@ function compareCopies(
     values
       .filter((one) => !isDeepStrictEqual(pick(one, Object.keys(link.copies)), copiesOf(link, sourceOf(link, one))))
       .map((one) => `${entity.name} ${idOf(entity, one)} has stale copies of ${link.source.name}`),
+  );
+}
+
+function compareDerived(entity: Entity, values: readonly Values[]): string[] {
+  const given = (one: Values) => omit(one, decidedFields(entity));
+  return Object.entries(entity.derived).flatMap(([field, derive]) =>
+    values
+      .filter((one) => !isDeepStrictEqual(one[field], derive(given(one))))
+      .map((one) => `${entity.name} ${idOf(entity, one)} has a stale ${field}: ${JSON.stringify(one)}`),
   );
 }
 

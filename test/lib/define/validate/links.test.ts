@@ -116,6 +116,21 @@ testRejections([
     /has a field "parts", which a read with \?include=parts would replace/,
   ],
   [
+    'a full copy of an entity with a count',
+    () =>
+      load(
+        ...withReferences(
+          entity('cities', {
+            schema: z.object({ ...shape, count: z.int32() }) as never,
+            row: 'city',
+            counts: { count: entity('things') } as never,
+            indexes: { name: interPartitionIndex({ table: 'names', partition: 'all', row: '{name}' }) as never },
+          }),
+        ),
+      ),
+    /the index "name" copies everything, also "count", which changes with another entity/,
+  ],
+  [
     'an index of a count',
     () =>
       load(
