@@ -12,7 +12,9 @@ import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts'
 import { MESSAGE_VERSION } from '../../lib/engine/reconcile/intent.ts';
 import { readOperation } from '../../lib/engine/transfer/operation.ts';
 import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
+import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError } from '../../lib/errors.ts';
 import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
@@ -117,7 +119,8 @@ async function interruptEverywhere(
   {
     prepare = async () => undefined,
     entity = employees,
-  }: { prepare?: (one: Values) => Promise<unknown>; entity?: Entity } = {},
+    points = 1,
+  }: { prepare?: (one: Values) => Promise<unknown>; entity?: Entity; points?: number } = {},
 ): Promise<number> {
   const run = async (at: number) => {
     const one = await hire({ department: 'Here' }, entity);
@@ -136,7 +139,7 @@ async function interruptEverywhere(
     return { client, one, check: () => check(one, happened, transfer.operationId) };
   };
   const { client } = await run(0);
-  const runs = await pMap(samplePoints(client.calls), run, { concurrency: CONCURRENCY });
+  const runs = await pMap(samplePoints(client.calls, points), run, { concurrency: CONCURRENCY });
   await world.settle();
   const what = `${operation === 'move' ? 'Move' : 'Archive'}: a caller or a duplicate message in the middle`;
   await countEach(runs, (each) => each.check(), { what, concurrency: CONCURRENCY });
@@ -171,6 +174,24 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
       },
     );
   });
+});
+
+test('a delete in a batch at the destination of a move is rejected until the entity has arrived', async () => {
+  const deleted = new Set<unknown>();
+  await interruptEverywhere(
+    'move',
+    async (one) => {
+      const [outcome] = await writeBatch(world.engine, movers, [{ delete: { ...there(one) } }]);
+      if (outcome instanceof RowkeyError) expect(['busy', 'not-found']).toContain(outcome.code);
+      else deleted.add(one.employeeId);
+    },
+    async (one, _, operationId) => {
+      expect(await valuesOf(movers, one)).toBeUndefined();
+      expect(await valuesOf(movers, there(one))).toEqual(deleted.has(one.employeeId) ? undefined : there(one));
+      expect(await statusOf('move', operationId, movers)).toEqual({ status: 'succeeded', reason: undefined });
+    },
+    { entity: movers, points: 6 },
+  );
 });
 
 describe.each(['archive', 'move'] as const)('an %s whose message is delivered twice', (operation) => {

@@ -181,7 +181,9 @@ const REFUSALS = new Set<string>(['duplicate-value', 'referenced', 'too-large', 
 async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
   const move = { engine, entity, hold, operationId: transfer.operationId };
-  const dropDestination = (before: Snapshot) => tryCommit(work, destination, { address: to, before, after: undefined });
+  const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
+  const dropDestination = (before: Snapshot) =>
+    tryCommit(work, destination, { address: to, before, after: undefined, arrival });
   let copiedFrom = '';
   let after: Values = {};
   let refused: string | undefined;
@@ -212,7 +214,6 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       await dropDestination(ours);
       continue;
     }
-    const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
     try {
       // The source's ETag covers its children too: each write of a child touches the source.
       if (copiedFrom !== source.etag) {

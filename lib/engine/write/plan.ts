@@ -223,6 +223,9 @@ function entityAction(entity: Entity, change: Change, rows: PlannedRows, writeId
   const { address, before, after, arrival } = change;
   const { row } = address;
   if (before.state === 'unread') return unreadAction(entity, change, before.etag, writeId);
+  // Until an arriving entity is opened, only its own move may write it, or delete it.
+  if (before.state === 'live' && before.system.MovingFrom && !arrival)
+    throw busy('The entity is being moved to this partition.');
   if (!after) {
     if (before.state !== 'live') throw new RowkeyError('not-found', `${entity.name} entity not found.`);
     const remains = remainsOf(entity, change);
@@ -233,9 +236,6 @@ function entityAction(entity: Entity, change: Change, rows: PlannedRows, writeId
     return { kind: 'replace', row, properties, etag: before.etag };
   }
   if (before.state === 'tombstone' && before.movedTo) throw busy('The entity with this key is being moved.');
-  // Until an arriving entity is opened, only its own move may write it.
-  if (before.state === 'live' && before.system.MovingFrom && !arrival)
-    throw busy('The entity is being moved to this partition.');
   const kept: Partial<SystemProperties> = before.state === 'live' ? before.system : {};
   const system = {
     WriteId: writeId,

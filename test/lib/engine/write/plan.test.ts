@@ -236,7 +236,9 @@ describe('a plan', () => {
       properties: { MovingFrom: system.MovingFrom },
     });
     const gone = { ...theirs, after: undefined };
-    expect(planPartition(employees, [gone], new Map(), MARK).actions[0]?.action.kind).toBe('replace');
+    expect(() => planPartition(employees, [gone], new Map(), MARK)).toThrow('being moved');
+    const undone = { ...own, after: undefined };
+    expect(planPartition(employees, [undone], new Map(), MARK).actions[0]?.action.kind).toBe('replace');
   });
 
   test('keeps the incarnation of an entity', () => {
