@@ -8,6 +8,7 @@ import type { Suspicion } from '../define/finding.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import type { Pattern } from '../define/pattern.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
+import { withDerived } from '../define/validate/validation.ts';
 import { omit, type Values } from '../define/values.ts';
 import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
@@ -163,7 +164,7 @@ function planDependents(
 /** The target with its copies of `source`, or without the copies and the reference if there is no source. */
 function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
   const kept = omit(target, Object.keys(link.copies));
-  if (!source) return omit(kept, [link.reference.field]);
+  if (!source) return withDerived(link.target(), omit(kept, [link.reference.field]));
   return { ...kept, ...copiesOf(link, source) };
 }
 

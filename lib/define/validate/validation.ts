@@ -4,7 +4,7 @@ import { RowkeyError } from '../../errors.ts';
 import { apartFields } from '../codec/further-rows.ts';
 import { decidedFields, referenceFields } from '../codec/kept-fields.ts';
 import type { Entity } from '../entity.ts';
-import { pick, type Values } from '../values.ts';
+import { omit, pick, type Values } from '../values.ts';
 import { describeIssues } from './issues.ts';
 
 /** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
@@ -101,8 +101,15 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const values: Values = { ...whole, ...held };
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
-  const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(values)] as const);
-  return { ...values, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
+  return withDerived(entity, values);
+}
+
+/** The values with the derived fields, which follow from the fields that callers write. */
+export function withDerived(entity: Entity, values: Values): Values {
+  const given = omit(values, decidedFields(entity));
+  const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(given)] as const);
+  const kept = omit(values, Object.keys(entity.derived));
+  return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
 }
 
 /** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */

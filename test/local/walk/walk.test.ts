@@ -13,6 +13,7 @@ import { model as deployed } from '../../../lib/model/model.ts';
 import type { Step } from '../../../local/walk/steps.ts';
 import { formatFailure, type Round, shrink, walk } from '../../../local/walk/walk.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
+import { model as relations } from '../../fixtures/relations.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -32,6 +33,7 @@ const ofPacks = Object.entries<DeclaredEntity | readonly DeclaredEntity[]>(packs
 const models = [
   ...(ofPacks.length > 0 ? ofPacks : [{ name: 'the model of the app', model: deployed }]),
   { name: 'the fixtures', model: fixtures },
+  { name: 'relations in both directions', model: relations },
 ];
 
 test.each(models)('every answer agrees with the entities after random writes: $name', async ({ model }) => {
