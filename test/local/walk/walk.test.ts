@@ -10,8 +10,10 @@ import { interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import * as packs from '../../../lib/model/entities.ts';
 import { model as deployed } from '../../../lib/model/model.ts';
-import type { Step } from '../../../local/walk/steps.ts';
+import { compareAll } from '../../../local/walk/compare-answers.ts';
+import { type Step, takeStep } from '../../../local/walk/steps.ts';
 import { formatFailure, type Round, shrink, walk } from '../../../local/walk/walk.ts';
+import { prepareWorlds } from '../../../local/walk/walk-world.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
 import { model as relations } from '../../fixtures/relations.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
@@ -42,6 +44,23 @@ test.each(models)('every answer agrees with the entities after random writes: $n
   expect(failure && formatFailure(failure)).toBeUndefined();
   expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
 });
+
+test.each(['archive', 'delete'] as const)(
+  'a field derived from a reference follows when the source is gone: %s',
+  async (leave) => {
+    const world = await (await prepareWorlds(relations, { connectionString, folder }))();
+    const key = { team: '8', memberId: '5' };
+    const steps: Step[] = [
+      { of: 'members', do: 'create', values: key },
+      { of: 'teams', do: 'create', values: { team: '8', leadId: '5' } },
+      { of: 'members', do: leave, key },
+    ];
+    for (const step of steps) expect(await takeStep(world, step)).toBe('ok');
+    await world.worker.settle();
+    expect((await world.store.teams.get({ team: '8' })).values).toEqual({ team: '8', hasLead: 'no', size: 0 });
+    expect(await compareAll(world, relations.list)).toEqual([]);
+  },
+);
 
 test('an index that does not follow its entities is found, and shown by the fewest writes', async () => {
   let asked = 0;
