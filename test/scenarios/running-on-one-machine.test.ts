@@ -190,11 +190,14 @@ describe('npm start', () => {
     const connection = await running.run('secret', 'storage');
     const system = openStorage({ connectionString: connection.said.trim() }).table('system');
     const { Shape } = await system.getEntity<{ Shape: string }>('model', 'employees');
-    const former = Shape.replace('empid_{employeeId}', 'former_{employeeId}');
+    const former = Shape.replace('"archive":"formeremployees"', '"archive":"earlieremployees"');
     await system.updateEntity({ partitionKey: 'model', rowKey: 'employees', Shape: former }, 'Merge');
     await running.end();
     const { code, said } = await runCommand('start', ['--port', '0', '--data', data]);
-    expect({ code, said }).toEqual({ code: 1, said: expect.stringContaining('the row changed from former_') });
+    expect({ code, said }).toEqual({
+      code: 1,
+      said: expect.stringContaining('the archive changed from earlieremployees'),
+    });
     const [, word = ''] = /set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(said) ?? [];
     vi.stubEnv('AGREED_MODEL_CHANGES', word);
     onTestFinished(() => void vi.unstubAllEnvs());

@@ -123,22 +123,15 @@ export function isOptional(schema: z.ZodObject, field: string): boolean {
 }
 
 /** The patterns of a type and of all types in it. */
-export function patternsIn(type: z.core.$ZodType, seen = new Set<unknown>()): RegExp[] {
+export function patternsIn(type: Type, seen = new Set<Type>()): RegExp[] {
   if (seen.has(type)) return [];
   seen.add(type);
-  const { def, pattern }: { def: object & { checks?: unknown; type?: unknown; pattern?: unknown }; pattern?: unknown } =
-    type._zod;
-  const checks = (def.checks ?? []) as readonly { readonly _zod: { readonly def: Check } }[];
-  const own = [
-    def.pattern,
-    def.type === 'template_literal' ? pattern : undefined,
-    ...checks.map((one) => one._zod.def.pattern),
-  ];
-  const { getter, shape, ...others } = def as { getter?: () => unknown; shape?: object };
-  const inner = [getter?.(), ...Object.values(shape ?? {}), ...Object.values(others)].flat();
+  const { def, pattern } = type._zod;
+  const own = [...checksOf(type).map((check) => check.pattern), def.type === 'template_literal' ? pattern : undefined];
+  const inner = [def.getter?.(), ...Object.values(def.shape ?? {}), ...Object.values(def)].flat();
   return [
-    ...own.filter((one) => one instanceof RegExp),
-    ...inner.flatMap((one) => (one instanceof z.core.$ZodType ? patternsIn(one, seen) : [])),
+    ...own.filter((one) => one !== undefined),
+    ...inner.flatMap((one) => (one instanceof z.core.$ZodType ? patternsIn(one as Type, seen) : [])),
   ];
 }
 
@@ -195,8 +188,11 @@ interface Check {
 }
 interface Type extends z.core.$ZodType {
   readonly _zod: z.core.$ZodType['_zod'] & {
+    readonly pattern: RegExp | undefined;
     readonly def: Check & {
       readonly type: string;
+      readonly getter?: () => unknown;
+      readonly shape?: object;
       readonly innerType?: Type;
       readonly checks?: readonly { readonly _zod: { readonly def: Check } }[];
     };
