@@ -8,11 +8,8 @@ import { createRouter } from './router.ts';
 
 /** The route of the function, below the root of the instance. */
 export const ANY_PATH = '{*path}';
-/** Every method that a function can register. */
-export const ANY_METHOD: HttpMethod[] = [
-  ...(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const),
-  ...(['OPTIONS', 'TRACE', 'CONNECT'] as const),
-];
+/** Not TRACE and CONNECT, of which no `Request` can be made, so the library would throw. The host returns 404 to them. */
+export const ANY_METHOD: HttpMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /**
  * Handles every request to the API. HEAD returns the response to GET without its body, OPTIONS 204 with `Allow`, another

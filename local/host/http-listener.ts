@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { json } from 'node:stream/consumers';
 import { handleCors } from './cors.ts';
 import { hostVersion } from './functions-core.ts';
-import { deferBody, hasBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead } from './http-request.ts';
+import { deferBody, hasBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead, watchClient } from './http-request.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, HttpTrigger } from './load-app.ts';
 import { compileRoute, type Route, templateOf } from './route.ts';
@@ -16,6 +16,8 @@ const OF_THE_HOST = ['connection', 'vary', 'access-control-allow-origin'];
 const MAX_HEAD_BYTES = 65_536;
 /** The default of Kestrel, the server of the real host. After Node's 5 seconds, a busy machine sends requests on connections that were just closed. */
 const KEEP_ALIVE_MS = 130_000;
+/** The real host ends a request whose body arrives with less than 240 bytes a second; Node can only bound the whole request. */
+const REQUEST_WITHIN_MS = 60_000;
 /** Header values that the real host can send; any other value makes the response a 500. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
@@ -41,6 +43,8 @@ export interface HttpListenerOptions {
   readonly key: string;
   /** Starts a timer function. Returns false if no timer has this name. */
   readonly runTimer: (name: string) => boolean;
+  /** The time in which a request must have arrived. */
+  readonly requestWithinMs?: number;
 }
 
 export interface HttpListener {
@@ -52,13 +56,18 @@ export interface HttpListener {
 /** Serves http functions on 127.0.0.1. Calls the first function, in order of name, whose route and method match. */
 export async function startHttpListener(
   functions: readonly HostedFunction<HttpTrigger>[],
-  { port, routePrefix, origins, key, runTimer }: HttpListenerOptions,
+  { port, routePrefix, origins, key, runTimer, requestWithinMs = REQUEST_WITHIN_MS }: HttpListenerOptions,
 ): Promise<HttpListener> {
   const routed = functions.map((target) => ({
     target,
     route: compileRoute(`/${[routePrefix, templateOf(target)].filter(Boolean).join('/')}`),
   }));
-  const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES });
+  const server = createServer({
+    maxHeaderSize: MAX_HEAD_BYTES,
+    requestTimeout: requestWithinMs,
+    // Node looks for late requests at this interval.
+    connectionsCheckingInterval: requestWithinMs / 4,
+  });
   function serve(request: IncomingMessage, response: ServerResponse) {
     // A kept-alive connection would delay the stop. After a refused body, the next bytes may be that body or a request.
     if (!server.listening || expectsContinue(request)) response.setHeader('connection', 'close');
@@ -109,6 +118,7 @@ export async function startHttpListener(
     const { returnValue } = await invoke(found.target, {
       data: { http },
       traceParent: headers.traceparent,
+      gone: watchClient(request),
       prepare: deferBody(request),
     });
     send(response, returnValue?.http as HttpOutput | undefined);

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { ClientGone } from './invoke.ts';
 import { decodePath, encodePath } from './route.ts';
 
 /** The limits of the real host: Kestrel's, and the host's own limit for a body. */
@@ -73,13 +74,23 @@ export function deferBody(request: IncomingMessage): (inputs: readonly unknown[]
     for (const name of BODY_READERS)
       Object.defineProperty(input, name, {
         value: async () => {
-          read ??= buffer(request) as Promise<Buffer<ArrayBuffer>>;
+          // Never settles if the client is gone: the invocation has ended then.
+          read ??= (buffer(request) as Promise<Buffer<ArrayBuffer>>).catch(() => new Promise(() => undefined));
           const type = headers['content-type'];
           return new Response(await read, type === undefined ? {} : { headers: { 'content-type': type } })[name]();
         },
       });
     Object.defineProperty(input, 'body', { get: () => Readable.toWeb(request) });
   };
+}
+
+/** Rejects with `ClientGone` if the connection ends before the whole request has arrived. */
+export function watchClient(request: IncomingMessage): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  // The response may have been sent before.
+  promise.catch(() => undefined);
+  request.once('close', () => request.complete || reject(new ClientGone('The client is gone.')));
+  return promise;
 }
 
 /** True if the request has a body that its function may read. */

@@ -8,9 +8,14 @@ export interface InvocationInput {
   readonly triggerMetadata?: Readonly<Record<string, TypedData>>;
   /** The caller's `traceparent` header. */
   readonly traceParent?: string | undefined;
+  /** Rejects with `ClientGone` if nobody waits for the result any more. The function is then abandoned. */
+  readonly gone?: Promise<never>;
   /** Changes the inputs before any hook sees them. */
   readonly prepare?: (inputs: readonly unknown[]) => void;
 }
+
+/** The client ended its connection before its whole request had arrived. The real host does not call the function then. */
+export class ClientGone extends Error {}
 
 /** The functions of the currently loaded app, by name. */
 let loaded: Promise<ReadonlyMap<string, HostedFunction>> = Promise.resolve(new Map());
@@ -27,7 +32,7 @@ export async function restartApp(load: () => Promise<readonly HostedFunction[]>)
   await loaded;
 }
 
-/** Runs a function of the currently loaded app once. Logs a failure and throws it. */
+/** Runs a function of the currently loaded app once. Logs a failure and throws it. Throws `ClientGone` without a log. */
 export async function invoke(target: HostedFunction, input: InvocationInput) {
   const { promise: ended, reject } = Promise.withResolvers<never>();
   // The promise may be rejected before it is awaited.
@@ -35,9 +40,9 @@ export async function invoke(target: HostedFunction, input: InvocationInput) {
   underWay.add(reject);
   try {
     const current = (await loaded).get(target.name) ?? target;
-    return await Promise.race([ended, run(current, input)]);
+    return await Promise.race([ended, run(current, input), ...(input.gone ? [input.gone] : [])]);
   } catch (error) {
-    writeLog('error', target.name, formatError(error));
+    if (!(error instanceof ClientGone)) writeLog('error', target.name, formatError(error));
     throw error;
   } finally {
     underWay.delete(reject);

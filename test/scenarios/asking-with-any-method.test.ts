@@ -56,6 +56,15 @@ describe('a path or a method without a route', () => {
     expect((await nobody('GET', '/api/operations')).body.detail).toBe('No route matches the path.');
   });
 
+  test('returns 404 to TRACE and logs nothing', async () => {
+    const before = product.logged.length;
+    for (const path of ['/api/employees/Sales/1', '/', '/console']) {
+      const [response] = await once(send(new URL(path, product.url), { method: 'TRACE' }).end(), 'response');
+      expect([response.statusCode, await text(response)]).toEqual([404, '']);
+    }
+    expect(product.logged.slice(before).filter((line) => /error|at /.test(line))).toEqual([]);
+  });
+
   test('returns the methods of a path to OPTIONS, and 404 for an unknown path', async () => {
     const reply = await nobody('OPTIONS', '/api/employees/Sales/1');
     expect(reply).toMatchObject({ status: 204, body: '' });

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { startHttpListener } from '../../../local/host/http-listener.ts';
 import { testStorage } from '../../storage.ts';
 import { HOST_KEY, type HostProcess, startHost } from './host-process.ts';
 
@@ -220,3 +221,29 @@ async function raw(lines: readonly string[], encoding: BufferEncoding = 'utf8'):
   socket.write([...lines, 'Connection: close', '', ''].join('\r\n'), encoding);
   return text(socket);
 }
+
+test('a client that goes away while it sends its body is not logged as an error', async () => {
+  const { hostname, port } = new URL(host.url);
+  const before = host.lines.filter((line) => line.startsWith('[error]')).length;
+  const socket = connect(Number(port), hostname);
+  const head = 'POST /api/reads-body HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 10\r\n\r\n';
+  socket.write(head);
+  // The function is called after the interim response.
+  await once(socket, 'data');
+  socket.write('half');
+  socket.destroy();
+  const whole = await call('/api/reads-body', { method: 'POST', body: 'whole' });
+  expect(await whole.json()).toMatchObject({ text: 'whole' });
+  await call('/api/slow');
+  expect(host.lines.filter((line) => line.startsWith('[error]'))).toHaveLength(before);
+});
+
+test('a request whose body does not arrive in time returns 408 and closes the connection', async () => {
+  const options = { port: 0, routePrefix: 'api', origins: [], key: HOST_KEY, runTimer: () => true };
+  const listener = await startHttpListener([], { ...options, requestWithinMs: 400 });
+  onTestFinished(() => listener.stop());
+  const socket = connect(listener.port, '127.0.0.1');
+  const head = `POST /admin/functions/x HTTP/1.1\r\nhost: x\r\nx-functions-key: ${HOST_KEY}\r\ncontent-type: application/json`;
+  socket.write(`${head}\r\ncontent-length: 10\r\n\r\n{`);
+  expect(await text(socket)).toMatch(/^HTTP\/1.1 408 /);
+});
