@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
 import type { Caller } from '../lib/access/token.ts';
@@ -7,7 +9,7 @@ import { createApiHandler } from '../lib/http/api-handler.ts';
 import { createRoutes } from '../lib/http/routes.ts';
 import { createAuditLog } from '../lib/operations/audit-log.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
-import { createLocalKeyRing } from '../lib/storage/local-key-ring.ts';
+import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { tableSasSigner } from '../lib/storage/table-sas-signer.ts';
@@ -28,7 +30,9 @@ export type Ask = (caller: Partial<Caller>, method: HttpMethod, path: string, bo
 /** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
 export async function openAccessApp(url: string, model: Omit<Model, 'entities'>) {
   const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
-  const keys = createLocalKeyRing(`${inject('folder')}/keys.json`);
+  const keyFile = join(inject('folder'), `${randomUUID()}.json`);
+  await rotateLocalKey(keyFile);
+  const keys = createLocalKeyRing(keyFile);
   await provision(storage, resourcesOf(model.list, Date.now()));
   const engine = createEngine(storage, { keys });
   let caller: Caller = { subject: '', roles: [], claims: {} };

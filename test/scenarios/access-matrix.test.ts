@@ -95,9 +95,10 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (parts[1] === 'totals')
     return may(entity.totals[parts[2] ?? '']?.uses.every((field) => visible.includes(field)) ?? false);
   if (parts[1] !== 'by') return may(has(caller, read));
-  // The order of a list reveals the fields of the row key, even if the path does not have them.
-  const inRow = entity.indexes[parts[2] ?? '']?.row.fields ?? [];
-  return may([...parts.slice(3).map((part) => part.slice(1, -1)), ...inRow].every((field) => visible.includes(field)));
+  // The order of a list reveals the fields of the row key, and its entities have all fields of the keys, even if the path does not.
+  const index = entity.indexes[parts[2] ?? ''];
+  const inKeys = [...(index?.row.fields ?? []), ...(index?.remote?.partition.fields ?? [])];
+  return may([...parts.slice(3).map((part) => part.slice(1, -1)), ...inKeys].every((field) => visible.includes(field)));
 }
 
 /** The kind of a route: its name without the names of the model. An archive and a public attachment have kinds of their own. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { ColumnType, Entity } from '../../../lib/define/entity.ts';
-import { interPartitionIndex } from '../../../lib/define/indexes.ts';
+import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../../../lib/define/readers.ts';
 import { total } from '../../../lib/define/totals.ts';
 import type { Values } from '../../../lib/define/values.ts';
@@ -66,6 +66,15 @@ test.each([
     expect(seenBy(closed, values)).toEqual(['city', 'forAll', 'forBoth', 'forHr', 'id']);
   },
 );
+
+test.each([
+  ['the row key', { row: 'x_{age}', holds: '{id}' }],
+  ['the partition key of its table', { table: 'lists', partition: 'x_{age%4}', row: 'x', holds: '{id}' }],
+  ['the members, in whose order it is read', { row: 'x', holds: '{age}_{id}' }],
+])('an index is for the roles that read the fields of %s', (_, list) => {
+  const access = { read: ['reader', 'hr'], write: ['hr'], restricted: { age: ['hr'] } } as const;
+  expect(rolesToReadIndex({ access }, indexEntity(list as never))).toEqual(['hr']);
+});
 
 /** Every function of a declaration whose result some roles see. */
 function computedOf(entity: Entity) {
