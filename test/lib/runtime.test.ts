@@ -37,11 +37,8 @@ const byId = { byId: intraPartitionIndex({ row: 'id_{vehicleId}' }) };
 const roles = { roles: ['hr'], operatorRole: 'hr' };
 const model = defineModel({ ...roles, entities: [defineEntity('vehicles', declaration)] });
 const withIndex = defineModel({ ...roles, entities: [defineEntity('vehicles', { ...declaration, indexes: byId })] });
-const otherKey = { ...declaration.key, row: 'w_{vehicleId}' };
-const withOtherKey = defineModel({
-  ...roles,
-  entities: [defineEntity('vehicles', { ...declaration, key: otherKey })],
-});
+const plate = declaration.schema.extend({ plate: z.string().optional() });
+const withPlate = defineModel({ ...roles, entities: [defineEntity('vehicles', { ...declaration, schema: plate })] });
 
 let folder: string;
 let identity: LocalIdentityProvider;
@@ -164,14 +161,14 @@ describe('a process that starts', () => {
     ]);
   });
 
-  test('rejects every request if the model makes stored data unreachable', async () => {
-    await createProcess(model).runtime.readyEngine(createLog());
-    const { runtime } = createProcess(withOtherKey);
+  test('rejects every request if nobody agreed to a change of the model', async () => {
+    await createProcess(withPlate).runtime.readyEngine(createLog());
+    const { runtime } = createProcess(model);
     await runtime.start();
     for (let times = 0; times < 2; times += 1)
       await expect(runtime.readyEngine(createLog())).rejects.toMatchObject({
         code: 'wrong-setting',
-        message: expect.stringContaining('the row changed'),
+        message: expect.stringContaining('the field plate was removed'),
       });
   });
 

@@ -40,7 +40,6 @@ const LOADED_WHEN_USED = [
   '@azure/msal-node',
   '@azure/monitor-opentelemetry-exporter',
   '@azure/keyvault-keys',
-  '@eslint-community/regexpp',
   'rate-limiter-flexible',
 ];
 
