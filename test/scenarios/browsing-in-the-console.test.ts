@@ -42,6 +42,33 @@ test('keeps the header, the whole navigation and the costs in view, and scrolls 
   expect((await page.getByRole('banner').boundingBox())?.y).toBe(0);
 });
 
+test('opens the menu of a phone in view, also on a page that is scrolled', async () => {
+  const page = await open('', ['hr', 'operator']);
+  await page.setViewportSize({ width: 390, height: 700 });
+  await page.evaluate('scrollTo(0, document.documentElement.scrollHeight)');
+  const scrolled = () => page.evaluate('scrollY');
+  await expect.poll(scrolled).toBeGreaterThan(300);
+  await page.getByRole('button', { name: 'Menu' }).click();
+  const navigation = page.getByRole('navigation', { name: 'Pages' });
+  const links = navigation.getByRole('link');
+  const [header, first, costs] = await Promise.all(
+    [page.getByRole('banner'), links.first(), page.getByText('This page:')].map((part) => part.boundingBox()),
+  );
+  expect(first?.y).toBeGreaterThanOrEqual((header?.y ?? 0) + (header?.height ?? 0));
+  await links.last().scrollIntoViewIfNeeded();
+  const last = await links.last().boundingBox();
+  expect((last?.y ?? 0) + (last?.height ?? 0)).toBeLessThanOrEqual(costs?.y ?? 0);
+  await lookAt(page, 'menu');
+  await page.setViewportSize({ width: 390, height: 700 });
+  // The link of the page that is open closes the menu, too.
+  await navigation.getByRole('link', { name: 'Period tables' }).click();
+  await page.getByRole('heading', { name: 'Period tables' }).waitFor();
+  await expect.poll(() => navigation.isVisible()).toBe(false);
+  await page.getByRole('button', { name: 'Menu' }).click();
+  await navigation.getByRole('link', { name: 'Period tables' }).click();
+  await expect.poll(() => navigation.isVisible()).toBe(false);
+});
+
 test('names the page in the title of its tab', async () => {
   const page = await open('#/entities/employees/rows/Sales/000101', 'hr');
   const seesTitle = (title: string) => expect.poll(() => page.title()).toBe(`${title} · Rowkey console`);

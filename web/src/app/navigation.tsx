@@ -4,7 +4,13 @@ import { useApp } from './context.ts';
 import { toAddress } from './router.ts';
 
 /** Entities that the roles of the user may read or write, with their children and archives beside them, then other pages. */
-export function Navigation({ isOpen, current }: { readonly isOpen: boolean; readonly current: string }) {
+export function Navigation(props: {
+  readonly isOpen: boolean;
+  readonly current: string;
+  /** Called when a link is chosen, also that of the current page. */
+  readonly onChoose: () => void;
+}) {
+  const { isOpen, current, onChoose } = props;
   const app = useApp();
   const visible = [...app.model.entities.values()].filter(
     (entity) => canRead(entity, app.user) || canWrite(entity, app.user),
@@ -15,7 +21,13 @@ export function Navigation({ isOpen, current }: { readonly isOpen: boolean; read
   );
   const isHere = (address: string) => (`#/${current}/`.startsWith(`${address}/`) ? 'page' : undefined);
   return (
-    <nav id="navigation" class={isOpen ? 'open' : ''} aria-label="Pages">
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Enter on a link is a click
+    <nav
+      id="navigation"
+      class={isOpen ? 'open' : ''}
+      aria-label="Pages"
+      onClick={({ target }) => target instanceof Element && target.closest('a') && onChoose()}
+    >
       <h2>Entities</h2>
       <ul>
         {toTree(visible).map(({ entity, isNested }) => {

@@ -68,7 +68,7 @@ export function Shell() {
         </div>
       </header>
       <div class="body">
-        <Navigation isOpen={isOpen} current={path} />
+        <Navigation isOpen={isOpen} current={path} onChoose={() => setOpen(false)} />
         <main id="main" tabIndex={-1} ref={main}>
           <ErrorBoundary key={path}>
             <Content open={found?.open ?? {}} address={address} />
