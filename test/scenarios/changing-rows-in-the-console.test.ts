@@ -47,6 +47,30 @@ test('says before a delete that a row with children cannot be restored, and offe
   expect((await hr('GET', `/api/reviews/Sales/${employee.id}/2025`)).status).toBe(404);
 });
 
+test.each(['Delete', 'Archive', 'Move'])('names the row in the dialog %s', async (action) => {
+  const { body: stored } = await hr('GET', employee.path);
+  const page = await openRow();
+  await page.getByRole('button', { name: action }).click();
+  const name = `employees: Sales / ${employee.id} (${stored.email})`;
+  await page.getByRole('dialog', { name }).waitFor();
+});
+
+test('offers only what the API allows a role that may not write the children of a row', async () => {
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Edit' }).waitFor();
+  const removals = page.getByRole('button', { name: /^(Move|Archive|Delete)$/ });
+  expect(await removals.allTextContents()).toEqual(['Move', 'Archive', 'Delete']);
+  // The console as it is for a model whose reviews another role writes.
+  await page.route('**/api/model', async (route) => {
+    const model = await (await route.fetch()).json();
+    model.entities.reviews.access.write = ['reader'];
+    await route.fulfill({ json: model });
+  });
+  await page.reload();
+  await page.getByRole('button', { name: 'Edit' }).waitFor();
+  expect(await removals.count()).toBe(0);
+});
+
 test('deletes a row whose children changed while its dialog was open only when asked again', async () => {
   const page = await openRow();
   await page.getByRole('button', { name: 'Delete' }).click();

@@ -34,8 +34,10 @@ export function canWrite({ access, archiveOf }: Entity, caller: Roles): boolean 
   return archiveOf === undefined && shares(access.write, caller);
 }
 
-export function canDelete({ access }: Entity, caller: Roles): boolean {
-  return shares(access.write, caller);
+/** True if the caller may delete, archive or move rows. Their children go along, so the caller must be able to write them too. */
+export function canRemove({ access, children }: Entity, { entities }: Model, caller: Roles): boolean {
+  const written = [access, ...children.map((name) => entities.get(name)?.access)];
+  return written.every((each) => each !== undefined && shares(each.write, caller));
 }
 
 export function isOperator({ operatorRole }: Model, { roles }: Roles): boolean {
@@ -54,6 +56,29 @@ export function readableFields({ key, fields }: Entity, caller: Roles): string[]
 /** True if the caller may read every field of the entity. Explanations of writes require it. */
 export function canReadWhole(entity: Entity, caller: Roles): boolean {
   return canRead(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
+}
+
+/**
+ * The field whose values a person reads as the names of rows: the first text that the caller may read, is no key and comes with a list.
+ * Dates, ids and choices do not count. Undefined if there is none.
+ */
+export function labelField(entity: Entity, caller: Roles): string | undefined {
+  return readableFields(entity, caller).find((field) => {
+    const { encrypted, large, schema } = entity.fields[field] ?? {};
+    const isText = schema?.type === 'string' && !schema.enum && !MACHINE_FORMATS.includes(String(schema.format));
+    return isText && !encrypted && !large && !entity.key.fields.includes(field);
+  });
+}
+
+const MACHINE_FORMATS = ['date', 'date-time', 'time', 'duration', 'uuid', 'ipv4', 'ipv6'];
+
+const LONGEST_LABEL = 80;
+
+/** `Sales / 000123 (jonesj@contoso.com)`. */
+export function describeRow(entity: Entity, caller: Roles, values: Values): string {
+  const key = keyPath(entity, values).join(' / ');
+  const label = values[labelField(entity, caller) ?? ''];
+  return typeof label === 'string' && label !== '' ? `${key} (${label.slice(0, LONGEST_LABEL)})` : key;
 }
 
 export function isNumeric({ fields }: Entity, field: string): boolean {

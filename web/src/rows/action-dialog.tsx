@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Explanation } from '../api/entity-client.ts';
-import { canReadWhole, type Entity } from '../api/model.ts';
+import { canReadWhole, describeRow, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
@@ -10,6 +10,8 @@ import { type Loaded, useLoaded } from '../ui/use-loaded.ts';
 
 interface ActionDialogProps {
   readonly entity: Entity;
+  /** The row to change: its key, and the field that names it if the page has read that. */
+  readonly row: Values;
   readonly title: string;
   readonly confirm: string;
   /** True if what is lost may not come back. */
@@ -27,7 +29,7 @@ interface ActionDialogProps {
 
 /** Shows what an action would read, write and send before it is confirmed. */
 export function ActionDialog(props: ActionDialogProps) {
-  const { entity, title, confirm, isDangerous = false, explain, id = '', act, onDone, onClose, children } = props;
+  const { entity, row, title, confirm, isDangerous = false, explain, id = '', act, onDone, onClose, children } = props;
   const { user } = useApp();
   const isExplained = explain !== undefined && canReadWhole(entity, user);
   const explained = useLoaded(async (signal) => (isExplained ? explain(signal) : undefined), `${isExplained} ${id}`);
@@ -35,6 +37,7 @@ export function ActionDialog(props: ActionDialogProps) {
   return (
     <ConfirmDialog
       title={title}
+      subject={`${entity.name}: ${describeRow(entity, user, row)}`}
       confirm={confirm}
       isDangerous={isDangerous}
       isReady={explain !== undefined && !isRefused}

@@ -14,12 +14,13 @@ export interface Moved {
 interface MoveDialogProps {
   readonly entity: Entity;
   readonly rowKey: Values;
+  readonly values: Values;
   readonly onMoved: (moved: Moved) => void;
   readonly onClose: () => void;
 }
 
 /** Asks for the new values of the movable fields. */
-export function MoveDialog({ entity, rowKey, onMoved, onClose }: MoveDialogProps) {
+export function MoveDialog({ entity, rowKey, values, onMoved, onClose }: MoveDialogProps) {
   const { api, user } = useApp();
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [checked, setChecked] = useState('');
@@ -31,6 +32,7 @@ export function MoveDialog({ entity, rowKey, onMoved, onClose }: MoveDialogProps
   return (
     <ActionDialog
       entity={entity}
+      row={values}
       title="Move the row"
       confirm="Move"
       id={id}

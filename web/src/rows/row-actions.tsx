@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Stored } from '../api/entity-client.ts';
-import { canWrite, type Entity, type Values } from '../api/model.ts';
+import { canRemove, canWrite, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ActionDialog } from './action-dialog.tsx';
 import { MoveDialog, type Moved } from './move-dialog.tsx';
@@ -21,12 +21,14 @@ interface RowActionsProps {
 
 /** What can be done with a row. Each action shows first what it would read, write and send. */
 export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved, reload }: RowActionsProps) {
-  const { api, user } = useApp();
+  const { api, model, user } = useApp();
   const [open, setOpen] = useState<'delete' | 'archive' | 'move'>();
   const close = () => setOpen(undefined);
   const client = api.entity(entity.name);
   const explain = api.explain(entity.name);
-  const isWritable = canWrite(entity, user);
+  const isRemovable = canRemove(entity, model, user);
+  // A row of an archive can only be deleted.
+  const isTransferable = isRemovable && canWrite(entity, user);
   const obstacle = findUndoObstacle(entity, user, stored.values);
   const remove = async () => {
     try {
@@ -49,22 +51,25 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved,
           Edit
         </button>
       )}
-      {isWritable && entity.movable.length > 0 && (
+      {isTransferable && entity.movable.length > 0 && (
         <button type="button" class="secondary outline" onClick={() => setOpen('move')}>
           Move
         </button>
       )}
-      {isWritable && entity.archive !== undefined && (
+      {isTransferable && entity.archive !== undefined && (
         <button type="button" class="secondary outline" onClick={() => setOpen('archive')}>
           Archive
         </button>
       )}
-      <button type="button" class="secondary outline" onClick={() => setOpen('delete')}>
-        Delete
-      </button>
+      {isRemovable && (
+        <button type="button" class="secondary outline" onClick={() => setOpen('delete')}>
+          Delete
+        </button>
+      )}
       {open === 'delete' && (
         <ActionDialog
           entity={entity}
+          row={stored.values}
           title="Delete the row"
           confirm="Delete"
           isDangerous
@@ -87,6 +92,7 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved,
       {open === 'archive' && (
         <ActionDialog
           entity={entity}
+          row={stored.values}
           title={`Archive the row in ${entity.archive}`}
           confirm="Archive"
           explain={(signal) => explain.archive(rowKey, { signal })}
@@ -95,7 +101,9 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved,
           onClose={close}
         />
       )}
-      {open === 'move' && <MoveDialog entity={entity} rowKey={rowKey} onMoved={moved} onClose={close} />}
+      {open === 'move' && (
+        <MoveDialog entity={entity} rowKey={rowKey} values={stored.values} onMoved={moved} onClose={close} />
+      )}
     </div>
   );
 }

@@ -3,9 +3,9 @@ import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { formatCosts } from '../api/cost.ts';
 import type { Stored } from '../api/entity-client.ts';
 import {
-  canDelete,
   canRead,
   canReadWhole,
+  canRemove,
   canWrite,
   type Entity,
   hasRange,
@@ -141,7 +141,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
           }}
         />
       ) : (
-        canDelete(entity, user) && (
+        (canWrite(entity, user) || canRemove(entity, model, user)) && (
           <RowActions
             entity={entity}
             rowKey={rowKey}

@@ -1,5 +1,5 @@
 import { RowkeyClientError } from '../../../lib/client/index.ts';
-import { canDelete, canReadWhole, type Entity, neededFields, type Values } from '../api/model.ts';
+import { canReadWhole, canRemove, type Entity, neededFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { joinNames } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
@@ -23,7 +23,7 @@ export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey:
       id={JSON.stringify([entity.name, rowKey])}
       load={async (signal) => {
         const read = await explain.get(rowKey, { signal });
-        const removal = canDelete(entity, user)
+        const removal = canRemove(entity, model, user)
           ? await explain.delete(rowKey, { signal }).catch((error: unknown) => {
               if (error instanceof RowkeyClientError && error.code === 'referenced') return undefined;
               throw error;
@@ -41,7 +41,7 @@ export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey:
             <p class="muted">
               <small>
                 Only the row and its index entries are listed:{' '}
-                {canDelete(entity, user)
+                {canRemove(entity, model, user)
                   ? 'the other places are those that a delete changes, and it is refused while other rows refer to the row.'
                   : 'the other places are shown to roles that may delete the row.'}
               </small>

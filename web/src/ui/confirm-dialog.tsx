@@ -6,6 +6,8 @@ import { ErrorNotice } from './notice.tsx';
 
 interface ConfirmDialogProps {
   readonly title: string;
+  /** What the action changes. */
+  readonly subject?: string | undefined;
   /** The text of the button. */
   readonly confirm: string;
   /** True if what is lost may not come back. */
@@ -23,7 +25,17 @@ interface ConfirmDialogProps {
 
 /** Says what an action would do, and asks before it is done. */
 export function ConfirmDialog(props: ConfirmDialogProps) {
-  const { title, confirm, isDangerous = false, isReady = true, act, onClose, onDone = onClose, children } = props;
+  const {
+    title,
+    subject,
+    confirm,
+    isDangerous = false,
+    isReady = true,
+    act,
+    onClose,
+    onDone = onClose,
+    children,
+  } = props;
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const [isHidden, setHidden] = useState(false);
@@ -47,7 +59,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
   const close = isBusy ? () => setHidden(true) : onClose;
   if (isHidden) return null;
   return (
-    <Dialog title={title} onClose={close}>
+    <Dialog title={title} subject={subject} onClose={close}>
       {children}
       <footer class="actions">
         <ErrorNotice error={error} title={`${confirm} failed`} />

@@ -3,12 +3,14 @@ import { useEffect, useId, useRef } from 'preact/hooks';
 
 interface DialogProps {
   readonly title: string;
+  /** What the dialog is about, below its title. A screen reader says both. */
+  readonly subject?: string | undefined;
   readonly onClose: () => void;
   readonly children: ComponentChildren;
 }
 
 /** A modal dialog. The browser keeps the focus inside, and Escape closes it. */
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, subject, onClose, children }: DialogProps) {
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -21,7 +23,10 @@ export function Dialog({ title, onClose, children }: DialogProps) {
     <dialog ref={dialog} aria-labelledby={id} onClose={onClose}>
       <article>
         <header>
-          <h2 id={id}>{title}</h2>
+          <h2 id={id}>
+            {title}
+            {subject && <small> {subject}</small>}
+          </h2>
           <button type="button" class="secondary outline" aria-label="Close" onClick={() => dialog.current?.close()}>
             ×
           </button>
