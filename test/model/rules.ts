@@ -77,12 +77,13 @@ export const RULES: readonly Rule[] = [
     edits: [
       [
         '  const untilDone = () => submitUntilDone(write);\n',
-        `  const early = changes.map(({ before, after }) => ({ etag: '', ...before, values: after ?? {} }));
+        `  const etagOf = (before: Change['before']) => ('etag' in before ? (before.etag ?? '') : '');
+  const early = changes.map(({ before, after }) => ({ etag: etagOf(before), values: after ?? {} }));
   const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
   if (intent) await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, early), claimed } });
   const untilDone = () => submitUntilDone(write);\n`,
       ],
-      ['  if (intent) {\n    // The index', '  if (false) {\n    // The index'],
+      ['  if (intent) {\n    // The index', "  if (intent?.id === '') {\n    // The index"],
     ],
     test: [ORDER, 'a create that another create has overtaken leaves no index entry'],
     finds: 'left over in ["guestsbyname"',
@@ -137,7 +138,7 @@ export const RULES: readonly Rule[] = [
     edits: [
       [
         '    await reconcile(engine, entity, { intent: writeId',
-        '    if (queued.length > 0) await sendWorkOf(engine, withItems(intent, queued));\n    await reconcile(engine, entity, { intent: writeId',
+        '    if (queued.length > 0) await sendWorkOf(engine, withItems(intent, queued, []));\n    await reconcile(engine, entity, { intent: writeId',
       ],
     ],
     test: [
@@ -294,6 +295,27 @@ export const RULES: readonly Rule[] = [
     ],
     test: [TIME, 'the intent of a transaction whose outcome is unknown stays'],
     finds: 'missing in ["guestsbyname"',
+  },
+  {
+    row: UNKNOWN_OUTCOME,
+    without: 'A writer ends its intent after a claim with an unknown outcome',
+    file: 'lib/engine/write/announcement.ts',
+    edits: [['    throw unclaimed.why;\n', '    throw await endIntent(write, unclaimed.why);\n']],
+    test: [TIME, 'the intent of a claim whose outcome is unknown stays'],
+    finds: 'claim in carsbyplate',
+  },
+  {
+    row: UNKNOWN_OUTCOME,
+    without: 'A writer ends its intent after a conflict with what may be its own transaction',
+    file: WRITE,
+    edits: [
+      [
+        '      throw noteUnknownOutcome(\n        write,\n        unavailable(',
+        '      throw await endIntent(\n        write,\n        unavailable(',
+      ],
+    ],
+    test: [TIME, 'the intent of a transaction that is rejected when it is repeated stays'],
+    finds: 'left over in ["guestsbyname"',
   },
   {
     row: UNKNOWN_OUTCOME,

@@ -119,11 +119,27 @@ test('work whose outcome is unknown waits until its request has been executed', 
   await expectAgreement(world);
 });
 
-test('the intent of a transaction whose outcome is unknown stays', async () => {
-  const client = lateHttpClient(requestTo('guests', 'POST'));
-  const creating = createEntity(world.engineThrough(client), guests, newGuest());
+test.each([
+  ['claim', cars, 'carsbyplate', newCar],
+  ['transaction', guests, 'guests', newGuest],
+] as const)('the intent of a %s whose outcome is unknown stays', async (_, entity, table, fresh) => {
+  const client = lateHttpClient(requestTo(table, 'POST'));
+  const creating = createEntity(world.engineThrough(client), entity, fresh());
   await expect(creating).rejects.toMatchObject({ code: 'storage-unavailable' });
   await client.arrive();
+  await expectAgreement(world);
+});
+
+test('the intent of a transaction that is rejected when it is repeated stays', async () => {
+  const guest = newGuest();
+  await createEntity(world.engine, guests, guest);
+  const replace = requestTo('guests', 'PUT');
+  const others = () => patchEntity(world.engine, guests, guest, { name: `${guest.name}c` });
+  let sent = 0;
+  const isRepetition = (request: PipelineRequest) => replace(request) && ++sent === 2;
+  const client = interruptedHttpClient(isRepetition, others, 'before', faultyHttpClient('reply lost', replace));
+  const renaming = patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
+  await expect(renaming).rejects.toMatchObject({ code: 'storage-unavailable' });
   await expectAgreement(world);
 });
 
