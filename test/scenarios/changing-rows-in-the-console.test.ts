@@ -51,7 +51,7 @@ test.each(['Delete', 'Archive', 'Move'])('names the row in the dialog %s', async
   const { body: stored } = await hr('GET', employee.path);
   const page = await openRow();
   await page.getByRole('button', { name: action }).click();
-  const name = `employees: Sales / ${employee.id} (${stored.email})`;
+  const name = `employees: Sales / ${employee.id} · ${stored.email}`;
   await page.getByRole('dialog', { name }).waitFor();
 });
 

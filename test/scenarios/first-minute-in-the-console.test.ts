@@ -87,7 +87,7 @@ test('signs in, finds a person by email, changes the title and undoes it, by key
   await tabTo('textbox', 'email');
   await page.keyboard.type('jonesj@contoso.com');
   await page.keyboard.press('Enter');
-  await tabTo('link', 'Sales / 000123');
+  await tabTo('link', 'Sales / 000123 · jonesj@contoso.com');
   await page.keyboard.press('Enter');
   await tabTo('button', 'Edit');
   const before = await page.getByRole('definition').allTextContents();

@@ -72,13 +72,13 @@ export function labelField(entity: Entity, caller: Roles): string | undefined {
 
 const MACHINE_FORMATS = ['date', 'date-time', 'time', 'duration', 'uuid', 'ipv4', 'ipv6'];
 
-const LONGEST_LABEL = 80;
+const LONGEST_LABEL = 120;
 
-/** `Sales / 000123 (jonesj@contoso.com)`. */
+/** `Sales / 000123 · jonesj@contoso.com`. */
 export function describeRow(entity: Entity, caller: Roles, values: Values): string {
   const key = keyPath(entity, values).join(' / ');
   const label = values[labelField(entity, caller) ?? ''];
-  return typeof label === 'string' && label !== '' ? `${key} (${label.slice(0, LONGEST_LABEL)})` : key;
+  return typeof label === 'string' && label !== '' ? `${key} · ${label.slice(0, LONGEST_LABEL)}` : key;
 }
 
 export function isNumeric({ fields }: Entity, field: string): boolean {

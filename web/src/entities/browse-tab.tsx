@@ -1,10 +1,12 @@
 import { formatCosts } from '../api/cost.ts';
-import { canWrite, type Entity, keyPath } from '../api/model.ts';
+import { canWrite, type Entity, keyPath, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
+import { arrangeColumns } from '../rows/row-columns.ts';
 import { isAmount, RowCell } from '../rows/row-table.tsx';
-import { plural } from '../ui/format.ts';
+import { joinNames, plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { toText } from '../ui/value.tsx';
 import { VirtualTable } from '../ui/virtual-table.tsx';
 import { type ListQuery, OPERATORS, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
@@ -31,7 +33,8 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const rows = useRows(api, isUnknown ? '' : toListAddress(entity.name, asked), readPage);
   if (!way) return null;
   const standard = way.available.filter((field) => !entity.fields[field]?.large);
-  const columns = query.columns.length > 0 ? [...new Set([...entity.key.fields, ...query.columns])] : standard;
+  const fields = query.columns.length > 0 ? [...new Set([...entity.key.fields, ...query.columns])] : standard;
+  const { columns, constants } = arrangeColumns(entity, user, fields, rows.items);
   const count = rows.items.length;
   return (
     <>
@@ -73,17 +76,17 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
                 ? ' so far; the last pages had no match'
                 : ' so far; scroll to read more'}
           {rows.costs.length > 0 && <small> · {formatCosts(rows.costs)}</small>}
+          {constants.length > 0 && <small> · {sayConstants(constants, rows.items[0])}</small>}
         </p>
       )}
       {count > 0 && (
         <VirtualTable
           label={`Rows of ${entity.name}`}
           columns={columns}
-          name={entity.key.fields.at(-1)}
           items={rows.items}
           isComplete={rows.isComplete}
           more={rows.more}
-          cell={(row, field) => <RowCell entity={entity} row={row} field={field} />}
+          cell={(row, field) => <RowCell entity={entity} row={row} field={field} isLink={field === columns[0]} />}
           isNumber={(field) => isAmount(entity, field)}
         />
       )}
@@ -115,6 +118,14 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       )}
     </>
   );
+}
+
+/** `department Sales in each row`. */
+function sayConstants(fields: readonly string[], row: Values = {}): string {
+  return `${joinNames(
+    fields.map((field) => `${field} ${toText(row[field])}`),
+    'and',
+  )} in each row`;
 }
 
 /** The list, or the row if its key is given. */

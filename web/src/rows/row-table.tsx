@@ -1,16 +1,29 @@
-import { type Entity, isNumeric, keyPath, type Values } from '../api/model.ts';
+import { describeRow, type Entity, isNumeric, keyPath, type Values } from '../api/model.ts';
+import { useApp } from '../app/context.ts';
 import { type Column, Table } from '../ui/table.tsx';
 import { FieldCell } from '../ui/value.tsx';
 import { rowAddress } from './row-address.ts';
+import { arrangeColumns } from './row-columns.ts';
 
-/** A field of a row. The last field of the key leads to the page of the row. */
-export function RowCell(props: { readonly entity: Entity; readonly row: Values; readonly field: string }) {
-  const { entity, row, field } = props;
-  const cell = <FieldCell entity={entity} field={field} value={row[field]} />;
-  if (field !== entity.key.fields.at(-1)) return cell;
+interface RowCellProps {
+  readonly entity: Entity;
+  readonly row: Values;
+  readonly field: string;
+  /** True in the column that leads to the page of the row. */
+  readonly isLink: boolean;
+}
+
+/** A field of a row. */
+export function RowCell({ entity, row, field, isLink }: RowCellProps) {
+  const { user } = useApp();
+  const value = row[field];
+  const cell = <FieldCell entity={entity} field={field} value={value} />;
+  if (!isLink) return cell;
+  // A row may lack the field that names the others.
+  const isNamed = value !== undefined && value !== null && value !== '';
   return (
-    <a href={rowAddress(entity, row)} aria-label={keyPath(entity, row).join(' / ')}>
-      {cell}
+    <a href={rowAddress(entity, row)} aria-label={describeRow(entity, user, row)}>
+      {isNamed ? cell : keyPath(entity, row).join(' / ')}
     </a>
   );
 }
@@ -31,12 +44,12 @@ interface RowTableProps {
 
 /** Some rows of an entity. */
 export function RowTable({ entity, label, fields, rows, isNew }: RowTableProps) {
-  const columns = fields.map(
-    (field): Column<Values> => ({
+  const { user } = useApp();
+  const columns = arrangeColumns(entity, user, fields, rows).columns.map(
+    (field, position): Column<Values> => ({
       title: field,
-      isName: field === entity.key.fields.at(-1),
       isNumber: isAmount(entity, field),
-      cell: (row) => <RowCell entity={entity} row={row} field={field} />,
+      cell: (row) => <RowCell entity={entity} row={row} field={field} isLink={position === 0} />,
     }),
   );
   return (

@@ -201,7 +201,6 @@ function Figure({
         <VirtualTable
           label={`Counts of ${entity.name}`}
           columns={[slot, 'count']}
-          name={slot}
           items={points}
           isComplete
           more={() => {}}

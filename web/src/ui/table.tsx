@@ -5,10 +5,8 @@ export interface Column<Item> {
   readonly title: string;
   /** Numbers are aligned by their last digit. */
   readonly isNumber?: boolean;
-  /** True if the cell is a heading, which names its row. */
+  /** True if the cell is a heading, which names its row. Without one, the first cell names the row. */
   readonly isHeader?: boolean;
-  /** True if the cell names its row. Default: that of the heading, or else the first one. */
-  readonly isName?: boolean;
   readonly cell: (item: Item) => ComponentChildren;
 }
 
@@ -31,7 +29,7 @@ export function toCellClass(isNumber = false, isName = false): string | undefine
 
 /** A table that scrolls sideways if it is too wide. For thousands of items, use VirtualTable. */
 export function Table<Item>({ label, columns, items, keyOf, isNew, isLive = false }: TableProps<Item>) {
-  const name = columns.find(({ isHeader, isName }) => isHeader || isName) ?? columns[0];
+  const name = columns.find(({ isHeader }) => isHeader) ?? columns[0];
   const classOf = (column: Column<Item>) => toCellClass(column.isNumber, column === name);
   return (
     <ScrollRegion label={label} {...(isLive ? { class: 'rows' } : {})}>

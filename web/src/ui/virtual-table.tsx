@@ -6,6 +6,7 @@ import { toCellClass } from './table.tsx';
 
 interface VirtualTableProps<Item> {
   readonly label: string;
+  /** The first one names a row. */
   readonly columns: readonly string[];
   readonly items: readonly Item[];
   readonly isComplete: boolean;
@@ -13,8 +14,6 @@ interface VirtualTableProps<Item> {
   readonly more: () => void;
   readonly cell: (item: Item, column: string) => ComponentChildren;
   readonly isNumber: (column: string) => boolean;
-  /** The column that names a row. */
-  readonly name: string | undefined;
 }
 
 const ROW_PX = 34;
@@ -33,7 +32,6 @@ export function VirtualTable<Item>({
   more,
   cell,
   isNumber,
-  name,
 }: VirtualTableProps<Item>) {
   const region = useRef<HTMLElement>(null);
   const virtual = useVirtualRows(region, items.length);
@@ -42,7 +40,7 @@ export function VirtualTable<Item>({
   useEffect(() => {
     if (!isComplete && last >= items.length - AHEAD) more();
   }, [isComplete, last, items.length, more]);
-  const classOf = (column: string) => toCellClass(isNumber(column), column === name);
+  const classOf = (column: string) => toCellClass(isNumber(column), column === columns[0]);
   const before = rows[0]?.start ?? 0;
   const after = virtual.getTotalSize() - (rows.at(-1)?.end ?? 0);
   return (

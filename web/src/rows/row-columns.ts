@@ -1,0 +1,25 @@
+import { type Entity, labelField, type Roles, type Values } from '../api/model.ts';
+
+interface RowColumns {
+  /** The fields to show; the one with the link of the row comes first, so that it is in view on every screen. */
+  readonly columns: readonly string[];
+  /** Fields of the key with the same value in all rows, which have no column. */
+  readonly constants: readonly string[];
+}
+
+/** How a table shows some fields of rows. */
+export function arrangeColumns(
+  entity: Entity,
+  user: Roles,
+  fields: readonly string[],
+  rows: readonly Values[],
+): RowColumns {
+  const [first] = rows;
+  const keyFields = fields.filter((field) => entity.key.fields.includes(field));
+  const constants = keyFields.filter((field) => rows.length > 1 && rows.every((row) => row[field] === first?.[field]));
+  const shown = fields.filter((field) => !constants.includes(field));
+  const label = labelField(entity, user);
+  const name = shown.find((field) => field === label) ?? shown.find((field) => keyFields.includes(field));
+  const rest = shown.filter((field) => field !== name);
+  return { columns: name === undefined ? rest : [name, ...rest], constants };
+}
