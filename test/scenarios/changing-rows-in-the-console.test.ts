@@ -3,6 +3,7 @@ import { holdFirst, lookAt, useConsole } from '../console.ts';
 import { testRows } from '../console-flows/rows.ts';
 import { somebody } from '../world.ts';
 
+const ROLES = ['hr', 'operator'];
 const harness = await useConsole(import.meta.url);
 
 const { hr, employee, openRow } = testRows(harness);
@@ -182,6 +183,65 @@ test('announces that a form was not saved whose page was left, with a link back'
   expect(await late.textContent()).toMatch(/failed\. .*email/);
   await late.getByRole('link').click();
   await page.getByRole('heading', { name: `Sales / ${employee.id}` }).waitFor();
+});
+
+test('asks before a link, the Back button or the end of the tab loses the edits of a form', async () => {
+  const page = await harness.open('#/entities/people/rows', ROLES);
+  await page.goto(new URL(`/console/#/entities/employees/rows/Sales/${employee.id}`, harness.product.url).href);
+  const edit = page.getByRole('button', { name: 'Edit' });
+  await edit.click();
+  const title = page.getByLabel('jobTitle');
+  const dialog = page.getByRole('dialog', { name: 'Leave without saving?' });
+  const overview = page.getByRole('heading', { level: 1, name: 'Entities' });
+  const brand = page.getByRole('link', { name: 'Rowkey', exact: true });
+  // A form without edits is left at once.
+  await brand.click();
+  await overview.waitFor();
+  await page.goBack();
+  await edit.click();
+  await title.fill('Buyer');
+  await brand.click();
+  await dialog.waitFor();
+  await lookAt(page, 'leave');
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect([await title.inputValue(), new URL(page.url()).hash]).toEqual([
+    'Buyer',
+    `#/entities/employees/rows/Sales/${employee.id}`,
+  ]);
+  const questions: string[] = [];
+  page.on('dialog', (question) => {
+    questions.push(question.type());
+    return question.dismiss();
+  });
+  await page.close({ runBeforeUnload: true });
+  await expect.poll(() => questions).toEqual(['beforeunload']);
+  expect(await title.inputValue()).toBe('Buyer');
+  await page.evaluate('history.back()');
+  await dialog.waitFor();
+  await dialog.getByRole('button', { name: 'Leave' }).click();
+  await page.getByRole('heading', { level: 1, name: 'people' }).waitFor();
+  expect(await dialog.count()).toBe(0);
+  await page.goForward();
+  await page.getByText('Clerk', { exact: true }).waitFor();
+  // Cancel ends the edits.
+  await edit.click();
+  await title.fill('Buyer');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await brand.click();
+  await overview.waitFor();
+  expect((await hr('GET', employee.path)).body.jobTitle).toBe('Clerk');
+});
+
+test('asks before a conflict is left that is not resolved', async () => {
+  const page = await openRow();
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('jobTitle').fill('Buyer');
+  await hr('PATCH', employee.path, { body: { jobTitle: 'Director' } });
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('region', { name: 'Conflict', exact: true }).waitFor();
+  await page.getByRole('link', { name: 'Rowkey', exact: true }).click();
+  await page.getByRole('dialog', { name: 'Leave without saving?' }).waitFor();
 });
 
 test('names the entity to which a field of a form refers, and looks up its row', async () => {

@@ -5,6 +5,7 @@ import { canRead, keyPath, type Values } from '../api/model.ts';
 import type { ReferenceDescription } from '../api/model-description.ts';
 import { referredRow } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
+import { UnsavedChanges } from '../app/unsaved-changes.tsx';
 import { useOutcome } from '../app/use-outcome.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
@@ -64,8 +65,11 @@ export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, expl
     }
   };
 
+  const isChanged = fields.some(({ name }) => texts[name] !== before[name]);
   return (
     <form noValidate ref={form} onSubmit={submit} class="row-form">
+      {/* An attempt to save whose page is left is announced. */}
+      {isChanged && !isBusy && <UnsavedChanges />}
       <div class="fields">
         {fields.map((field) => (
           <FieldInput

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { Values } from '../api/model.ts';
+import { UnsavedChanges } from '../app/unsaved-changes.tsx';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { ScrollRegion } from '../ui/scroll-region.tsx';
 import { FullValue, toText } from '../ui/value.tsx';
@@ -28,6 +29,7 @@ export function Conflict({ base, mine, theirs, onSave, onDiscard }: ConflictProp
   const patch = Object.fromEntries(Object.entries(mine).filter(([field]) => choiceOf(field) === 'mine'));
   return (
     <section class="conflict" aria-label="Conflict">
+      <UnsavedChanges />
       <Notice kind="bad">
         <strong>The row was changed since you read it.</strong>
         <p>Nothing was saved. Choose a value for each field, and save again.</p>
