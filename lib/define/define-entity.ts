@@ -25,10 +25,13 @@ import { omit, type Values } from './values.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** A template whose fields are all in the schema; otherwise a sentence for the compiler to show. */
-type Checked<Template extends string, Field extends string> =
-  Exclude<FieldsOf<Template>, Field> extends never
-    ? Template
-    : { readonly wrong: `{${Exclude<FieldsOf<Template>, Field>}} is not a field of the schema` };
+type Checked<Template extends string, Field extends string> = [Exclude<FieldsOf<Template>, Field>] extends [never]
+  ? Template
+  : NotAKeyField<Exclude<FieldsOf<Template>, Field>>;
+
+/** Sentences for the compiler to show. */
+type NotAField<Name extends string> = `"${Name}" is not a field of the schema`;
+type NotAKeyField<Name extends string> = `${NotAField<Name>}, or is encrypted`;
 
 /** Fields of this entity that are copied from another entity, which a field refers to by key. */
 export interface DenormalizedDeclaration<Field extends string = string> {
@@ -43,6 +46,8 @@ export interface DenormalizedDeclaration<Field extends string = string> {
 }
 
 export type AnyIndexes = Readonly<Record<string, Index>>;
+/** Without any index, `defineEntity` reports the name. */
+export type NameOf<Indexes> = [keyof Indexes] extends [never] ? string : keyof Indexes & string;
 export type AnyTotals = Readonly<Record<string, Total>>;
 
 /** As `Checked`, for indexes and totals. A constraint of their types would take the compiler six lines to explain. */
@@ -51,7 +56,7 @@ export type CheckedParts<Parts, Field extends string> = [Misnamed<Parts[keyof Pa
   : {
       readonly [Name in keyof Parts]: [Misnamed<Parts[Name], Field>] extends [never]
         ? Parts[Name]
-        : `"${Misnamed<Parts[Name], Field>}" is not a field of the schema, or is encrypted`;
+        : NotAKeyField<Misnamed<Parts[Name], Field>>;
     };
 type Misnamed<Part, Field extends string> = Part extends { readonly uses: readonly (infer Used extends string)[] }
   ? string extends Used
@@ -61,7 +66,9 @@ type Misnamed<Part, Field extends string> = Part extends { readonly uses: readon
 
 /** The restricted fields by names that the compiler infers, so that it also infers their roles. */
 interface OfFields<Readable extends string, Role extends string, Restricted extends string> {
-  readonly restricted?: { readonly [Field in Restricted]?: Field extends Readable ? readonly Role[] : never };
+  readonly restricted?: {
+    readonly [Field in Restricted]?: Field extends Readable ? readonly Role[] : NotAField<Field>;
+  };
 }
 
 export interface Declaration<
@@ -79,8 +86,8 @@ export interface Declaration<
   /** Lower-case letters and digits. */
   readonly table: string;
   readonly key: {
-    readonly partition: Partition & Checked<Partition, Exclude<keyof Shape & string, Encrypted>>;
-    readonly row: Row & Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
+    readonly partition: Checked<Partition, Exclude<keyof Shape & string, Encrypted>>;
+    readonly row: Checked<Row, Exclude<keyof Shape & string, Encrypted>>;
   };
   readonly indexes?: CheckedParts<Indexes, Exclude<keyof Shape & string, Encrypted>>;
   /**
@@ -135,7 +142,9 @@ export interface Declaration<
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: Partial<Readonly<Record<keyof Shape & string, Declared>>>;
   readonly access: Access<(keyof Shape & string) | Attached, Role> &
-    OfFields<(keyof Shape & string) | Attached, Role, Restricted>;
+    OfFields<(keyof Shape & string) | Attached, Role, Restricted> & {
+      readonly own?: { readonly index?: NoInfer<NameOf<Indexes>> };
+    };
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
   /**
@@ -235,7 +244,7 @@ const EntityOptions = optionsOf(ENTITY_OPTIONS);
 
 /** An object whose inferred names must all be of `Field`. */
 type FieldsNamed<Name extends string, Field extends string, Value> = {
-  readonly [Each in Name]?: Each extends Field ? Value : never;
+  readonly [Each in Name]?: Each extends Field ? Value : NotAField<Each>;
 };
 
 /** The parts of a declaration whose names the typed store needs. `Declaration` documents them and adds their rules. */
@@ -281,19 +290,19 @@ export function defineEntity<
   const Encrypted extends keyof Shape & string = never,
   const Name extends string = string,
   Indexes extends AnyIndexes = Record<never, never>,
-  Large extends string = never,
+  Large extends keyof Shape & string = never,
   Attached extends string = never,
   Derived extends string = never,
   Counting extends string = never,
   Copied extends string = never,
   Parent extends DeclaredEntity = never,
-  Clock extends string = never,
+  Clock extends keyof Shape & string = never,
   const Role extends string = string,
   Restricted extends string = never,
   Group extends string = never,
-  Apart extends string = never,
+  Apart extends keyof Shape & string = never,
   Totals extends AnyTotals = Record<never, never>,
-  const Lookup extends string = never,
+  const Lookup extends NameOf<Indexes> = never,
 >(
   name: Name,
   declaration: Declaration<Shape, Partition, Row, Encrypted, Indexes, Role, Restricted, NoInfer<Attached>> &

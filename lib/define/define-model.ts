@@ -20,15 +20,19 @@ export interface ModelDeclaration<
   readonly roles: Roles;
   /** The role that may run the operations: consistency checks, poison messages, the audit log. */
   readonly operatorRole: NoInfer<Roles[number]>;
-  readonly entities: Declared & OnlyRoles<Declared, NoInfer<Roles[number]>>;
+  readonly entities: CheckedRoles<Declared, Roles[number]>;
 }
 
-/** A sentence for the compiler to show instead of an entity that names an undeclared role. */
-type OnlyRoles<Declared extends readonly DeclaredEntity[], Role extends string> = {
-  readonly [Index in keyof Declared]: Exclude<RolesOf<Declared[Index]>, Role> extends never
-    ? unknown
-    : `"${Exclude<RolesOf<Declared[Index]>, Role>}" is not a role of the model`;
-};
+/** The entities, if their roles are declared; otherwise a sentence for the compiler to show. */
+type CheckedRoles<Declared extends readonly DeclaredEntity[], Role extends string> = [
+  Exclude<RolesOf<Declared[number]>, Role>,
+] extends [never]
+  ? Declared
+  : {
+      readonly [Index in keyof Declared]: [Exclude<RolesOf<Declared[Index]>, Role>] extends [never]
+        ? Declared[Index]
+        : `"${Exclude<RolesOf<Declared[Index]>, Role>}" is not a role of the model`;
+    };
 /** `never` for an entity whose roles the compiler does not know. The model validates them anyway. */
 type RolesOf<One> = One extends { readonly access: Access<string, infer Role> }
   ? string extends Role

@@ -89,10 +89,17 @@ type TypesBy<Options> = Typed<
 
 type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
 
-/** Rejects further options. Without it, the compiler infers them as a part of `Options`. */
-export type NoOther<Options, Accepted extends PropertyKey> = {
-  readonly [Other in Exclude<keyof Options, Accepted>]: never;
-};
+/** The options, if all are in a list such as `row, when`; otherwise a sentence for the compiler to show. */
+export type CheckedOptions<Options, Accepted extends string> = [Exclude<keyof Options, NamesIn<Accepted>>] extends [
+  never,
+]
+  ? Options
+  : {
+      readonly [Name in keyof Options]: Name extends NamesIn<Accepted>
+        ? Options[Name]
+        : `"${Name & string}" is not an option; ${Accepted} are accepted`;
+    };
+type NamesIn<List extends string> = List extends `${infer First}, ${infer Rest}` ? First | NamesIn<Rest> : List;
 
 interface IntraPartitionOptions {
   readonly row: string;
@@ -113,7 +120,7 @@ const INTRA_PARTITION = optionsOf({
 
 /** Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors. */
 export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
-  options: Options & NoOther<Options, keyof IntraPartitionOptions>,
+  options: CheckedOptions<Options, 'row, when, copies'>,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
   return buildPart(INTRA_PARTITION, options, () => {
     const row = compileTemplate(options.row);
@@ -141,7 +148,7 @@ const INTER_PARTITION = optionsOf({
 
 /** Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors. */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
-  options: Options & NoOther<Options, keyof InterPartitionOptions>,
+  options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle'>,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
   TypesBy<Options> {
   return buildPart(INTER_PARTITION, options, () => {
@@ -186,9 +193,9 @@ const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z
 
 /** Declares a list of entities: see `IndexEntity`. `defineEntity` reports the errors. */
 export function indexEntity<const Options extends IndexEntityOptions>(
-  options: Options & NoOther<Options, keyof IndexEntityOptions>,
+  options: CheckedOptions<Options, 'row, holds, when, table, partition, settle'>,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {
-  const { table, partition, settle = 'inline', when } = options;
+  const { table, partition, settle = 'inline', when }: IndexEntityOptions = options as Options;
   const isRemote = [table, partition, options.settle].some((option) => option !== undefined);
   return buildPart(isRemote ? REMOTE_LIST : LOCAL_LIST, options, () => {
     const row = compileTemplate(options.row);

@@ -9,6 +9,7 @@ import {
   defineEntity,
   ENTITY_OPTIONS,
   type NamedParts,
+  type NameOf,
   rejectErrors,
 } from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
@@ -72,11 +73,11 @@ export function defineUnion<
   Counting extends string = never,
   Copied extends string = never,
   Parent extends DeclaredEntity = never,
-  Clock extends string = never,
+  Clock extends keyof Shape & string = never,
   const Role extends string = string,
   Restricted extends string = never,
   Totals extends AnyTotals = Record<never, never>,
-  const Lookup extends string = never,
+  const Lookup extends NameOf<Indexes> = never,
 >(
   name: Name,
   given: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted, NoInfer<Attached>> &

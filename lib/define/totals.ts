@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Condition, type InterPartitionIndex, isCondition, type NoOther } from './indexes.ts';
+import { type CheckedOptions, type Condition, type InterPartitionIndex, isCondition } from './indexes.ts';
 import type { CalendarUnit } from './keys/calendar.ts';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from './keys/key-template.ts';
 import type { Typed } from './typed.ts';
@@ -67,7 +67,7 @@ const OPTIONS = optionsOf({
 
 /** Declares totals: see `Total`. `defineEntity` reports the errors. */
 export function total<const Options extends TotalOptions>(
-  options: Options & NoOther<Options, keyof TotalOptions>,
+  options: CheckedOptions<Options, 'table, partition, row, sum, min, max, when'>,
 ): Total<
   | FieldsOf<Options['partition']>
   | FieldsOf<Options['row']>

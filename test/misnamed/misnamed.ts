@@ -1,35 +1,140 @@
 import { z } from 'zod';
 import { createClient } from '../../lib/client/index.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
-import { total } from '../../lib/define/totals.ts';
+import {
+  defineEntity,
+  defineModel,
+  defineUnion,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Store,
+  total,
+} from '../../lib/index.ts';
 import type { model } from '../../lib/model/model.ts';
-import type { Store } from '../../lib/store/store-types.ts';
 
-/** What adopters misname. compiler-errors.test.ts has the compiler's sentence for each of these calls, in their order. */
+/** What adopters misname. compiler-errors.test.ts has the compiler's sentence for each call, by the comment above the call. */
 
+const access = { read: [], write: [] } as const;
 const common = {
-  schema: z.object({ department: z.string(), employeeId: z.string(), hireDate: z.iso.date(), email: z.string() }),
+  schema: z.object({
+    department: z.string(),
+    employeeId: z.string(),
+    hireDate: z.iso.date(),
+    email: z.string(),
+    teamId: z.string().optional(),
+    size: z.int32().optional(),
+  }),
   table: 'employees',
   key: { partition: '{department}', row: '{employeeId}' },
-  access: { read: [], write: [] },
+  access,
 } as const;
-const hireDate = intraPartitionIndex({ row: 'hired_{hiredate}_{employeeId}' });
 const email = interPartitionIndex({ table: 'byemail', partition: '{email#}', row: '{email}', unique: true });
+const teams = defineEntity('teams', { ...common, table: 'teams' });
 
+// a field of an index
+const hireDate = intraPartitionIndex({ row: 'hired_{hiredate}_{employeeId}' });
 defineEntity('employees', { ...common, indexes: { email, hireDate } });
+// a field of a unique index
+const mail = interPartitionIndex({ table: 'bymail', partition: '{mail#}', row: '{mail}', unique: true });
+defineEntity('employees', { ...common, indexes: { mail } });
+// a field that an index copies
+const dated = interPartitionIndex({ table: 'dated', partition: '{hireDate}', row: '{employeeId}', copies: ['mail'] });
+defineEntity('employees', { ...common, indexes: { dated } });
+// a field of a list
+const list = indexEntity({ row: 'team_{team}', holds: '{employeeId}' });
+defineEntity('employees', { ...common, indexes: { list } });
+// an encrypted field of an index
 defineEntity('employees', { ...common, indexes: { email }, encrypted: ['email'] });
+// a field of a total
 const byMonth = total({ table: 'hired', partition: '{hired.month}', row: '{department}' });
 defineEntity('employees', { ...common, totals: { byMonth } });
+// an encrypted field of a total
 const byEmail = total({ table: 'hired', partition: '{email}', row: '{department}' });
 defineEntity('employees', { ...common, totals: { byEmail }, encrypted: ['email'] });
+// a field of the partition key
+defineEntity('employees', { ...common, key: { partition: '{departmnt}', row: '{employeeId}' } });
+// a field of the row key
+defineEntity('employees', { ...common, key: { partition: '{department}', row: 'empid_{id}' } });
+// an encrypted field of the key
+defineEntity('employees', {
+  schema: common.schema,
+  table: 'employees',
+  key: { partition: '{department}', row: '{employeeId}' },
+  encrypted: ['department'],
+  access,
+});
+// a restricted field
+defineEntity('employees', { ...common, access: { read: [], write: [], restricted: { salary: ['hr'] } } });
+// the index of the owner
+defineEntity('employees', {
+  ...common,
+  indexes: { email },
+  access: { read: [], write: [], own: { claim: 'email', index: 'mail' } },
+});
+// the index of a lookup
+defineEntity('employees', { ...common, indexes: { email }, lookup: { index: 'mail' } });
+// a derived field
+defineEntity('employees', { ...common, derived: { sise: () => 1 } });
+// a derived field of a union
+defineUnion('employees', { ...common, kinds: {}, derived: { sise: () => 1 } });
+// a count
+defineEntity('employees', { ...common, counts: { sise: teams } });
+// a field with copies
+const reference = { field: 'teamId', keyField: 'employeeId' } as const;
+defineEntity('employees', { ...common, denormalized: [{ source: teams, reference, copies: { sise: () => 1 } }] });
+// a field that refers
+defineEntity('employees', { ...common, references: { team: { to: teams, onDelete: 'refuse' } } });
+// an entity that is referred to
+defineEntity('employees', { ...common, references: { teamId: { to: 'teams', onDelete: 'refuse' } } });
+// a rule of a reference
+defineEntity('employees', { ...common, references: { teamId: { to: teams, onDelete: 'cascade' } } });
+// the clock of an expiry
+defineEntity('employees', { ...common, expiry: { days: 30, clock: 'hiredate' } });
+// the field of a period
+defineEntity('employees', { ...common, period: { per: 'day', field: 'hiredate', keep: 1 } });
+// a large field
+defineEntity('employees', { ...common, large: ['mail'] });
+// an encrypted field
+defineEntity('employees', { ...common, encrypted: ['mail'] });
+// a field that a move changes
+defineEntity('employees', { ...common, movable: ['departmnt'] });
+// a field apart
+defineEntity('employees', { ...common, split: { contact: ['mail'] } });
+// an option of an entity
+defineEntity('employees', { ...common, indices: {} });
+// an option of the access
+defineEntity('employees', { ...common, access: { reads: [], write: [] } });
+// an option of an index in the partition
+intraPartitionIndex({ row: '{email}', unique: true });
+// an option of an index in other partitions
+interPartitionIndex({ table: 'byemail', partition: '{email#}', row: '{email}', uniq: true });
+// an option in place of a required one
+interPartitionIndex({ table: 'byemail', partition: '{email#}', rows: '{email}' });
+// an option of a list
+indexEntity({ row: '{email}', holds: '{employeeId}', copies: 'keys' });
+// an option of a total
+total({ table: 'hired', partition: '{department}', row: '{hireDate}', sums: ['size'] });
+// a role
+const read = defineEntity('employees', { ...common, access: { read: ['raeder'], write: ['reader'] } });
+defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [teams, read] });
+// a role of a restricted field
+const restricted = defineEntity('employees', { ...common, access: { ...access, restricted: { email: ['raeder'] } } });
+defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [restricted] });
+// the role of operators
+defineModel({ roles: ['reader'], operatorRole: 'raeder', entities: [teams] });
 
 declare const store: Store<typeof model.entities>;
+// a range without its first field
 store.employees.by.hireDate.range({});
+// a range with a field in place of another
 store.movies.by.actor.range({ cast: 'Charlie Chaplin', title: 'The Kid' });
+// a range with a field that is not in the key
 store.employees.by.hireDate.range({ department: 'Sales', jobTitle: 'Clerk' });
+// a range of totals
 store.orders.totals.byMonth.range({});
 
 const client = createClient<typeof model>({ url: '', token: async () => '' });
+// a range through the client
 client.employees.by.hireDate.range({});
+// a range in a query
 client.query(({ employees }) => ({ hired: employees.by.hireDate.range({}) }));

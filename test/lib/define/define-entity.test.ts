@@ -212,7 +212,7 @@ describe('a model rejects', () => {
       'a claim that the issuer may not have verified',
       () => {
         const byName = interPartitionIndex({ table: 'byname', partition: '{name#}', row: '{name}', unique: true });
-        const own = { claim: 'email', index: 'byName' };
+        const own = { claim: 'email', index: 'byName' } as const;
         return defineEntity('things', { ...common, indexes: { byName }, access: { ...access, own } });
       },
       /access\.own trusts the claim "email", which the issuer may not have verified; verifiedBy must name/,

@@ -101,7 +101,7 @@ describe('the entities of a model', () => {
 describe('a model is rejected', () => {
   const clients = (name: string) => {
     const holder = interPartitionIndex({ table: 'byholder', partition: '{id#}', row: '{id}', unique: true });
-    const own = { claim: 'sub', index: 'holder' };
+    const own = { claim: 'sub', index: 'holder' } as const;
     const key = { partition: '{city}', row: '{id}' } as const;
     const holders = defineEntity('holders', {
       ...common,
