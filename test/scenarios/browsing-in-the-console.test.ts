@@ -99,6 +99,63 @@ test('says what to do on a page that has read nothing', async () => {
   expect(await page.getByText('Show the first rows').count()).toBe(0);
 });
 
+test('opens an entity with its first rows if a list takes one query and no value', async () => {
+  const currencies = ['EUR', 'USD'].map((currency) => ({ currency, title: `Money of ${currency}` }));
+  for (const body of currencies) expect((await product.as('hr')('POST', '/api/currencies', { body })).status).toBe(201);
+  const page = await open('#/entities/currencies', 'reader');
+  await page.getByText('2 rows · 1 transaction').waitFor();
+  expect(await page.getByLabel('Read by').inputValue()).toBe('inOrder');
+  await page.getByRole('link', { name: 'EUR · Money of EUR' }).waitFor();
+  await lookAt(page, 'opened');
+});
+
+test('sends no read for an entity whose lists require a value or several queries, and offers them', async () => {
+  const paths: string[] = [];
+  const page = await open('', ['reader', 'operator']);
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (/^\/api\/(?!model)/.test(pathname)) paths.push(pathname);
+  });
+  const go = (entity: string) => page.goto(new URL(`/console/#/entities/${entity}`, product.url).href);
+  await go('customers');
+  await page.getByText('Fill in city to list rows').waitFor();
+  const table = page.getByRole('link', { name: 'Show the first rows of the table' });
+  const index = page.getByRole('link', { name: 'Show the first rows of the index lastNameCompanyWide' });
+  expect([await table.count(), await index.count()]).toEqual([1, 1]);
+  await go('departments');
+  await page.getByText('Fill in department to open a row.').waitFor();
+  expect(paths).toEqual([]);
+  await go('customers');
+  await index.click();
+  await page.getByText(/^\d+ rows? · \d+ transactions?/).waitFor();
+  expect(paths).toEqual(['/api/customers/by/lastNameCompanyWide']);
+});
+
+test('offers the rows of a lookup table as values of a partition key that refers to it', async () => {
+  const hr = product.as('hr');
+  expect(
+    (await hr('POST', '/api/customers', { body: { city: 'Bern', customerId: 'NOK', companyName: 'Oslo' } })).status,
+  ).toBe(201);
+  expect((await hr('POST', '/api/currencies', { body: { currency: 'NOK', title: 'Krone' } })).status).toBe(201);
+  const order = { customerId: 'NOK', orderId: 7, orderDate: '2026-10-01', shipCity: 'Oslo' };
+  expect((await hr('POST', '/api/orders', { body: order })).status).toBe(201);
+  const page = await open('', 'reader');
+  // The console as it is for a model whose orders refer to the lookup table of currencies.
+  await page.route('**/api/model', async (route) => {
+    const model = await (await route.fetch()).json();
+    model.entities.orders.references = { customerId: { to: 'currencies', by: 'currency' } };
+    await route.fulfill({ json: model });
+  });
+  await page.goto(new URL('/console/#/entities/orders', product.url).href);
+  await page.reload();
+  const choices = page.getByRole('region', { name: 'Choose customerId' });
+  await choices.getByText(/\d+ transactions?/).waitFor();
+  await lookAt(page, 'choices');
+  await choices.getByRole('link', { name: 'NOK' }).click();
+  await page.getByText('1 row · 1 transaction').waitFor();
+  await page.getByRole('link', { name: 'NOK / 7 · Oslo' }).waitFor();
+});
+
 test.each([375, 1280])(
   'shades the edges beyond which a table goes on, and keeps in view what a row is, at %d pixels',
   async (width) => {

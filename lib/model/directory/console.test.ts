@@ -1,4 +1,4 @@
-import { describe } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { deployedApp } from '../../../local/instance/deployed-app.ts';
 import { useConsole } from '../../../test/console.ts';
 import { testBrowsing } from '../../../test/console-flows/browsing.ts';
@@ -20,5 +20,13 @@ const FLOWS = {
   'import and export': testTransfers,
   'an operator': testOperating,
 };
+
+test('offers the departments to choose whose employees are listed', async () => {
+  const body = { department: 'Archives', name: 'Archives department' };
+  expect((await harness.product.as('hr')('POST', '/api/departments', { body })).status).toBe(201);
+  const page = await harness.open('#/entities/employees', 'reader');
+  await page.getByRole('region', { name: 'Choose department' }).getByRole('link', { name: 'Archives' }).click();
+  await page.getByText('No row matches.').waitFor();
+});
 
 describe.each(sampleItems(Object.entries(FLOWS), 'flow'))('%s', (_, testFlow) => void testFlow(harness));

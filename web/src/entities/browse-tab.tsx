@@ -11,8 +11,9 @@ import { VirtualTable } from '../ui/virtual-table.tsx';
 import { type ListQuery, OPERATORS, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
 import { createPageReader } from './read-page.ts';
+import { StartReading } from './start-reading.tsx';
 import { useRows } from './use-rows.ts';
-import { type Way, waysToRead } from './ways.ts';
+import { findOpening, type Way, waysToRead } from './ways.ts';
 
 /** Reads a partition, or through an index, and lists the rows as the user scrolls. */
 export function BrowseTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
@@ -20,12 +21,13 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const ways = waysToRead(entity, model, user);
   const asked = parseListQuery(address.query);
   const found = ways.find(({ id }) => id === asked.by);
-  const way = found ?? ways[0];
+  // An address that asks for nothing shows all rows, if a page of them takes one query.
+  const opening = address.query.size === 0 ? findOpening(entity, ways) : undefined;
+  const way = found ?? opening ?? ways[0];
   const isUnknownWay = asked.by !== '' && !found;
   const isColumn = (field: string) => way?.available.includes(field) ?? false;
   const unknownColumns = asked.columns.filter((field) => !isColumn(field));
-  const query = { ...asked, by: found?.id ?? '', columns: asked.columns.filter(isColumn) };
-  const scan = ways.find(({ kind }) => kind === 'scan');
+  const query = { ...asked, by: (found ?? opening)?.id ?? '', columns: asked.columns.filter(isColumn) };
   // Another read than the one that was asked for could be taken for it.
   const isUnknown = isUnknownWay || asked.unknownFilters.length > 0;
   const readPage = way && !isUnknown ? createPageReader(api, entity, way, query) : undefined;
@@ -96,19 +98,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
-      {!readPage && !isUnknown && (
-        <p class="muted">
-          {howToStart(way)}
-          {scan && (
-            <>
-              {' '}
-              <a href={toListAddress(entity.name, { ...query, by: scan.id, given: {} })}>
-                Show the first rows of the table
-              </a>
-            </>
-          )}
-        </p>
-      )}
+      {!readPage && !isUnknown && <StartReading entity={entity} ways={ways} way={way} query={query} />}
       {canWrite(entity, user) && (
         <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
@@ -134,13 +124,4 @@ function addressOf(entity: Entity, ways: readonly Way[], query: ListQuery): stri
   return isKey || (query.by === '' && ways[0]?.kind === 'key')
     ? toAddress(['entities', entity.name, 'rows', ...keyPath(entity, query.given)])
     : toListAddress(entity.name, query);
-}
-
-/** What to do on a page that has read nothing yet. */
-function howToStart({ kind, fields, ranges }: Way): string {
-  const required = fields.filter((field) => ranges.every((range) => range.fields.includes(field)));
-  const given = (kind === 'key' ? fields : required).join(', ');
-  return kind === 'key'
-    ? `Fill in ${given} to open a row.`
-    : `Fill in ${given} to list rows, or choose another way to read.`;
 }

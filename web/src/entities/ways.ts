@@ -7,7 +7,7 @@ import {
   type Roles,
   readableFields,
 } from '../api/model.ts';
-import type { RangeDescription } from '../api/model-description.ts';
+import type { RangeDescription, TemplateDescription } from '../api/model-description.ts';
 
 /** A way to read rows of an entity: by key, a partition, an index, or the whole table. */
 export interface Way {
@@ -82,6 +82,21 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
       ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
       : []),
   ];
+}
+
+/** The way that lists all rows, a page in one query, without a value to fill in. An index that refers to rows reads each of them. */
+export function findOpening({ key, indexes }: Entity, ways: readonly Way[]): Way | undefined {
+  const isWhole = ({ id, kind, needs }: Way) => {
+    if (kind === 'partition') return !isSpread(key.partition);
+    const index = indexes[id];
+    return index && index.copies !== 'keys' && !index.sparse && needs.length === 0 && !isSpread(index.partition);
+  };
+  return ways.find((way) => way.kind !== 'scan' && findRead(way, {}) && isWhole(way));
+}
+
+/** True if each bucket takes a query: `{code%8}`. */
+function isSpread(partition: TemplateDescription | undefined): boolean {
+  return partition !== undefined && /\{[^}]*%\d+\}/.test(partition.template);
 }
 
 const kindNames = {
