@@ -19,7 +19,7 @@ import { expectIndexesToAgree, openWorld, rowsOf, type World } from './world.ts'
 
 /** Teams and clubs, whose fields are copied to players and fans. */
 
-const access = { read: ['hr'], write: ['hr'] };
+const access = { read: ['hr', 'reader'], write: ['hr'] };
 
 const teamsDeclared = defineEntity('teams', {
   schema: z.object({
@@ -31,7 +31,7 @@ const teamsDeclared = defineEntity('teams', {
   }),
   table: 'squads',
   key: { partition: '{team}', row: 'team' },
-  access: { read: ['hr'], write: ['hr'], restricted: { secret: ['hr'] } },
+  access: { ...access, restricted: { secret: ['hr'] } },
 });
 
 const clubsDeclared = defineEntity('clubs', {

@@ -3,13 +3,21 @@ import { rolesToReadBy, rolesToSee } from '../define/readers.ts';
 
 /** Errors of a model in which what one entity does or shows tells of another entity, which the role may not read. */
 
-/** The outcome of a write tells whether the other entity exists, so the roles that write must be able to read its field. */
+/**
+ * The outcome of a write tells whether the other entity exists, so the roles that write must be able to read its field. If the
+ * field identifies the entity (`isUnique`), the roles that create such entities learn as much from conflicts.
+ */
 export function* oracleErrors(
   what: string,
-  { writer, seen, field }: { readonly writer: Entity; readonly seen: Entity; readonly field: string },
+  {
+    writer,
+    seen,
+    field,
+    isUnique,
+  }: { readonly writer: Entity; readonly seen: Entity; readonly field: string; readonly isUnique: boolean },
 ): Generator<string> {
-  const readers = rolesToReadBy(seen, [field]);
-  const blind = writer.access.write.filter((role) => !readers.includes(role));
+  const informed = [...rolesToReadBy(seen, [field]), ...(isUnique ? seen.access.write : [])];
+  const blind = writer.access.write.filter((role) => !informed.includes(role));
   if (blind.length > 0)
     yield `${what}, which would tell ${blind.join(', ')} what exists; roles that write "${writer.name}" must be able to read "${field}" of "${seen.name}".`;
 }

@@ -38,6 +38,7 @@ export const compoundKey: Pattern<Entity> = {
       writer: entity,
       seen: parent,
       field: parent.keyFields.at(-1) ?? '',
+      isUnique: true,
     });
     if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
     if (Object.hasOwn(parent.schema.shape, name))

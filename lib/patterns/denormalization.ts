@@ -36,7 +36,7 @@ export const denormalization: Pattern<Entity> = {
       const what = `the denormalized fields copy from "${source.name}"`;
       yield* copyErrors(link);
       // A write of a reference to an entity that does not exist is rejected.
-      yield* oracleErrors(what, { writer: entity, seen: source, field: reference.keyField });
+      yield* oracleErrors(what, { writer: entity, seen: source, field: reference.keyField, isUnique: true });
       if (source.table !== table || source.partition.template !== partition.template)
         yield `${what}, which is in another table or partition; both must have one table and one partition key.`;
       if (!Object.hasOwn(columns, reference.field) || !source.keyFields.includes(reference.keyField))

@@ -114,9 +114,9 @@ function* validationErrors(entity: Entity): Generator<string> {
       yield `${what} is encrypted, large or set by a pattern; a field that a caller writes and storage can compare is accepted.`;
     if (!isByKey(reference) && !uniqueIndexOf(reference))
       yield `${what} leads to no single entity: "${to.name}" needs a unique inter-partition index of "${by}" alone, without a condition, or this entity every other key field of "${to.name}" (${otherKeyFields(reference).join(', ')}).`;
-    yield* oracleErrors(`${what} is checked at a write`, { writer: entity, seen: to, field: by });
+    yield* oracleErrors(`${what} is checked at a write`, { writer: entity, seen: to, field: by, isUnique: true });
     if (onDelete !== 'refuse') continue;
-    yield* oracleErrors(`${what} refuses deletes`, { writer: to, seen: entity, field });
+    yield* oracleErrors(`${what} refuses deletes`, { writer: to, seen: entity, field, isUnique: false });
     if (to.childOf)
       yield `${what} cannot refuse deletes, because a delete of "${to.childOf.name}" deletes its children too; onDelete: 'report' is accepted.`;
     const fields = referringFields(reference);

@@ -69,9 +69,10 @@ beforeAll(async () => {
   const one = somebody({ department: 'Alerted' });
   expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
   await product.storage.queue('index-changes').sendMessage('not JSON');
-  const index = product.storage.table('employeesbyemail');
-  for await (const { partitionKey = '', rowKey = '' } of index.listEntities())
-    await index.deleteEntity(partitionKey, rowKey);
+  // The weekly check repairs most findings, and no row that its key does not lead to.
+  const rows = product.storage.table('employees');
+  const row = await rows.getEntity('Alerted', `empid_${one.employeeId}`);
+  await rows.createEntity({ ...row, partitionKey: 'Alerted', rowKey: `${row.rowKey}x` });
   proxy.throttle('/movies(');
   const read = product.as('reader');
   const failed = await Promise.all(Array.from({ length: 25 }, () => read('GET', '/api/movies/Western')));

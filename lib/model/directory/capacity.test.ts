@@ -28,13 +28,6 @@ test('the counted transactions of a create are those that docs/patterns.md and d
   }
 });
 
-test('docs/capacity.md has what its command prints', async () => {
-  const page = await readFile('docs/capacity.md', 'utf8');
-  const [, options = '', text = ''] = /`npm run capacity -- ([^`]+)`\n\n(.*?)\n\n<!-- capacity:end/s.exec(page) ?? [];
-  const { stdout } = await run(process.execPath, ['local/commands/capacity.ts', ...options.split(' ')]);
-  expect(text).toBe(stdout.trimEnd());
-});
-
 test('npm run capacity rejects what it cannot size', async () => {
   const refused = async (...options: string[]) =>
     run(process.execPath, ['local/commands/capacity.ts', ...options]).catch(({ stderr }) => String(stderr));

@@ -82,6 +82,12 @@ testRejections([
   ],
 ]);
 
+test('accepts children whose writers may create parents, and learn from conflicts which exist', () => {
+  const importer = { read: ['hr'], write: ['operator'] };
+  const things = entity('things', { access: importer });
+  load(things, entity('parts', { row: 'things_{id}_{day}', childOf: things, access: importer } as Parts));
+});
+
 test('accepts these declarations without their one fault', () => {
   load(...beside({}, {}));
   load(...copying({}, { reference: { field: 'id', keyField: 'id' } }));
