@@ -21,8 +21,9 @@ export function consoleSpans(print: (line: string) => void = console.log): SpanE
         const rest = ended.filter((other) => !mine.includes(other));
         if (rest.length > 0) waiting.set(traceId, rest);
         else waiting.delete(traceId);
-        print(`trace ${traceId}${span.parentSpanContext ? ', continued' : ''}`);
-        for (const line of tree(span, mine, 1)) print(line);
+        const head = `trace ${traceId}${span.parentSpanContext ? ', continued' : ''}`;
+        // One message, because the real host logs concurrent messages in any order.
+        print([head, ...tree(span, mine, 1)].join('\n'));
       }
       done({ code: 0 });
     },

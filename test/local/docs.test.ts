@@ -155,11 +155,12 @@ function countTests(name: string): number {
 }
 
 test('docs/configuration.md says what host.json has', () => {
-  const { extensions } = JSON.parse(readFileSync('host.json', 'utf8'));
+  const { extensions, logging } = JSON.parse(readFileSync('host.json', 'utf8'));
   const { queues } = extensions;
   const page = readFileSync('docs/configuration.md', 'utf8');
   const seconds = (span: string) => `${Number(span.split(':').at(-1))} s`;
   for (const row of [
+    `| \`logging.logLevel.default\` | \`${logging.logLevel.default}\` |`,
     `| \`extensions.http.routePrefix\` | \`${JSON.stringify(extensions.http.routePrefix)}\` |`,
     `| \`extensions.queues.messageEncoding\` | \`${queues.messageEncoding}\` |`,
     `| \`extensions.queues.batchSize\`, \`newBatchThreshold\` | ${queues.batchSize}, ${queues.newBatchThreshold} |`,

@@ -5,7 +5,7 @@ import { consoleSpans } from '../../../lib/telemetry/console-exporter.ts';
 
 const printed: string[] = [];
 const provider = new NodeTracerProvider({
-  spanProcessors: [new SimpleSpanProcessor(consoleSpans((line) => printed.push(line.replace(/ \(.*/, ''))))],
+  spanProcessors: [new SimpleSpanProcessor(consoleSpans((message) => printed.push(message.replaceAll(/ \(.*/g, ''))))],
 });
 const tracer = provider.getTracer('test');
 const start = (name: string) => {
@@ -14,13 +14,13 @@ const start = (name: string) => {
   return { root, child, head: `trace ${root.spanContext().traceId}` };
 };
 
-test('prints a trace as a tree, and drops spans that end after their tree once enough traces followed', () => {
+test('prints a trace as a tree in one message, and drops spans that end after their tree once enough traces followed', () => {
   const first = start('first');
   first.child.end();
   const before = start('before');
   before.child.end();
   before.root.end();
-  expect(printed).toEqual([before.head, '  before', '    part of before']);
+  expect(printed).toEqual([`${before.head}\n  before\n    part of before`]);
   for (let count = 0; count < 1_000; count += 1) {
     const late = start('late');
     late.root.end();
@@ -28,5 +28,5 @@ test('prints a trace as a tree, and drops spans that end after their tree once e
   }
   printed.length = 0;
   first.root.end();
-  expect(printed).toEqual([first.head, '  first']);
+  expect(printed).toEqual([`${first.head}\n  first`]);
 });
