@@ -20,7 +20,7 @@ const WRITES = 1_000;
 
 const program = new Command()
   .description(
-    'Writes random entities of a model on emulated storage, and compares every index, list, count and total with them.',
+    'Writes random entities of a model on emulated storage, and compares every index, list, count, total, series and archived period with them.',
   )
   .option('--model <file>', 'the file that exports "model" or "rowkey"; by default the model of this app')
   .option('--seed <number>', 'determines the steps', toCount, randomInt(1_000))

@@ -9,25 +9,39 @@ import { omit, pick, type Values } from '../../lib/define/values.ts';
 import { listedFields } from '../../lib/engine/read/retrieve.ts';
 import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { copiesOf } from '../../lib/pattern-helpers/copied-fields.ts';
+import { compareArchives, tablesOf } from './compare-periods.ts';
+import { compareSeries, type History } from './compare-series.ts';
 import { compareStored } from './compare-stored.ts';
+import { compareTotals } from './compare-totals.ts';
 import type { WalkWorld } from './walk-world.ts';
 
 /**
- * Compares what the store returns with the entities, once the queues are empty: each index by value and by range, lists, children and
- * copies. The consistency check must find nothing either.
+ * Compares what the store returns with the entities, once the queues are empty: each index by value and by range, lists, children,
+ * copies, totals, counts of series and archived periods. The consistency check must find nothing either.
  */
 
 const CONCURRENCY = 8;
 
-/** Returns a sentence for each difference. `entities` are those that the walk has written, and those that they refer to. */
-export async function compareAll(world: WalkWorld, entities: readonly Entity[]): Promise<string[]> {
+/**
+ * Returns a sentence for each difference. `entities` are those that the walk has written, and those that they refer to. Drops the
+ * tables of periods that are archived. The counts of series are compared with the steps of `history`.
+ */
+export async function compareAll(
+  world: WalkWorld,
+  entities: readonly Entity[],
+  history: History = { steps: [], isInOrder: true },
+): Promise<string[]> {
   const { engine } = world;
   const live = new Map<string, readonly Values[]>();
   const all: string[] = world.logged.map((line) => `a queue function logged: ${line}`);
-  for (const entity of entities.filter(({ series, period }) => !series && !period)) {
-    const { values, differences } = await compareStored(engine.storage, entity);
-    live.set(entity.name, values);
-    all.push(...differences);
+  for (const entity of entities.filter(({ series }) => !series)) {
+    const stored: Values[] = [];
+    for (const table of await tablesOf(engine.storage, entity)) {
+      const { values, differences } = await compareStored(engine.storage, { ...entity, table });
+      stored.push(...values);
+      all.push(...differences);
+    }
+    live.set(entity.name, stored);
   }
   for (const [name, values] of live) {
     const entity = entities.find((one) => one.name === name);
@@ -37,7 +51,9 @@ export async function compareAll(world: WalkWorld, entities: readonly Entity[]):
     all.push(...(await compareLists(world, entity, current)));
     for (const [of, index] of Object.entries(entity.indexes))
       all.push(...(await compareIndex(world, entity, { of, index, current })));
+    all.push(...(await compareTotals(world, entity, current)), ...(await compareArchives(world, entity, current)));
   }
+  for (const entity of entities) all.push(...(await compareSeries(world, entity, history)));
   for (const entity of entities.filter(canVerify)) all.push(...(await verify(world, entity)));
   return all;
 }

@@ -109,10 +109,13 @@ async function run(
   outcomes = new Map<string, number>(),
 ): Promise<string[]> {
   const left = [...steps];
+  const taken: (Step & { readonly outcome: string })[] = [];
   const write = async () => {
     for (let step = left.shift(); step; step = left.shift()) {
-      const outcome = `${step.of} ${step.do}: ${await takeStep(world, step)}`;
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      const outcome = await takeStep(world, step);
+      taken.push({ ...step, outcome });
+      const counted = `${step.of} ${step.do}: ${outcome}`;
+      outcomes.set(counted, (outcomes.get(counted) ?? 0) + 1);
     }
   };
   let isWriting = true;
@@ -129,7 +132,7 @@ async function run(
     const written = groupsOf(world.model.list).filter((group) =>
       steps.some(({ of }) => group.some(({ name }) => name === of)),
     );
-    return await compareAll(world, written.flat());
+    return await compareAll(world, written.flat(), { steps: taken, isInOrder: writers === 1 });
   } catch (error) {
     return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
   }
