@@ -10,7 +10,7 @@ import {
   type Store,
   total,
 } from '../../lib/index.ts';
-import type { model } from '../../lib/model/model.ts';
+import type { model } from '../fixtures/model.ts';
 
 /** What adopters misname. compiler-errors.test.ts has the compiler's sentence for each call, by the comment above the call. */
 
@@ -131,7 +131,7 @@ store.movies.by.actor.range({ cast: 'Charlie Chaplin', title: 'The Kid' });
 // a range with a field that is not in the key
 store.employees.by.hireDate.range({ department: 'Sales', jobTitle: 'Clerk' });
 // a range of totals
-store.orders.totals.byMonth.range({});
+store.sales.totals.byMonth.range({});
 
 const client = createClient<typeof model>({ url: '', token: async () => '' });
 // a range through the client

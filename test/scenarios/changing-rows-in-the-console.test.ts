@@ -173,8 +173,10 @@ test('announces that a form was not saved whose page was left, with a link back'
   await page.getByRole('button', { name: 'Edit' }).click();
   await page.getByLabel('email').fill(taken.email);
   const { held, release } = await holdFirst(page, (request) => request.method() === 'PATCH');
-  await page.getByRole('button', { name: 'Save' }).click();
+  const save = page.getByRole('button', { name: 'Save' });
+  await save.click();
   await held;
+  await save.and(page.locator('[disabled]')).waitFor();
   await page.evaluate("location.hash = '#/'");
   await page.getByRole('heading', { level: 1, name: 'Entities' }).waitFor();
   await release();

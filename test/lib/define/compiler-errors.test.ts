@@ -64,7 +64,7 @@ const MESSAGES = {
   'a range without its first field': noHireDate,
   'a range with a field in place of another': sentence('A range gives the first fields of the row key, in its order'),
   'a range with a field that is not in the key': sentence('"jobTitle" is not a field of the key'),
-  'a range of totals': missing('customerId', 'readonly customerId: string; readonly orderDate?: never;'),
+  'a range of totals': missing('branch', 'readonly branch: string; readonly soldOn?: never;'),
   'a range through the client': noHireDate,
   'a range in a query': noHireDate,
 };

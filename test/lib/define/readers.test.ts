@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { ColumnType, Entity } from '../../../lib/define/entity.ts';
@@ -116,29 +116,31 @@ const careless = deploy(
   }),
 );
 
-describe.each([
-  ['the packs', deployed.list],
-  ['the fixtures', fixtures.list],
-  ['an entity whose functions use a restricted field', Object.values(careless)],
-] as const)('%s', (_, list: readonly Entity[]) => {
-  test.each(list.flatMap((entity) => computedOf(entity).map((one) => [entity.name, one.name, one] as const)))(
-    'compute %s.%s alike, whatever the fields have that its readers may not read',
-    (__, ___, { from, compute, roles }) => {
-      const { read, restricted = {} } = from.access;
-      const isOpen = (field: string) =>
-        roles.every((role) => read.includes(role) && (restricted[field]?.includes(role) ?? true)) &&
-        !from.encrypted.includes(field);
-      const result = (hidden: unknown) => {
-        const fields = Object.entries(from.columns).map(([field, type]) => [
-          field,
-          isOpen(field) ? sampleOf(type) : hidden,
-        ]);
-        return JSON.stringify(compute(Object.fromEntries(fields)));
-      };
-      expect(new Set([undefined, 'one', 'Manager', 1, ['x']].map(result)).size).toBe(1);
-    },
-  );
-});
+test.each(
+  Object.entries({
+    'the packs': deployed.list,
+    'the fixtures': fixtures.list,
+    'an entity whose functions use a restricted field': Object.values(careless),
+  }).flatMap(([model, list]) =>
+    list.flatMap((entity: Entity) => computedOf(entity).map((one) => [model, entity.name, one.name, one] as const)),
+  ),
+)(
+  '%s compute %s.%s alike, whatever the fields have that its readers may not read',
+  (_, __, ___, { from, compute, roles }) => {
+    const { read, restricted = {} } = from.access;
+    const isOpen = (field: string) =>
+      roles.every((role) => read.includes(role) && (restricted[field]?.includes(role) ?? true)) &&
+      !from.encrypted.includes(field);
+    const result = (hidden: unknown) => {
+      const fields = Object.entries(from.columns).map(([field, type]) => [
+        field,
+        isOpen(field) ? sampleOf(type) : hidden,
+      ]);
+      return JSON.stringify(compute(Object.fromEntries(fields)));
+    };
+    expect(new Set([undefined, 'one', 'Manager', 1, ['x']].map(result)).size).toBe(1);
+  },
+);
 
 function sampleOf(type: ColumnType): unknown {
   if (type === 'String') return '2026-11-20';

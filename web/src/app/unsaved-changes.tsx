@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 
 /**
@@ -8,7 +8,8 @@ import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 export function UnsavedChanges() {
   const [leave, setLeave] = useState<{ readonly go: () => void }>();
   const isLeaving = useRef(false);
-  useEffect(() => {
+  // An effect is cleaned up after the next frame. A page that is left meanwhile, while the form is being saved, would not open.
+  useLayoutEffect(() => {
     const navigation = globalThis.navigation as Navigation | undefined;
     const askBeforeUnload = (event: Event) => event.preventDefault();
     const askBeforePage = (event: NavigateEvent) => {

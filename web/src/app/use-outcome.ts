@@ -1,4 +1,4 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { useApp } from './context.ts';
 
 /**
@@ -8,7 +8,8 @@ import { useApp } from './context.ts';
 export function useOutcome(): (action: string) => (error?: unknown) => boolean {
   const { outcomes } = useApp();
   const isLeft = useRef(false);
-  useEffect(
+  // An effect is cleaned up after the next frame; an action can end before.
+  useLayoutEffect(
     () => () => {
       isLeft.current = true;
     },
