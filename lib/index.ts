@@ -1,7 +1,8 @@
 /** The public entry of the package: what an app declares, opens and registers. Everything else may change without notice. */
 
 export type { Caller, IdentityProvider } from './access/token.ts';
-export { type Declaration, defineEntity } from './define/define-entity.ts';
+export type { Declaration } from './define/declaration.ts';
+export { defineEntity } from './define/define-entity.ts';
 export type { Model } from './define/define-model.ts';
 export { defineSeries } from './define/define-series.ts';
 export type { Access, DeclaredEntity } from './define/entity.ts';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { DeclarationError } from '../errors.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
-import { type Declaration, defineEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
+import type { Checked, Declaration, EntityBy, Options } from './declaration.ts';
+import { compileEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
 import type { DeclaredEntity, Period, Slots, Span } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import { CALENDAR_UNITS } from './keys/calendar.ts';
-import type { FieldsOf } from './keys/key-template.ts';
 import { ACCEPTED_SLOTS, periodValue, slotLength } from './keys/slot-calendar.ts';
 import type { Typed } from './typed.ts';
 import { anything, optionErrors, optionsOf } from './validate/options.ts';
@@ -13,27 +13,19 @@ import { inheritedNameErrors } from './validate/validate-entity.ts';
 
 type SlotsOptions = Omit<Slots, 'perRow' | 'overflow' | 'span'> & Partial<Pick<Slots, 'perRow' | 'overflow'>>;
 
-type SeriesDeclaration<
-  Shape extends z.ZodRawShape,
-  Partition extends string,
-  Row extends string,
-  Role extends string,
-  SpanField extends string,
-> = Pick<
-  Declaration<Shape, Partition, Row, never, Record<never, never>, Role>,
-  'schema' | 'table' | 'key' | 'access'
-> & {
+interface SeriesOptions<Field extends string = string> extends Pick<Options<Field>, 'table' | 'key' | 'access'> {
   readonly slots: SlotsOptions;
   /** High volume delete pattern: each day, month or year has a table, which is dropped as a whole after retention. */
-  readonly period?: Omit<Period<FieldsOf<Partition> | FieldsOf<Row>>, 'archiveTo'>;
+  readonly period?: Omit<Period<Field>, 'archiveTo'>;
   /**
    * How the slots of one key follow those of another: a key field is a day, a month or a year, which the slots divide. Several keys
    * are then read as one list, such as the last 24 hours.
    */
-  readonly span?: Span<SpanField & (FieldsOf<Partition> | FieldsOf<Row>)>;
-};
+  readonly span?: Span<Field>;
+}
+type SeriesDeclaration = SeriesOptions & Pick<Declaration, 'schema'>;
 
-const SeriesOptions = optionsOf({
+const ACCEPTED = optionsOf({
   schema: anything,
   table: ENTITY_OPTIONS.table,
   key: ENTITY_OPTIONS.key,
@@ -47,7 +39,7 @@ const SeriesOptions = optionsOf({
   } satisfies Record<keyof SlotsOptions, z.ZodType>),
   period: optionsOf({ per: anything, field: z.string(), keep: anything }).optional(),
   span: optionsOf({ field: z.string(), per: anything } satisfies Record<keyof Span, z.ZodType>).optional(),
-} satisfies Record<keyof SeriesDeclaration<z.ZodRawShape, string, string, string, string>, z.ZodType>);
+} satisfies Record<keyof SeriesDeclaration, z.ZodType>);
 
 /** The types of a series besides those of its key. */
 export interface SeriesTypes {
@@ -65,19 +57,23 @@ const MAX_SLOT = 99_999;
  * wrong.
  */
 export function defineSeries<
+  const Name extends string,
   Shape extends z.ZodRawShape,
-  const Partition extends string,
-  const Row extends string,
-  const Name extends string = string,
-  const Role extends string = string,
-  const SpanField extends string = never,
+  const Given extends SeriesOptions<keyof Shape & string>,
 >(
   name: Name,
-  series: SeriesDeclaration<Shape, Partition, Row, Role, SpanField>,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Record<never, never>, Role> & {
-  readonly series: Slots & Typed<{ readonly spanField: SpanField }>;
-} {
-  rejectErrors(name, optionErrors(SeriesOptions, series));
+  declaration: { readonly schema: z.ZodObject<Shape> } & Checked<Given, keyof Shape & string>,
+): EntityBy<Name, Shape, Given> & { readonly series: Slots & Typed<{ readonly spanField: SpanFieldOf<Given> }> } {
+  const series: unknown = compileSeries(name, declaration as unknown as SeriesDeclaration);
+  return series as EntityBy<Name, Shape, Given> & { readonly series: Slots };
+}
+
+type SpanFieldOf<Given> = Given extends { readonly span: { readonly field: infer Field extends string } }
+  ? Field
+  : never;
+
+function compileSeries(name: string, series: SeriesDeclaration): DeclaredEntity {
+  rejectErrors(name, optionErrors(ACCEPTED, series));
   const { slots, span, ...declaration } = series;
   const { first, last, perRow = last - first + 1, overflow } = slots;
   const refuse = (why: string) => new DeclarationError(`Entity "${name}": ${why}`);
@@ -89,22 +85,7 @@ export function defineSeries<
       `the slots run from ${first} to ${last}; whole numbers from 0 to ${MAX_SLOT}, in order, are accepted.`,
     );
   for (const error of rowErrors(slots)) throw refuse(error);
-  const entity = defineEntity<
-    Shape,
-    Partition,
-    Row,
-    never,
-    Name,
-    Record<never, never>,
-    never,
-    never,
-    never,
-    never,
-    never,
-    never,
-    never,
-    Role
-  >(name, declaration);
+  const entity = compileEntity(name, declaration);
   const keyFields: readonly string[] = entity.keyFields;
   const other = Object.keys(entity.columns).find((field) => !keyFields.includes(field));
   if (other)

@@ -234,13 +234,16 @@ export function resolveDeclared(declared: Declared): DeclaredEntity {
 }
 
 /** A declared link of the denormalization pattern. */
-export interface Copied {
+export interface Copied<Field extends string = string> {
   /** Copied from. */
   readonly source: Declared;
   /** The field of the target that refers to the source, and the key field of the source that it contains. */
-  readonly reference: { readonly field: string; readonly keyField: string };
+  readonly reference: { readonly field: Field; readonly keyField: string };
   readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
-  /** True if any number of entities, in any partition, copy from one source, and the queue updates them. */
+  /**
+   * Without it, one row of the source's partition has copies, which change in the transaction of the source. With it, any number
+   * of entities of any partition have copies, which a queue updates after a change of the source.
+   */
   readonly fanOut?: boolean | undefined;
 }
 

@@ -1,21 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { DeclarationError } from '../errors.ts';
-import {
-  type AnyIndexes,
-  type AnyTotals,
-  type CheckedParts,
-  type Declaration,
-  defineEntity,
-  ENTITY_OPTIONS,
-  type NamedParts,
-  type NameOf,
-  rejectErrors,
-} from './define-entity.ts';
+import type { Checked, Declaration, EntityBy, Options } from './declaration.ts';
+import { compileEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
 import type { DeclaredEntity } from './entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
-import type { FieldsOf } from './keys/key-template.ts';
-import type { Typed } from './typed.ts';
 import { schemaError } from './validate/field-schema.ts';
 import { byName, optionErrors, optionsOf } from './validate/options.ts';
 import { schemaMetadata } from './validate/schema-metadata.ts';
@@ -27,25 +16,11 @@ import { schemaMetadata } from './validate/schema-metadata.ts';
 
 type Kinds = Readonly<Record<string, z.ZodObject>>;
 
-type UnionDeclaration<
-  Shape extends z.ZodRawShape,
-  Partition extends string,
-  Row extends string,
-  Of extends Kinds,
-  Indexes extends AnyIndexes,
-  Role extends string,
-  Restricted extends string,
-  Attached extends string = never,
-> = Omit<
-  Declaration<Shape, Partition, Row, never, Indexes, Role, Restricted, Attached>,
-  'encrypted' | 'large' | 'split' | 'wide'
-> & {
-  readonly kinds: Of;
-};
+type UnionOptions<Field extends string = string> = Omit<Options<Field>, 'encrypted' | 'large' | 'split' | 'wide'>;
 
 const { encrypted: _encrypted, large: _large, split: _split, wide: _wide, ...shared } = ENTITY_OPTIONS;
-const UnionOptions = optionsOf({ kinds: byName, ...shared } satisfies Record<
-  keyof UnionDeclaration<z.ZodRawShape, string, string, Kinds, AnyIndexes, string, string>,
+const ACCEPTED = optionsOf({ kinds: byName, ...shared } satisfies Record<
+  keyof UnionOptions | 'schema' | 'kinds',
   z.ZodType
 >);
 
@@ -62,55 +37,24 @@ export type KindOf<Shape extends z.ZodRawShape, Of extends Kinds> = {
 
 /** Declares an entity of several kinds. Throws a plain error if kinds declare a field of one name differently. */
 export function defineUnion<
+  const Name extends string,
   Shape extends z.ZodRawShape,
-  const Partition extends string,
-  const Row extends string,
   Of extends Kinds,
-  const Name extends string = string,
-  Indexes extends AnyIndexes = Record<never, never>,
-  Attached extends string = never,
-  Derived extends string = never,
-  Counting extends string = never,
-  Copied extends string = never,
-  Parent extends DeclaredEntity = never,
-  Clock extends keyof Shape & string = never,
-  const Role extends string = string,
-  Restricted extends string = never,
-  Totals extends AnyTotals = Record<never, never>,
-  const Lookup extends NameOf<Indexes> = never,
+  const Given extends UnionOptions<keyof Shape & string>,
 >(
   name: Name,
-  given: UnionDeclaration<Shape, Partition, Row, Of, Indexes, Role, Restricted, NoInfer<Attached>> &
-    NamedParts<
-      (keyof Shape & string) | FieldOfKinds<Of>,
-      never,
-      Attached,
-      Derived,
-      Counting,
-      Copied,
-      Parent,
-      Clock,
-      never,
-      never,
-      CheckedParts<Totals, keyof Shape & string>,
-      Lookup
-    >,
-): DeclaredEntity<Shape, Name, FieldsOf<Partition> | FieldsOf<Row>, Indexes, Role> & {
-  readonly union: z.ZodType<KindOf<Shape, Of>>;
-} & Typed<{
-    readonly partition: Partition;
-    readonly row: Row;
-    readonly encrypted: never;
-    readonly large: never;
-    readonly attachments: Attached;
-    readonly decided: Derived | Counting | Copied | Clock;
-    readonly totals: Totals;
-    readonly parent: Parent['name'];
-    readonly groups: never;
-    readonly apart: never;
-    readonly lookup: Lookup;
-  }> {
-  rejectErrors(name, optionErrors(UnionOptions, given));
+  declaration: { readonly schema: z.ZodObject<Shape>; readonly kinds: Of } & Checked<
+    Given,
+    keyof Shape & string,
+    (keyof Shape & string) | FieldOfKinds<Of>
+  >,
+): EntityBy<Name, Shape, Given> & { readonly union: z.ZodType<KindOf<Shape, Of>> } {
+  const union: unknown = compileUnion(name, declaration as unknown as Declaration & { readonly kinds: Kinds });
+  return union as EntityBy<Name, Shape, Given> & { readonly union: z.ZodType<KindOf<Shape, Of>> };
+}
+
+function compileUnion(name: string, given: Declaration & { readonly kinds: Kinds }): DeclaredEntity {
+  rejectErrors(name, optionErrors(ACCEPTED, given));
   const { kinds, schema, ...declaration } = given;
   const ofKinds = Object.entries(kinds).map(([kind, type]) => schemaError(`the kind "${kind}"`, type));
   const error = [schemaError('the schema', schema), ...ofKinds].find((each) => each !== undefined);
@@ -132,30 +76,8 @@ export function defineUnion<
   const union = z.discriminatedUnion('kind', [first, ...others]);
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // The table has columns for the fields of all kinds.
-  const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) }) as unknown as z.ZodObject<Shape>;
-  const define = defineEntity<
-    Shape,
-    Partition,
-    Row,
-    never,
-    Name,
-    Indexes,
-    never,
-    Attached,
-    Derived,
-    Counting,
-    Copied,
-    Parent,
-    Clock,
-    Role,
-    never,
-    never,
-    never,
-    Totals,
-    Lookup
-  >;
-  const entity = define(name, { ...declaration, schema: whole } as Parameters<typeof define>[1]);
-  return frozenCopy({ ...entity, union: union as unknown as z.ZodType<KindOf<Shape, Of>> });
+  const whole = schema.extend({ ...optional, kind: z.enum(Object.keys(kinds)) });
+  return frozenCopy({ ...compileEntity(name, { ...declaration, schema: whole }), union });
 }
 
 function jsonOf(type: z.ZodType): unknown {

@@ -1,13 +1,14 @@
 import type { z } from 'zod';
 import type { Attachment } from '../define/codec/reference.ts';
 import type { Conditions } from '../define/conditions.ts';
+import type { TypesBy } from '../define/declaration.ts';
 import type { SeriesTypes } from '../define/define-series.ts';
 import type { Slots } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { TotalTypes } from '../define/totals.ts';
-import type { EntityTypes, IndexTypes, TypesOf } from '../define/typed.ts';
+import type { IndexTypes, TypesOf } from '../define/typed.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { BatchOutcome } from '../engine/write/entity-batch.ts';
 import type { RowkeyError } from '../errors.ts';
@@ -30,7 +31,7 @@ export type Entities = Readonly<Record<string, Declared>>;
 /** Makes an editor show the fields instead of the types they are inferred from. */
 export type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
 
-export type Types<Of> = TypesOf<Of> extends infer Known extends EntityTypes ? Known : never;
+export type Types<Of> = TypesBy<TypesOf<Of>>;
 type KeyField<Of extends Declared> = Of['keyFields'][number];
 /** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;

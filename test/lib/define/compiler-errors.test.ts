@@ -13,9 +13,8 @@ const noOption = (option: string, accepted: string) =>
   sentence(`"${option}" is not an option; ${accepted} are accepted`);
 const FIELDS = '"department" | "email" | "employeeId" | "hireDate" | "size" | "teamId"';
 const oneOf = (meant: string) => `'${FIELDS}'. Did you mean '"${meant}"'?`;
-const unknown = (name: string) =>
-  `Object literal may only specify known properties, and '${name}' does not exist in type `;
-const misspelt = (name: string) => unknown(name).replace('and', 'but');
+const misspelt = (name: string) =>
+  `Object literal may only specify known properties, but '${name}' does not exist in type `;
 const missing = (field: string, of: string) =>
   `Property '${field}' is missing in type '{}' but required in type '{ ${of} }'.`;
 const noHireDate = missing(
@@ -40,9 +39,9 @@ const MESSAGES = {
   'the index of a lookup': type('"email"'),
   'a derived field': notInSchema('sise'),
   'a derived field of a union': notInSchema('sise'),
-  'a count': `${notInSchema('sise').slice(0, -2)} | undefined'.`,
+  'a count': notInSchema('sise'),
   'a field with copies': notInSchema('sise'),
-  'a field that refers': `${unknown('team')}'Partial<Readonly<Record<${FIELDS}, DeclaredReference>>>'.`,
+  'a field that refers': notInSchema('team'),
   'an entity that is referred to': type('Declared'),
   'a rule of a reference': type('"refuse" | "report"'),
   'the clock of an expiry': oneOf('hireDate'),
@@ -51,7 +50,7 @@ const MESSAGES = {
   'an encrypted field': oneOf('email'),
   'a field that a move changes': oneOf('department'),
   'a field apart': oneOf('email'),
-  'an option of an entity': unknown('indices'),
+  'an option of an entity': sentence('"indices" is not an option of an entity'),
   'an option of the access': misspelt('reads'),
   'an option of an index in the partition': noOption('unique', 'row, when, copies'),
   'an option of an index in other partitions': noOption('uniq', 'table, partition, row, when, copies, unique, settle'),

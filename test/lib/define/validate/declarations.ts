@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Declaration, defineEntity } from '../../../../lib/define/define-entity.ts';
+import type { Declaration } from '../../../../lib/define/declaration.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
 import { interPartitionIndex } from '../../../../lib/define/indexes.ts';
@@ -27,7 +28,7 @@ export const access = { read: ['hr'], write: ['hr'] } as const;
 export const photo = { container: 'photos', maxBytes: 1_000, types: ['image/png'] };
 
 type Shape = typeof shape;
-export type Parts = Partial<Declaration<Shape, string, string>> & {
+export type Parts = Partial<Declaration<Shape>> & {
   readonly row?: string;
   readonly partition?: string;
 };
