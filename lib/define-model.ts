@@ -1,6 +1,6 @@
 import { PLACEHOLDER, TOMBSTONE } from './define/codec/entity-codec.ts';
+import type { DeclaredEntity } from './define/declaration.ts';
 import { linkModel, type Model, type ModelDeclaration } from './define/define-model.ts';
-import type { DeclaredEntity } from './define/entity.ts';
 import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
 import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';

@@ -1,11 +1,10 @@
 /** The public entry of the package: what an app declares, opens and registers. Everything else may change without notice. */
 
 export type { Caller, IdentityProvider } from './access/token.ts';
-export type { Declaration } from './define/declaration.ts';
+export type { Access, Declaration, DeclaredEntity } from './define/declaration.ts';
 export { defineEntity } from './define/define-entity.ts';
 export type { Model } from './define/define-model.ts';
 export { defineSeries } from './define/define-series.ts';
-export type { Access, DeclaredEntity } from './define/entity.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
 export { total } from './define/totals.ts';

@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTVerifyGetKey, jwksCache, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import type { VerifiedBy } from '../define/declaration.ts';
 import type { Model } from '../define/define-model.ts';
-import type { VerifiedBy } from '../define/entity.ts';
 import { RowkeyError } from '../errors.ts';
 
 export interface Caller {

@@ -1,4 +1,4 @@
-import type { ColumnType } from './entity.ts';
+import type { ColumnType } from './declaration.ts';
 
 /** Values of text: the cells of a CSV file and the inputs of a form. The command line and the console use it. */
 

@@ -1,24 +1,14 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { AttachmentDeclaration } from './codec/reference.ts';
-import type {
-  Access,
-  Copied,
-  Declared,
-  DeclaredEntity,
-  DeclaredReference,
-  LookupDeclaration,
-  Period,
-} from './entity.ts';
 import type { Index } from './indexes.ts';
-import type { FieldsOf } from './keys/key-template.ts';
+import type { CalendarUnit } from './keys/calendar.ts';
+import type { KeyTemplate } from './keys/key-template.ts';
 import type { Total } from './totals.ts';
-import type { Typed } from './typed.ts';
+import { anything, byName, declaredEntity, names, optionsOf } from './validate/options.ts';
 import type { Values } from './values.ts';
+import { present, withoutPrototype } from './without-prototype.ts';
 
-/**
- * The options of `defineEntity`. `options.ts` says what each accepts at run time, and this file what the compiler accepts. The compiler
- * infers a declaration as it is written; the rules below then compare the names in it with the fields of the schema.
- */
+/** What a declaration says: the options of `defineEntity`, what each accepts and means if it is absent, and the compiled form. */
 
 /** Something for each of some fields. The editor completes their names, and a rule explains other names. */
 type ByField<Field extends string, Value> = { readonly [Each in Field]?: Value | undefined } & {
@@ -102,145 +92,301 @@ export interface Declaration<Shape extends z.ZodRawShape = z.core.$ZodLooseShape
   readonly schema: z.ZodObject<Shape>;
 }
 
-/** The member of a declaration; `Absent` if it has none. */
-type Of<Given, Name extends PropertyKey, Absent = never> = [Given] extends [never]
-  ? Absent
-  : Name extends keyof Given
-    ? Exclude<Given[Name], undefined>
-    : Absent;
-type NamesIn<Record> = Record extends unknown ? keyof Record & string : never;
-type NamesOf<Given, Option extends string> = NamesIn<Of<Given, Option>>;
-type Each<List> = List extends readonly (infer Name extends string)[] ? Name : never;
-type ListOf<Given, Option extends string> = Each<Of<Given, Option>>;
-type EachMember<Lists> = Lists extends unknown ? Each<Lists[keyof Lists]> : never;
-type IndexesOf<Given> =
-  Of<Given, 'indexes', Record<never, never>> extends infer Indexes extends Readonly<Record<string, Index>>
-    ? Indexes
-    : never;
-/** Without any index, `defineEntity` reports the name. */
-type IndexNameOf<Given> = [keyof IndexesOf<Given>] extends [never] ? string : keyof IndexesOf<Given> & string;
+type OptionsOf<Declared> = Record<keyof NonNullable<Declared>, z.ZodType>;
 
-/** Sentences for the compiler to show. */
-type NotAField<Name extends string> = `"${Name}" is not a field of the schema`;
-type NotAKeyField<Name extends string> = `${NotAField<Name>}, or is encrypted`;
-type NotAnOption<Name> = `"${Name & string}" is not an option of an entity`;
+const AccessOptions = optionsOf({
+  read: names,
+  write: names,
+  restricted: z.record(z.string(), names.optional()).optional(),
+  own: optionsOf({
+    claim: z.string().optional(),
+    index: z.string().optional(),
+    verifiedBy: byName.optional(),
+    through: declaredEntity().optional(),
+    permissions: z.string().optional(),
+  } satisfies OptionsOf<ClaimOwner & GrantedPartition>)
+    .refine(
+      ({ claim, index, through, permissions }) =>
+        through === undefined
+          ? claim !== undefined && index !== undefined && permissions === undefined
+          : permissions !== undefined && claim === undefined && index === undefined,
+      { error: 'claim and index are accepted, or through and permissions' },
+    )
+    .optional(),
+} satisfies OptionsOf<Access>);
 
-/** A template whose fields are all accepted; otherwise a sentence. */
-type CheckedTemplate<Template, Field extends string> = Template extends string
-  ? [Exclude<FieldsOf<Template>, Field>] extends [never]
-    ? Template
-    : NotAKeyField<Exclude<FieldsOf<Template>, Field>>
-  : Template;
-type CheckedTemplates<Templates, Field extends string> = {
-  readonly [Name in keyof Templates]: CheckedTemplate<Templates[Name], Field>;
-};
-
-/** The same for indexes and totals. */
-type CheckedParts<Parts, Field extends string> = {
-  readonly [Name in keyof Parts]: [Misnamed<Parts[Name], Field>] extends [never]
-    ? Parts[Name]
-    : NotAKeyField<Misnamed<Parts[Name], Field>>;
-};
-type Misnamed<Part, Field extends string> = Part extends { readonly uses: readonly (infer Used extends string)[] }
-  ? string extends Used
-    ? never
-    : Exclude<Used, Field>
-  : never;
-
-/** An object whose names must all be fields. */
-type CheckedNames<Given, Field extends string> = {
-  readonly [Name in keyof Given]: Name extends Field
-    ? Given[Name]
-    : string extends Name
-      ? Given[Name]
-      : NotAField<Name & string>;
-};
-type CheckedCopies<Links, Field extends string> = {
-  readonly [Position in keyof Links]: {
-    readonly [Part in keyof Links[Position]]: Part extends 'copies'
-      ? CheckedNames<Links[Position][Part], Field>
-      : Links[Position][Part];
-  };
-};
-type CheckedAccess<Given, Field extends string, IndexName extends string> = {
-  readonly [Part in keyof Given]: Part extends 'restricted'
-    ? CheckedNames<Given[Part], Field>
-    : Part extends 'own'
-      ? WithIndex<Given[Part], IndexName>
-      : Part extends keyof Access
-        ? Given[Part]
-        : NotAnOption<Part>;
-};
-type WithIndex<Given, IndexName extends string> = {
-  readonly [Part in keyof Given]: Part extends 'index'
-    ? IndexName & Given[Part] extends never
-      ? IndexName
-      : Given[Part]
-    : Given[Part];
-};
-
-/** A declaration whose names are those of the schema; in place of others, sentences. `Written` are the fields that may be computed. */
-type Rules<Given, Field extends string, Written extends string> = {
-  readonly [Option in keyof Given]: Option extends 'key'
-    ? CheckedTemplates<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
-    : Option extends 'indexes' | 'totals'
-      ? CheckedParts<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
-      : Option extends 'derived' | 'counts'
-        ? CheckedNames<Given[Option], Written>
-        : Option extends 'references'
-          ? CheckedNames<Given[Option], Field>
-          : Option extends 'denormalized'
-            ? CheckedCopies<Given[Option], Written>
-            : Option extends 'access'
-              ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
-              : Option extends 'lookup'
-                ? WithIndex<Given[Option], IndexNameOf<Given>>
-                : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
-                  ? Given[Option]
-                  : NotAnOption<Option>;
-};
-
-/** The declaration, if it keeps the rules. A conditional type, because an intersection would hide the sentences. */
-export type Checked<Given, Field extends string, Written extends string = Field> = [Given] extends [
-  Rules<Given, Field, Written>,
-]
-  ? Given
-  : Rules<Given, Field, Written>;
-
-/** What the typed store and client know of an entity besides its schema and name: see `Typed`. */
-export interface TypesBy<Given> {
-  /** The templates of its key. */
-  readonly partition: Of<Of<Given, 'key'>, 'partition'> & string;
-  readonly row: Of<Of<Given, 'key'>, 'row'> & string;
-  readonly encrypted: ListOf<Given, 'encrypted'>;
-  readonly large: ListOf<Given, 'large'>;
-  readonly attachments: NamesOf<Given, 'attachments'>;
-  /** The fields that callers cannot write: derived fields, counts, copies and the clock of an expiry. */
-  readonly decided:
-    | NamesOf<Given, 'derived'>
-    | NamesOf<Given, 'counts'>
-    | NamesOf<Of<Of<Given, 'denormalized'>, number>, 'copies'>
-    | (Of<Of<Given, 'expiry'>, 'clock'> & string);
-  /** The totals by name. */
-  readonly totals: Of<Given, 'totals', Record<never, never>>;
-  /** The name of the parent entity. */
-  readonly parent: Of<Of<Given, 'childOf'>, 'name'> & string;
-  /** The groups of a vertical split, and their fields, which only some reads return. */
-  readonly groups: NamesOf<Given, 'split'>;
-  readonly apart: EachMember<Of<Given, 'split'>>;
-  /** The index of the lookup. */
-  readonly lookup: Of<Of<Given, 'lookup'>, 'index'> & string;
+/** An option at run time. */
+interface OptionForm {
+  /** Numbers and names with `anything` have a check of their own, which says what is accepted. */
+  readonly accepts: z.ZodType;
+  /** What an entity without the option has; undefined by default. */
+  readonly absent?: unknown;
+  /** True if an archive is without the option: its entities can only be read and deleted. */
+  readonly notInArchive?: true;
 }
 
-/** `string` if the compiler does not know the roles. */
-type RoleOf<Given> = ListOf<Of<Given, 'access'>, 'read' | 'write'> | EachMember<Of<Of<Given, 'access'>, 'restricted'>>;
+/** Names of a record come from callers and files, so it has no prototype. */
+const NONE = Object.freeze(withoutPrototype({}));
+const EMPTY = Object.freeze([]);
 
-/** What `defineEntity` returns. */
-export type EntityBy<Name extends string, Shape extends z.ZodRawShape, Given> = DeclaredEntity<
-  Shape,
-  Name,
-  FieldsOf<TypesBy<Given>['partition'] | TypesBy<Given>['row']>,
-  IndexesOf<Given>,
-  RoleOf<Given>
-> &
-  Typed<Given>;
+/** Every option. A union and a series accept some of them. */
+export const ENTITY_OPTIONS = {
+  schema: { accepts: anything },
+  table: { accepts: z.string() },
+  key: { accepts: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<Declaration['key']>) },
+  indexes: { accepts: byName.optional(), absent: NONE, notInArchive: true },
+  totals: { accepts: byName.optional(), absent: NONE, notInArchive: true },
+  encrypted: { accepts: names.optional(), absent: EMPTY },
+  attachments: {
+    accepts: z
+      .record(
+        z.string(),
+        optionsOf({
+          container: z.string(),
+          maxBytes: anything,
+          types: names,
+          public: z.boolean().optional(),
+          maxAge: anything,
+        } satisfies OptionsOf<AttachmentDeclaration>),
+      )
+      .optional(),
+    absent: NONE,
+  },
+  large: { accepts: names.optional(), absent: EMPTY },
+  split: { accepts: z.record(z.string(), names).optional(), absent: NONE },
+  wide: { accepts: z.boolean().optional(), absent: false },
+  version: { accepts: anything, absent: 1 },
+  upgrades: { accepts: byName.optional(), absent: NONE },
+  archive: {
+    accepts: optionsOf({ table: z.string() } satisfies OptionsOf<Declaration['archive']>).optional(),
+    notInArchive: true,
+  },
+  movable: { accepts: names.optional(), absent: EMPTY, notInArchive: true },
+  period: {
+    accepts: optionsOf({
+      per: anything,
+      field: z.string(),
+      keep: anything,
+      archiveTo: anything,
+    } satisfies OptionsOf<Period>).optional(),
+  },
+  expiry: {
+    accepts: optionsOf({ days: anything, clock: z.string() } satisfies OptionsOf<Declaration['expiry']>).optional(),
+    notInArchive: true,
+  },
+  denormalized: {
+    accepts: z
+      .array(
+        optionsOf({
+          source: declaredEntity({ isFunction: true }),
+          reference: optionsOf({ field: z.string(), keyField: z.string() }),
+          copies: byName,
+          fanOut: z.boolean().optional(),
+        } satisfies OptionsOf<Copied>),
+      )
+      .readonly()
+      .optional(),
+    absent: EMPTY,
+    notInArchive: true,
+  },
+  references: {
+    accepts: z
+      .record(
+        z.string(),
+        optionsOf({
+          to: declaredEntity({ isFunction: true }),
+          by: z.string().optional(),
+          onDelete: anything,
+        } satisfies OptionsOf<DeclaredReference>).optional(),
+      )
+      .optional(),
+    absent: NONE,
+    notInArchive: true,
+  },
+  childOf: { accepts: declaredEntity().optional() },
+  derived: { accepts: byName.optional(), absent: NONE },
+  counts: { accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(), absent: NONE },
+  access: { accepts: AccessOptions },
+  maxAge: { accepts: anything },
+  lookup: {
+    accepts: optionsOf({ index: z.string(), maxAge: anything } satisfies OptionsOf<LookupDeclaration>).optional(),
+    notInArchive: true,
+  },
+} satisfies Readonly<Record<keyof Declaration, OptionForm>>;
+
+/** The options that an archive is without, as they are then. */
+export const ABSENT_IN_ARCHIVE: object = Object.fromEntries(
+  Object.entries<OptionForm>(ENTITY_OPTIONS).flatMap(([name, { absent, notInArchive }]) =>
+    notInArchive ? [[name, absent]] : [],
+  ),
+);
+
+/** The options of a declaration, each with what it means if it is absent. A member of a record that has no value is left out. */
+export function withDefaults(options: Omit<Options, 'key'>): Omit<Compiled, 'key'> {
+  const compiled = Object.entries<OptionForm>(ENTITY_OPTIONS).map(([name, { absent }]) => {
+    const value: unknown = options[name as keyof typeof options];
+    return [name, value === undefined ? absent : absent === NONE ? present(Object(value)) : value];
+  });
+  const { schema: _schema, key: _key, ...all } = Object.fromEntries(compiled);
+  return all;
+}
+
+/** The schema of a declaration with these options. */
+export function acceptedBy(forms: Readonly<Record<string, OptionForm>>, others: z.ZodRawShape = {}) {
+  return optionsOf({
+    ...others,
+    ...Object.fromEntries(Object.entries(forms).map(([name, { accepts }]) => [name, accepts])),
+  });
+}
+
+/**
+ * The result of `defineEntity`: a validated, compiled and frozen declaration. It refers to other declarations and does not
+ * know which declarations refer to it; `defineModel` turns it into an `Entity`. The default type parameters accept any
+ * shape.
+ */
+export interface DeclaredEntity<
+  Shape extends z.ZodRawShape = z.core.$ZodLooseShape,
+  Name extends string = string,
+  KeyField extends string = string,
+  Of extends Indexes = Indexes,
+  Role extends string = string,
+> extends Omit<Compiled, 'key' | 'indexes' | 'access'> {
+  readonly name: Name;
+  readonly schema: z.ZodObject<Shape>;
+  /** Set for an entity of several kinds: the schema that distinguishes them by `kind` (inheritance pattern). */
+  readonly union: z.ZodType | undefined;
+  readonly partition: KeyTemplate;
+  readonly row: KeyTemplate;
+  /** The fields of the key in the order of a path: the partition's first. */
+  readonly keyFields: readonly KeyField[];
+  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly indexes: Of;
+  readonly access: Access<string, Role>;
+  /** Set for a data series: its counts. */
+  readonly series: Slots | undefined;
+}
+
+type Indexes = Readonly<Record<string, Index>>;
+/** The options as `defineEntity` compiles them. */
+export type Compiled = {
+  readonly [Name in keyof Options]-?: 'absent' extends keyof (typeof ENTITY_OPTIONS)[Name]
+    ? Present<Exclude<Options[Name], undefined>>
+    : Record<never, never> extends Pick<Options, Name>
+      ? Exclude<Options[Name], undefined> | undefined
+      : Options[Name];
+};
+type Present<Value> = string extends keyof Value
+  ? Readonly<Record<string, Exclude<Value[keyof Value & string], undefined>>>
+  : Value;
+export interface Access<Field extends string = string, Role extends string = string, Through = DeclaredEntity> {
+  readonly read: readonly Role[];
+  readonly write: readonly Role[];
+  /** Fields that only these roles may read. */
+  readonly restricted?: Partial<Readonly<Record<Field, readonly string[]>>>;
+  /**
+   * How the caller's own entities are found. Either one entity, by a claim of the token such as `oid` or `sub` and this
+   * unique index of one field. Or all entities of the partition that the caller's entity of `through` leads to;
+   * `permissions` (of `raud`) limits what a grant may allow on them.
+   */
+  readonly own?: ClaimOwner | GrantedPartition<Through>;
+}
+
+export interface GrantedPartition<Through = DeclaredEntity> {
+  readonly through: Through;
+  readonly permissions: string;
+}
+
+/** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
+export interface Period<Field extends string = string> {
+  readonly per: CalendarUnit;
+  /** The key field that chooses the period: an ISO instant or date. */
+  readonly field: Field;
+  /** How many whole periods are kept besides the current one. */
+  readonly keep: number;
+  /** `'blob'`: the rows of a table are stored in a compressed blob, which is verified before the table is dropped. */
+  readonly archiveTo?: 'blob' | undefined;
+}
+
+export interface ClaimOwner {
+  /** A claim of the token with a text value. */
+  readonly claim: string;
+  /** The unique index whose only field has the value of the claim. */
+  readonly index: string;
+  /**
+   * The claims by which the issuer states that the value is verified, with their accepted values. The first of these claims
+   * that a token has decides; without any, the value is ignored. With `{}`, every value of the issuer counts. Required for
+   * all claims except `oid` and `sub`, which nobody can choose: some issuers let users enter the email address of another
+   * person.
+   */
+  readonly verifiedBy?: VerifiedBy;
+}
+
+export type VerifiedBy = Readonly<Record<string, readonly (string | number | boolean)[]>>;
+
+/** A small entity that each process keeps in memory as one list, which it reads through an index with one partition. */
+export interface LookupDeclaration<IndexName extends string = string> {
+  readonly index: IndexName;
+  /** Seconds after which a process reads the list again; 30 by default. */
+  readonly maxAge?: number | undefined;
+}
+
+/** The counts of a data series: one property for each slot, in one or more rows. */
+export interface Slots {
+  /** The unit of a slot, such as `hour`. */
+  readonly name: string;
+  readonly first: number;
+  readonly last: number;
+  /** How many slots one row holds. */
+  readonly perRow: number;
+  /** `'blob'`: there is one row, and the counts that it cannot hold are in a blob. */
+  readonly overflow: 'blob' | undefined;
+  readonly span: Span | undefined;
+}
+
+/** The slots of all keys in the order of time: each key is a calendar period (UTC), which its slots divide. */
+export interface Span<Field extends string = string> {
+  /** The key field that is the period: `2026-11-20`, `2026-11` or 2026. */
+  readonly field: Field;
+  readonly per: CalendarUnit;
+}
+
+export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | 'Json';
+
+/**
+ * Another declaration, or a function that returns it. Of two declarations that refer to each other, the first needs the function:
+ * `(): DeclaredEntity => departments`. Without its return type, the type of each declaration would follow from the other.
+ */
+export type Declared = DeclaredEntity | (() => DeclaredEntity);
+
+export function resolveDeclared(declared: Declared): DeclaredEntity {
+  return typeof declared === 'function' ? declared() : declared;
+}
+
+/** A declared link of the denormalization pattern. */
+export interface Copied<Field extends string = string> {
+  /** Copied from. */
+  readonly source: Declared;
+  /** The field of the target that refers to the source, and the key field of the source that it contains. */
+  readonly reference: { readonly field: Field; readonly keyField: string };
+  readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
+  /**
+   * Without it, one row of the source's partition has copies, which change in the transaction of the source. With it, any number
+   * of entities of any partition have copies, which a queue updates after a change of the source.
+   */
+  readonly fanOut?: boolean | undefined;
+}
+
+/** A field that refers to an entity: its value is the value of a field of that entity. */
+export interface DeclaredReference {
+  readonly to: Declared;
+  /**
+   * The field of the other entity: by default the one of the same name, or else the last of its key. If the other key has
+   * further fields, this entity has them too, under the same names, or the other entity has a unique index of this field.
+   */
+  readonly by?: string;
+  /**
+   * `refuse`: an entity that others refer to cannot be deleted, archived or moved away. `report`: it can, and the consistency
+   * check finds the entities that refer to it.
+   */
+  readonly onDelete: 'refuse' | 'report';
+}

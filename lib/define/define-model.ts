@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DeclarationError } from '../errors.ts';
-import type { Access, DeclaredEntity, Entity, Linked } from './entity.ts';
+import type { Access, DeclaredEntity } from './declaration.ts';
+import type { Entity, Linked } from './entity.ts';
 import { linkEntities, linkErrors } from './link-entities.ts';
 import type { Pattern } from './pattern.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './validate/options.ts';

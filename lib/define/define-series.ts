@@ -1,9 +1,18 @@
 import { z } from 'zod';
 import { DeclarationError } from '../errors.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
-import type { Checked, Declaration, EntityBy, Options } from './declaration.ts';
-import { compileEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
-import type { DeclaredEntity, Period, Slots, Span } from './entity.ts';
+import {
+  acceptedBy,
+  type Declaration,
+  type DeclaredEntity,
+  ENTITY_OPTIONS,
+  type Options,
+  type Period,
+  type Slots,
+  type Span,
+} from './declaration.ts';
+import type { Checked, EntityBy } from './declared-types.ts';
+import { compileEntity, rejectErrors } from './define-entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import { CALENDAR_UNITS } from './keys/calendar.ts';
 import { ACCEPTED_SLOTS, periodValue, slotLength } from './keys/slot-calendar.ts';
@@ -25,11 +34,8 @@ interface SeriesOptions<Field extends string = string> extends Pick<Options<Fiel
 }
 type SeriesDeclaration = SeriesOptions & Pick<Declaration, 'schema'>;
 
-const ACCEPTED = optionsOf({
-  schema: anything,
-  table: ENTITY_OPTIONS.table,
-  key: ENTITY_OPTIONS.key,
-  access: ENTITY_OPTIONS.access,
+const { schema, table, key, access } = ENTITY_OPTIONS;
+const ACCEPTED = acceptedBy({ schema, table, key, access }, {
   slots: optionsOf({
     name: z.string(),
     first: anything,
@@ -39,7 +45,7 @@ const ACCEPTED = optionsOf({
   } satisfies Record<keyof SlotsOptions, z.ZodType>),
   period: optionsOf({ per: anything, field: z.string(), keep: anything }).optional(),
   span: optionsOf({ field: z.string(), per: anything } satisfies Record<keyof Span, z.ZodType>).optional(),
-} satisfies Record<keyof SeriesDeclaration, z.ZodType>);
+} satisfies Record<Exclude<keyof SeriesDeclaration, 'schema' | 'table' | 'key' | 'access'>, z.ZodType>);
 
 /** The types of a series besides those of its key. */
 export interface SeriesTypes {

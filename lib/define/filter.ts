@@ -1,7 +1,8 @@
 import { RowkeyError } from '../errors.ts';
 import { columnFormOf } from './codec/entity-codec.ts';
 import { groupsToRead } from './codec/further-rows.ts';
-import type { ColumnType, Entity } from './entity.ts';
+import type { ColumnType } from './declaration.ts';
+import type { Entity } from './entity.ts';
 import { fieldSchemas, isInstant } from './validate/field-schema.ts';
 import { validateRequired } from './validate/validation.ts';
 import type { Values } from './values.ts';

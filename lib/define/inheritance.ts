@@ -1,12 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { DeclarationError } from '../errors.ts';
-import type { Checked, Declaration, EntityBy, Options } from './declaration.ts';
-import { compileEntity, ENTITY_OPTIONS, rejectErrors } from './define-entity.ts';
-import type { DeclaredEntity } from './entity.ts';
+import type { DeclaredEntity } from './declaration.ts';
+import { acceptedBy, type Declaration, ENTITY_OPTIONS, type Options } from './declaration.ts';
+import type { Checked, EntityBy } from './declared-types.ts';
+import { compileEntity, rejectErrors } from './define-entity.ts';
 import { frozenCopy } from './frozen-copy.ts';
 import { schemaError } from './validate/field-schema.ts';
-import { byName, optionErrors, optionsOf } from './validate/options.ts';
+import { byName, optionErrors } from './validate/options.ts';
 import { schemaMetadata } from './validate/schema-metadata.ts';
 
 /**
@@ -19,10 +20,7 @@ type Kinds = Readonly<Record<string, z.ZodObject>>;
 type UnionOptions<Field extends string = string> = Omit<Options<Field>, 'encrypted' | 'large' | 'split' | 'wide'>;
 
 const { encrypted: _encrypted, large: _large, split: _split, wide: _wide, ...shared } = ENTITY_OPTIONS;
-const ACCEPTED = optionsOf({ kinds: byName, ...shared } satisfies Record<
-  keyof UnionOptions | 'schema' | 'kinds',
-  z.ZodType
->);
+const ACCEPTED = acceptedBy(shared satisfies Record<keyof UnionOptions | 'schema', object>, { kinds: byName });
 
 type FieldOfKinds<Of extends Kinds> = { [Name in keyof Of]: keyof Of[Name]['shape'] & string }[keyof Of];
 

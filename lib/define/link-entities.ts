@@ -1,15 +1,6 @@
-import {
-  type Access,
-  type Counted,
-  type DeclaredEntity,
-  type Denormalized,
-  type Entity,
-  type Reference,
-  resolveDeclared,
-} from './entity.ts';
-import type { Index } from './indexes.ts';
+import { ABSENT_IN_ARCHIVE, type Access, type DeclaredEntity, resolveDeclared } from './declaration.ts';
+import type { Counted, Denormalized, Entity, Reference } from './entity.ts';
 import type { Pattern } from './pattern.ts';
-import type { Total } from './totals.ts';
 import { withoutPrototype } from './without-prototype.ts';
 
 /** An entity while its references are filled in. */
@@ -149,18 +140,11 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
   const { own: _, ...access } = entity.access;
   const archive: Entity = {
     ...entity,
+    ...ABSENT_IN_ARCHIVE,
     name: table,
     table,
-    indexes: Object.freeze(withoutPrototype<Index>({})),
-    totals: Object.freeze(withoutPrototype<Total>({})),
-    archive: undefined,
     isArchive: true,
-    movable: Object.freeze([]),
-    expiry: undefined,
-    lookup: undefined,
-    denormalized: [],
     dependents: [],
-    references: withoutPrototype({}),
     referencedBy: [],
     countedBy: [],
     children: entity.children.map((child) => Object.freeze({ ...child, table })),

@@ -1,4 +1,5 @@
-import type { DeclaredEntity, Entity } from './entity.ts';
+import type { DeclaredEntity } from './declaration.ts';
+import type { Entity } from './entity.ts';
 import type { Index } from './indexes.ts';
 
 /** What the declared roles may read. The routes check it, and whatever the engine computes for a field may use only what its readers see. */

@@ -5,3 +5,11 @@
 export function withoutPrototype<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {
   return Object.assign<Record<string, Value>, typeof record>(Object.create(null), record);
 }
+
+/** The members that have a value, in a record without a prototype. */
+export function present<Value>(record: Readonly<Record<string, Value | undefined>>): Record<string, Value> {
+  const entries = Object.entries(record).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  return withoutPrototype(Object.fromEntries(entries));
+}

@@ -1,5 +1,6 @@
 import { checkMentions, requireRole } from '../access/rule.ts';
-import type { ClaimOwner, Entity } from '../define/entity.ts';
+import type { ClaimOwner } from '../define/declaration.ts';
+import type { Entity } from '../define/entity.ts';
 import { indexFields } from '../define/keys/index-range.ts';
 import { validateTexts } from '../define/validate/validation.ts';
 import type { Values } from '../define/values.ts';

@@ -1,4 +1,5 @@
-import type { Entity, Slots } from '../define/entity.ts';
+import type { Slots } from '../define/declaration.ts';
+import type { Entity } from '../define/entity.ts';
 import { addressOf } from '../define/keys/index-entries.ts';
 import type { Values } from '../define/values.ts';
 import type { Address, Row } from '../storage/rows.ts';

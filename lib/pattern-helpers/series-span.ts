@@ -1,5 +1,6 @@
 import pMap from 'p-map';
-import { type Entity, isWrittenByClients, type Span } from '../define/entity.ts';
+import type { Span } from '../define/declaration.ts';
+import { type Entity, isWrittenByClients } from '../define/entity.ts';
 import { keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import { type Instants, instantsOf, periodValue, type SlotTime, slotsBetween } from '../define/keys/slot-calendar.ts';

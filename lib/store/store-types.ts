@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import type { Attachment } from '../define/codec/reference.ts';
 import type { Conditions } from '../define/conditions.ts';
-import type { TypesBy } from '../define/declaration.ts';
+import type { Slots } from '../define/declaration.ts';
+import type { TypesBy } from '../define/declared-types.ts';
 import type { SeriesTypes } from '../define/define-series.ts';
-import type { Slots } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
 import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Entity, Slots } from '../../lib/define/entity.ts';
+import type { Slots } from '../../lib/define/declaration.ts';
+import type { Entity } from '../../lib/define/entity.ts';
 import { periodOf, periodsBetween } from '../../lib/define/keys/calendar.ts';
 import { pick, type Values } from '../../lib/define/values.ts';
 import type { SeriesPoint } from '../../lib/pattern-helpers/series-span.ts';

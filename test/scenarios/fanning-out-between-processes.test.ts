@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../lib/define/declaration.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { DeclaredEntity } from '../../lib/define/entity.ts';
 import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';

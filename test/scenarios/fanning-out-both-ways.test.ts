@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../lib/define/declaration.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { DeclaredEntity } from '../../lib/define/entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { consume, costOf, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';

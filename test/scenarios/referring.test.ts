@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../lib/define/declaration.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { DeclaredEntity, Entity } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
 import type { Values } from '../../lib/define/values.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';

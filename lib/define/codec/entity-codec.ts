@@ -1,6 +1,7 @@
 import { RowkeyError } from '../../errors.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
-import { type ColumnType, type Entity, isWrittenByClients } from '../entity.ts';
+import type { ColumnType } from '../declaration.ts';
+import { type Entity, isWrittenByClients } from '../entity.ts';
 import { onceFor } from '../once-for.ts';
 import type { ColumnForm } from '../pattern.ts';
 import { hasValue, pick, type Values } from '../values.ts';

@@ -1,4 +1,4 @@
-import type { DeclaredEntity } from '../entity.ts';
+import type { DeclaredEntity } from '../declaration.ts';
 import { type FieldSchema, fieldSchemas, isExact } from '../validate/field-schema.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part, rangeOfPrefix } from './key-template.ts';
 

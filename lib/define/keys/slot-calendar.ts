@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../time.ts';
-import type { ColumnType, Slots, Span } from '../entity.ts';
+import type { ColumnType, Slots, Span } from '../declaration.ts';
 import { addPeriods, CALENDAR_UNITS, type CalendarUnit, periodOf } from './calendar.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { DeclaredEntity } from '../entity.ts';
+import type { DeclaredEntity } from '../declaration.ts';
 import { indexKeyFields, indexTables, isUnique } from '../keys/index-entries.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from '../keys/key-template.ts';
 import { type FieldSchema, fieldSchemas, isInstant, isOptional, keepsValues, patternsIn } from './field-schema.ts';

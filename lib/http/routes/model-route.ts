@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { keptFields } from '../../define/codec/kept-fields.ts';
+import type { Period, Slots } from '../../define/declaration.ts';
 import type { Model } from '../../define/define-model.ts';
-import { type Entity, isWrittenByClients, type Period, type Slots, withArchives } from '../../define/entity.ts';
+import { type Entity, isWrittenByClients, withArchives } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { CALENDAR_UNITS } from '../../define/keys/calendar.ts';
 import { isUnique } from '../../define/keys/index-entries.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../define/declaration.ts';
 import { defineEntity } from '../../define/define-entity.ts';
-import type { DeclaredEntity } from '../../define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../define/indexes.ts';
 import { department, email, employeeId, text } from './fields.ts';
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { grantFor } from '../../../lib/access/grant.ts';
+import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { DeclaredEntity, Entity } from '../../../lib/define/entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { buildKey } from '../../../lib/define/keys/key-template.ts';
 import type { Values } from '../../../lib/define/values.ts';

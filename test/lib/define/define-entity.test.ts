@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { DeclaredEntity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import type { FieldsOf } from '../../../lib/define/keys/key-template.ts';

@@ -1,8 +1,9 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
-import type { DeclaredEntity, Entity } from '../../../lib/define/entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import type { Pattern } from '../../../lib/define/pattern.ts';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import type { ColumnType } from '../../../lib/define/declaration.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { ColumnType, Entity } from '../../../lib/define/entity.ts';
+import type { Entity } from '../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../../../lib/define/readers.ts';
 import { total } from '../../../lib/define/totals.ts';

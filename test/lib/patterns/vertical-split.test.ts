@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { DeclaredEntity } from '../../../lib/define/entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';

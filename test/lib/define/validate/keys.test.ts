@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { DeclaredEntity } from '../../../../lib/define/declaration.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
-import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
 import {
   access,

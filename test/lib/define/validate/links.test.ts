@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
+import type { DeclaredEntity } from '../../../../lib/define/declaration.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {

@@ -1,6 +1,6 @@
 import { test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/entity.ts';
+import type { DeclaredEntity } from '../../../../lib/define/declaration.ts';
 import { interPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { total } from '../../../../lib/define/totals.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
