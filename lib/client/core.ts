@@ -1,8 +1,9 @@
+import type { ModelDescription } from '../define/model-description.ts';
 import type { Values } from '../define/values.ts';
 import type { Stored } from '../store/store-types.ts';
 import type { Direct } from './direct.ts';
 import { invalidInput, RowkeyClientError } from './errors.ts';
-import type { EntityDescription, ModelDescription } from './model-description.ts';
+import type { EntityDescription } from './model-description.ts';
 import { type Tools, tools } from './tools.ts';
 import { createTransport, type Reply, type Request, type Transport, type TransportOptions } from './transport.ts';
 

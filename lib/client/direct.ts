@@ -1,7 +1,8 @@
+import type { FieldDescription } from '../define/model-description.ts';
 import type { Values } from '../define/values.ts';
 import type { Stored } from '../store/store-types.ts';
 import type { Grant } from './client-types.ts';
-import type { EntityDescription, FieldDescription } from './model-description.ts';
+import type { EntityDescription } from './model-description.ts';
 import type { Transport } from './transport.ts';
 
 /**

@@ -1,9 +1,10 @@
+import type { IndexDescription } from '../define/model-description.ts';
 import type { Values } from '../define/values.ts';
 import type { Listing, Page, PageOptions } from './client-types.ts';
 import { isNotFound } from './core.ts';
 import type { EntityCalls, ListOptions } from './entity-calls.ts';
 import { invalidInput } from './errors.ts';
-import type { EntityDescription, IndexDescription } from './model-description.ts';
+import type { EntityDescription } from './model-description.ts';
 import { checkFields, partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
 import { toListQuery } from './query-string.ts';
 import { nextOf } from './transport.ts';

@@ -1,47 +1,9 @@
-/** What the client uses of `GET /api/model`. */
+import type { EntityDescription as Described, IndexDescription } from '../define/model-description.ts';
 
-export interface FieldDescription {
-  readonly type: string;
-  readonly optional: boolean;
-  readonly generated: boolean;
-  readonly derived: boolean;
-  readonly kept: boolean;
-  readonly encrypted: boolean;
-  readonly large: boolean;
-  readonly schema: Readonly<Record<string, unknown>>;
-}
-
-export interface RangesDescription {
-  readonly fields: readonly string[];
-  readonly ranges: readonly { readonly fields: readonly string[] }[];
-}
-
-export interface IndexDescription extends RangesDescription {
-  readonly of: 'one' | 'many';
-}
-
-export interface EntityDescription extends DescribedEntity {
-  /** Begins its paths. */
+/** An entity of `GET /api/model` with its name, which begins its paths. */
+export interface EntityDescription extends Described {
   readonly name: string;
 }
 
-interface DescribedEntity {
-  readonly key: {
-    readonly fields: readonly string[];
-    readonly partition: { readonly fields: readonly string[] };
-    readonly row: { readonly template: string };
-  };
-  readonly fields: Readonly<Record<string, FieldDescription>>;
-  readonly indexes: Readonly<Record<string, IndexDescription>>;
-  readonly totals: Readonly<Record<string, RangesDescription>>;
-  /** The fields of each group of a vertical split. */
-  readonly split: Readonly<Record<string, readonly string[]>>;
-  readonly archive?: string | undefined;
-  readonly series?: object | undefined;
-  readonly version: number;
-  readonly access: { readonly own?: object | undefined; readonly writtenByClients: boolean };
-}
-
-export interface ModelDescription {
-  readonly entities: Readonly<Record<string, DescribedEntity>>;
-}
+/** An index or totals. */
+export type RangesDescription = Pick<IndexDescription, 'fields' | 'ranges'>;

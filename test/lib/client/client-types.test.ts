@@ -1,7 +1,5 @@
 import { expectTypeOf, test } from 'vitest';
 import { createClient, type Explanation, type Listing, type Operation } from '../../../lib/client/index.ts';
-import type { ModelDescription as Described } from '../../../lib/client/model-description.ts';
-import type { ModelDescription } from '../../../lib/http/routes/model-route.ts';
 import type { Store } from '../../../lib/store/store-types.ts';
 import type { model } from '../../fixtures/model.ts';
 
@@ -125,8 +123,4 @@ test('misspelt names do not compile', () => {
   void (() => client.query(({ messagehours }) => ({ hours: messagehours })));
   // @ts-expect-error only some entities have own rows in the list of entities
   void (() => createClient<Model>({ url: '', direct: ['nobody'] }));
-});
-
-test('the client understands the description of the route', () => {
-  expectTypeOf<ModelDescription>().toExtend<Described>();
 });

@@ -1,5 +1,5 @@
+import type { ReferenceDescription } from '../../../lib/define/model-description.ts';
 import { type Entity, keyPath, type Values } from './model.ts';
-import type { ReferenceDescription } from './model-description.ts';
 
 /** A key of the referred entity, or of its unique index. */
 export interface ReferredRow {

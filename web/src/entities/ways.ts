@@ -1,3 +1,4 @@
+import type { RangeDescription, TemplateDescription } from '../../../lib/define/model-description.ts';
 import {
   type Entity,
   hasRange,
@@ -7,7 +8,6 @@ import {
   type Roles,
   readableFields,
 } from '../api/model.ts';
-import type { RangeDescription, TemplateDescription } from '../api/model-description.ts';
 
 /** A way to read rows of an entity: by key, a partition, an index, or the whole table. */
 export interface Way {

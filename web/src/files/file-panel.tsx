@@ -1,6 +1,6 @@
 import { useRef, useState } from 'preact/hooks';
+import type { AttachmentDescription } from '../../../lib/define/model-description.ts';
 import type { Entity, Values } from '../api/model.ts';
-import type { AttachmentDescription } from '../api/model-description.ts';
 import { useApp } from '../app/context.ts';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { DropZone } from '../ui/drop-zone.tsx';

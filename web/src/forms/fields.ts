@@ -1,6 +1,6 @@
 import { parseDecimal } from '../../../lib/define/csv-value.ts';
+import type { ReferenceDescription } from '../../../lib/define/model-description.ts';
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
-import type { ReferenceDescription } from '../api/model-description.ts';
 import { joinNames } from '../ui/format.ts';
 import { findHint, findProblem } from './find-problem.ts';
 

@@ -1,8 +1,8 @@
 import { useId, useRef, useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
+import type { ReferenceDescription } from '../../../lib/define/model-description.ts';
 import type { Explanation } from '../api/entity-client.ts';
 import { canRead, keyPath, type Values } from '../api/model.ts';
-import type { ReferenceDescription } from '../api/model-description.ts';
 import { referredRow } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
 import { UnsavedChanges } from '../app/unsaved-changes.tsx';

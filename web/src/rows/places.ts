@@ -1,6 +1,6 @@
+import type { IndexDescription, TemplateDescription } from '../../../lib/define/model-description.ts';
 import type { Explained, Explanation } from '../api/entity-client.ts';
 import { type Entity, type Model, neededFields, type Values } from '../api/model.ts';
-import type { IndexDescription, TemplateDescription } from '../api/model-description.ts';
 
 export interface Place {
   readonly what: string;
