@@ -13,8 +13,9 @@ import { ask, formatProblem, readProblem, type Target } from './target.ts';
 const MAX_BATCH = 100;
 /** The API accepts a body of 1 MiB, and a UTF-16 unit has up to three bytes in UTF-8. A longer row is sent alone. */
 const MAX_BATCH_CHARACTERS = 250_000;
-/** Limits the rows that wait for others of their partition. Above the limit, the oldest partition is sent. */
+/** Limits the rows that wait for others of their partition, and their memory. Above a limit, the oldest partitions are sent. */
 const MAX_WAITING = 5_000;
+const MAX_WAITING_CHARACTERS = 50_000_000;
 const MAX_ATTEMPTS = 6;
 
 /** A row with its files. */
@@ -22,31 +23,43 @@ export interface FiledRow extends ImportRow {
   readonly files: readonly RowFile[];
 }
 
+interface Waiting {
+  readonly rows: FiledRow[];
+  /** Of the body that the rows make. */
+  characters: number;
+  /** Also of files in the rows. */
+  held: number;
+}
+
 /** Groups rows by partition, because a transaction is limited to one partition. */
 export async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<FiledRow>): AsyncGenerator<FiledRow[]> {
-  const waiting = new Map<string, FiledRow[]>();
-  const sizes = new Map<string, number>();
-  let count = 0;
+  const waiting = new Map<string, Waiting>();
+  let [count, held] = [0, 0];
   const take = (partition: string) => {
-    const batch = waiting.get(partition) ?? [];
+    const batch = waiting.get(partition);
     waiting.delete(partition);
-    sizes.delete(partition);
-    count -= batch.length;
-    return batch;
+    count -= batch?.rows.length ?? 0;
+    held -= batch?.held ?? 0;
+    return batch?.rows ?? [];
   };
   for await (const row of rows) {
     const partition = JSON.stringify(entity.partition.fields.map((field) => readKeyField(entity, field, row.values)));
     const length = JSON.stringify(omitFiles(entity, row.values)).length;
-    const before = sizes.get(partition) ?? 0;
+    const size = row.files.length === 0 ? length : JSON.stringify(row.values).length;
+    const before = waiting.get(partition)?.characters ?? 0;
     if (before > 0 && before + length > MAX_BATCH_CHARACTERS) yield take(partition);
-    const batch = waiting.get(partition) ?? [];
+    const batch = waiting.get(partition) ?? { rows: [], characters: 0, held: 0 };
     waiting.set(partition, batch);
-    batch.push(row);
+    batch.rows.push(row);
+    batch.characters += length;
+    batch.held += size;
     count += 1;
-    sizes.set(partition, (sizes.get(partition) ?? 0) + length);
-    if (batch.length === MAX_BATCH) yield take(partition);
-    const [oldest] = waiting.keys();
-    if (count > MAX_WAITING && oldest !== undefined) yield take(oldest);
+    held += size;
+    if (batch.rows.length === MAX_BATCH) yield take(partition);
+    for (const oldest of waiting.keys()) {
+      if (count <= MAX_WAITING && held <= MAX_WAITING_CHARACTERS) break;
+      yield take(oldest);
+    }
   }
   for (const partition of [...waiting.keys()]) yield take(partition);
 }
