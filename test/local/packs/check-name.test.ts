@@ -9,7 +9,9 @@ describe('the name of the first entity', () => {
     ['system', /the table name "system" is reserved/],
     ['azurefunctionslogs', /is reserved for the Functions host/],
     ['class', /Unexpected|reserved|class/],
-    ['crypto', /crypto/],
+    ['crypto', /"crypto" is a global of JavaScript/],
+    ['undefined', /is a global of JavaScript/],
+    ['escape', /is a global of JavaScript/],
     ['a'.repeat(50), /a table name is 3 to 55/],
   ])('%s is rejected with the reason', async (name, reason) => {
     const { message } = await checkName(name).then(
