@@ -10,6 +10,8 @@ export interface EntityCost {
   /** Calls of a create: to tables, and to queues. */
   readonly tables: number;
   readonly queues: number;
+  /** True if the queue function settles entries of each create. */
+  readonly isQueued: boolean;
   /** The rows of one entity, each with the number of partitions that a load on the table has. */
   readonly rows: readonly RowPlace[];
 }
@@ -74,6 +76,7 @@ export function costOfEntity(entity: Entity): EntityCost {
     read: 1,
     tables: own + entries + settling,
     queues: (remote.length > 0 ? INTENT_CALLS : 0) + (left > 0 ? QUEUED_WORK_CALLS : 0),
+    isQueued: left > 0,
     rows: [
       {
         what: 'entities',

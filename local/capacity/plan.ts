@@ -123,9 +123,13 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
   ];
   const perMonth = (rate: number, price: number, by: number) => (rate * MONTH_S * price) / by;
   const auditGigabytes = (writes * MONTH_S * AUDIT_BYTES) / GIGABYTE;
-  const busy = busyInstances({ rate: reads + writes, instances, seconds: targets.billedSeconds.value });
+  const queued = sum(({ load, cost }) => (cost.isQueued ? load.writes : 0));
+  // The queue function scales alone, so its runs share no second with requests.
+  const busy = [reads + writes, queued]
+    .map((rate) => busyInstances({ rate, instances, seconds: targets.billedSeconds.value }))
+    .reduce((total, part) => total + part);
   const gigabyteSeconds = (busy * MONTH_S + TIMER_RUNS * targets.billedSeconds.value) * assumed.memory;
-  const executions = (reads + writes) * MONTH_S + TIMER_RUNS;
+  const executions = (reads + writes + queued) * MONTH_S + TIMER_RUNS;
   return {
     loads: costed.map(({ load, cost }) => ({ load, read: cost.read, write: cost.tables + cost.queues })),
     requests,

@@ -102,6 +102,27 @@ test('costs nothing while only timers run, and a second of an instance for each 
   expect(costOf(0.01, 0)).toBeCloseTo(gigabyteSeconds * 0.000026, 1);
 });
 
+test('bills the queue function for each create whose entries are left to it, on an instance of its own', () => {
+  const table = { table: 'laterlist', partition: '{id}', row: 'later' } as const;
+  const [later] = defineModel({
+    roles: ['reader'],
+    operatorRole: 'reader',
+    entities: [
+      defineEntity('later', {
+        schema: z.object({ id: z.string().min(1) }),
+        table: 'later',
+        key: { partition: '{id}', row: 'later' },
+        indexes: { inOrder: interPartitionIndex({ ...table, settle: 'queue' }) },
+        access: { read: ['reader'], write: ['reader'] },
+      }),
+    ],
+  }).list as [typeof entity];
+  const plan = planCapacity([{ entity: later, count: 1, reads: 0, writes: 0.01 }], assumed, published);
+  expect(plan.busy).toBeCloseTo(0.02, 3);
+  const executions = 2 * 0.01 * 730 * 3_600 + plan.timers.runs;
+  expect(plan.costs.map(({ what }) => what)).toContain(`${format(executions)} executions`);
+});
+
 test('costs more for more requests, without a step but for one more instance, up to instances that work all the time', () => {
   const rates = Array.from({ length: 400 }, (_, step) => 10 ** (-4 + step / 50));
   const instance = 2 * 730 * 3_600 * 0.000026;
