@@ -94,8 +94,12 @@ export function requireWholeReader(entity: Entity, caller: Roles): void {
  * filter.
  */
 export function checkMentions(entity: Entity, caller: Roles, input: unknown): void {
-  if (typeof input !== 'object' || input === null) return;
-  const field = hiddenFields(entity, caller).find((hidden) => Object.hasOwn(input, hidden));
+  if (typeof input === 'object' && input !== null) requireFields(entity, caller, Object.keys(input));
+}
+
+/** Throws `forbidden` for a field that the caller may not read. */
+export function requireFields(entity: Entity, caller: Roles, fields: readonly string[]): void {
+  const field = hiddenFields(entity, caller).find((hidden) => fields.includes(hidden));
   if (field)
     throw new RowkeyError('forbidden', `"${field}" is restricted: no role of the token may set it or filter by it.`, {
       field,

@@ -40,6 +40,18 @@ export const MAX_COMPARISONS = 20;
 export const MAX_LISTED_VALUES = 100;
 const INT32_LIMIT = 2 ** 31;
 
+/** A filter as it is asked for: comparisons, or the form of the store and of JSON, such as `{ jobTitle: 'Clerk', age: { ge: 30 } }`. */
+export type AskedFilter = Values | readonly AskedComparison[];
+
+/** The fields that an asked filter names. */
+export function askedFields(where: AskedFilter = {}): readonly string[] {
+  return isComparisons(where) ? where.map(({ field }) => field) : Object.keys(where);
+}
+
+function isComparisons(where: AskedFilter): where is readonly AskedComparison[] {
+  return Array.isArray(where);
+}
+
 /** The reason why a field cannot be compared, or undefined. `available` are the fields of a partial copy. */
 export function reasonNotToFilter(entity: Entity, field: string, available?: readonly string[]): string | undefined {
   if (entity.encrypted.includes(field)) return 'is encrypted, so storage cannot compare it';
@@ -51,12 +63,13 @@ export function reasonNotToFilter(entity: Entity, field: string, available?: rea
   return isAvailable ? undefined : 'is not in the copies of the index';
 }
 
-/**
- * The filter in the form of the store and of JSON: `{ jobTitle: 'Clerk', age: { ge: 30, lt: 40 }, grade: { in: ['A', 'B'] } }`.
- * Throws `invalid-input`.
- */
-export function compileFilter(entity: Entity, where: Values = {}, available?: readonly string[]): Filter {
-  const asked = Object.entries(where).flatMap(([field, condition]) => {
+/** Throws `invalid-input`, which names the field. `available` are the fields of a partial copy. */
+export function compileFilter(entity: Entity, where: AskedFilter = {}, available?: readonly string[]): Filter {
+  return toFilter(entity, isComparisons(where) ? where : comparisonsOf(where), available);
+}
+
+function comparisonsOf(where: Values): AskedComparison[] {
+  return Object.entries(where).flatMap(([field, condition]) => {
     if (condition === undefined) return [];
     if (typeof condition !== 'object' || condition === null)
       return [{ field, operator: 'eq' as const, values: [condition] }];
@@ -66,14 +79,13 @@ export function compileFilter(entity: Entity, where: Values = {}, available?: re
       return value === undefined ? [] : [{ field, operator, values: Array.isArray(value) ? value : [value] }];
     });
   });
-  return toFilter(entity, asked, available);
 }
 
 /** The filter of each included child by its name. Throws `invalid-input`. */
 export function compileChildFilters(
   { name }: Entity,
   kinds: readonly Entity[],
-  where: Readonly<Record<string, Values>>,
+  where: Readonly<Record<string, AskedFilter>>,
 ): Readonly<Record<string, Filter>> {
   const filters = Object.entries(where).map(([child, conditions]) => {
     const kind = kinds.find((one) => one.name === child);
@@ -90,8 +102,8 @@ export function compileChildFilters(
   return Object.fromEntries(filters);
 }
 
-/** Validates comparisons and converts their values to the stored form. Throws `invalid-input`, which names the field. */
-export function toFilter(entity: Entity, asked: readonly AskedComparison[], available?: readonly string[]): Filter {
+/** Validates comparisons and converts their values to the stored form. */
+function toFilter(entity: Entity, asked: readonly AskedComparison[], available?: readonly string[]): Filter {
   if (asked.length > MAX_COMPARISONS)
     throw filterError(asked[MAX_COMPARISONS]?.field ?? '', 'exceeds the filter', `${MAX_COMPARISONS} comparisons`);
   return asked.map(({ field, operator, values }) => {

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { Entity } from '../define/entity.ts';
-import { type Selection, toSelection } from '../define/select.ts';
 import { partialSchema, readableSchema } from '../define/validate/validation.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { toNextLink } from './paging.ts';
@@ -34,22 +33,9 @@ function listOf(item: z.ZodType): z.ZodType {
   return z.object({ items: z.array(item) });
 }
 
-/** Reads the fields to return; undefined without `select`. Throws `invalid-input`. */
-export function readSelect(
-  entity: Entity,
-  query: URLSearchParams,
-  available?: readonly string[],
-): readonly string[] | undefined {
-  return readSelection(entity, query, { available })[entity.name];
-}
-
-/** Reads the fields to return of the entity and of its included children. Throws `invalid-input`. */
-export function readSelection(
-  entity: Entity,
-  query: URLSearchParams,
-  options: Parameters<typeof toSelection>[2],
-): Selection {
-  return toSelection(entity, query.get('select') ? readList(query, 'select') : undefined, options);
+/** The names of the fields to return; undefined without `select`. */
+export function readSelect(query: URLSearchParams): readonly string[] | undefined {
+  return query.get('select') ? readList(query, 'select') : undefined;
 }
 
 /** A page of entities, with the link to the next page. */

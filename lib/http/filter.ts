@@ -1,6 +1,5 @@
-import { checkMentions } from '../access/rule.ts';
 import type { Entity } from '../define/entity.ts';
-import { type Filter, OPERATORS, reasonNotToFilter, toFilter } from '../define/filter.ts';
+import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/filter.ts';
 import { textToValue } from '../define/validate/validation.ts';
 import type { FilterParameter, RequestContext } from './route.ts';
 
@@ -36,15 +35,15 @@ export function filterParameters(
   );
 }
 
-/** Reads the comparisons of a query. Throws `invalid-input`, and `forbidden` for a field that the caller may not read. */
+/** Reads the comparisons of a query. Throws `invalid-input`. */
 export function readFilter(
-  { caller, query }: Pick<RequestContext, 'caller' | 'query'>,
+  { query }: Pick<RequestContext, 'query'>,
   entity: Entity,
   filters: Readonly<Record<string, FilterParameter>>,
   prefix = '',
-): Filter {
+): AskedComparison[] {
   const fields = Object.keys(entity.columns).filter((field) => Object.hasOwn(filters, `${prefix}${field}`));
-  const asked = fields.flatMap((field) =>
+  return fields.flatMap((field) =>
     query.getAll(`${prefix}${field}`).map((text) => {
       const [, name, rest = text] = WITH_OPERATOR.exec(text) ?? [];
       const operator = OPERATORS.find((one) => one === name) ?? 'eq';
@@ -52,9 +51,6 @@ export function readFilter(
       return { field, operator, values: texts.map((each) => textToValue(entity, field, each)) };
     }),
   );
-  // A filter by a hidden field would disclose its value.
-  checkMentions(entity, caller, Object.fromEntries(asked.map(({ field }) => [field, true])));
-  return toFilter(entity, asked);
 }
 
 /** The texts between commas; a backslash makes the next character a part of a text. */

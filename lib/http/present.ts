@@ -1,12 +1,12 @@
-import { canRead, hiddenFields } from '../access/rule.ts';
+import { canRead } from '../access/rule.ts';
+import { openWithGaps, type View } from '../api/view.ts';
 import type { Entity } from '../define/entity.ts';
 import { pick, type Values } from '../define/values.ts';
-import { openWithGaps, type View } from '../store/view.ts';
 import type { RequestContext } from './route.ts';
 
 /** The view of a request's caller. */
 export function toView({ app, caller, isLastAttempt }: RequestContext): View {
-  return { engine: app.engine, hiddenOf: (entity) => hiddenFields(entity, caller), isLastAttempt };
+  return { engine: app.engine, caller, isLastAttempt };
 }
 
 /** The response to a write: the entity, or only its key for a caller who may not read the entity. */

@@ -1,13 +1,13 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { canReadWhole, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
+import { rereadIfBlobGone } from '../api/view.ts';
 import { withArchives } from '../define/entity.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { FurtherRowLost } from '../engine/read/entity-rows.ts';
 import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
-import { rereadIfBlobGone } from '../store/view.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import { queryError, readBoolean } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';

@@ -1,3 +1,20 @@
+import { checkFields } from '../api/check-fields.ts';
+import { type Operation, perform } from '../api/operation.ts';
+import {
+  type GetInput,
+  getEntity,
+  getThroughIndex,
+  getTotal,
+  type IndexInput,
+  type ListInput,
+  listIndex,
+  listLookup,
+  listRange,
+  listTotals,
+  type RangeInput,
+  wholeList,
+} from '../api/reads.ts';
+import { openWithGaps, rereadIfBlobGone, type View } from '../api/view.ts';
 import type { Conditions } from '../define/conditions.ts';
 import type { Entity } from '../define/entity.ts';
 import type { Index } from '../define/indexes.ts';
@@ -12,23 +29,11 @@ import { deleteRange } from '../engine/write/delete-range.ts';
 import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
 import { RowkeyError } from '../errors.ts';
-import { checkGroup, readTotal, readTotals } from '../pattern-helpers/read-totals.ts';
+import { checkGroup } from '../pattern-helpers/read-totals.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
-import {
-  checkFields,
-  type GetOptions,
-  getEntity,
-  getThroughIndex,
-  type ListOptions,
-  listIndex,
-  listLookup,
-  listRange,
-  type RangeOptions,
-} from './checked-reads.ts';
 import { toRequestId } from './request-id.ts';
 import type { BatchOptions, DeleteRange, Entities, Store } from './store-types.ts';
-import { openWithGaps, rereadIfBlobGone, type View } from './view.ts';
 
 const PAGE_TOP = 100;
 
@@ -45,7 +50,7 @@ interface Write extends Conditions {
   readonly return?: 'minimal';
 }
 
-interface IndexRangeOptions extends ListOptions, IndexBounds {
+interface IndexRangeOptions extends ListInput, IndexBounds {
   readonly first?: number;
 }
 
@@ -64,15 +69,19 @@ export function createStore<All extends Entities>(list: readonly Entity[], sourc
 }
 
 function entityStore(entity: Entity, source: StoreSource) {
-  const read = <Result>(work: (view: View) => Promise<Result>) => readWithView(source, entity, work);
+  const read = <Input, Output>(operation: Operation<Input, Output>, input: Input) =>
+    readWithView(source, entity, operation, () => input);
   const write = async ({ by = THE_APP }: Write, work: (engine: Engine) => Promise<Stored>) => {
     const engine = await source.engine();
     const { etag, values } = await source.record(by, () => work(engine));
     return { etag, values: await openWithGaps({ ...view(engine), isLastAttempt: true }, entity, values) };
   };
   return {
-    get: (key: Values, options: GetOptions = {}) =>
-      read((view) => getEntity(view, entity, key, options)).catch(undefinedIfNotFound),
+    get: async (key: Values, options: Omit<GetInput, 'key'> = {}) => {
+      const input = { ...options, key: checkFields(entity, key, entity.keyFields) };
+      const found = await read(getEntity(entity), input).catch(undefinedIfNotFound);
+      return found && { etag: found.etag, values: found.values };
+    },
     create: (values: Values, options: Write = {}) =>
       write(options, (engine) => createOnce(engine, entity, values, idOf(entity, 'create', options.requestId))),
     put: (key: Values, values: Values, options: Write = {}) =>
@@ -109,15 +118,18 @@ function entityStore(entity: Entity, source: StoreSource) {
     },
     // Copies, because the list is in the memory of the process.
     ...(entity.lookup && {
-      list: (options: ListOptions = {}) =>
-        read(async (view) => structuredClone((await listLookup(view, entity, options)).items)),
+      list: async (options: ListInput = {}) =>
+        structuredClone(wholeList(entity, await read(listLookup(entity), options))),
     }),
     batch: async (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) => {
       const engine = await source.engine();
       return source.record(by, () => (atomic ? writeAtomically : writeBatch)(engine, entity, actions));
     },
-    range: (key: Values, options: RangeOptions = {}) =>
-      createListing((page) => read((view) => listRange(view, entity, key, { ...options, ...page }))),
+    range: (key: Values, options: Omit<RangeInput, 'partition' | 'top' | 'after'> = {}) =>
+      createListing(async (page) => {
+        const partition = checkFields(entity, key, entity.partition.fields);
+        return read(listRange(entity), { ...options, ...page, partition });
+      }),
     totals: Object.freeze(
       Object.fromEntries(
         Object.entries(entity.totals).map(([name, declared]) => [name, totalReader(entity, name, declared, source)]),
@@ -133,20 +145,23 @@ function entityStore(entity: Entity, source: StoreSource) {
 
 function readerOf(entity: Entity, name: string, index: Index, source: StoreSource) {
   const fields = indexFields(entity, index);
-  const readPage = (options: Parameters<typeof listIndex>[3]) =>
-    readWithView(source, entity, (view) => listIndex(view, entity, index, options));
+  const readPage = async (given: Values, names: readonly string[], options: Omit<IndexInput, 'given'>) => {
+    const input = { ...options, given: checkFields(entity, given, names) };
+    return readWithView(source, entity, listIndex(entity, index), () => input);
+  };
+  const readOne = async (given: Values, { select }: Pick<ListInput, 'select'>) => {
+    const input = { given: checkFields(entity, given, fields), select };
+    return readWithView(source, entity, getThroughIndex(entity, index), () => input);
+  };
   const read = isOfMany(entity, index)
-    ? (given: Values, options: ListOptions = {}) =>
-        createListing((page) => readPage({ ...options, ...page, given, fields }))
-    : (given: Values, options: Pick<ListOptions, 'select'> = {}) =>
-        readWithView(source, entity, (view) => getThroughIndex(view, entity, index, given, options)).catch(
-          undefinedIfNotFound,
-        );
+    ? (given: Values, options: ListInput = {}) =>
+        createListing((page) => readPage(given, fields, { ...options, ...page }))
+    : (given: Values, options: Pick<ListInput, 'select'> = {}) =>
+        readOne(given, options).then(({ values }) => values, undefinedIfNotFound);
   const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) => {
     const start = Object.keys(given).filter((field) => given[field] !== undefined);
     requireRangeStart(entity, index, { name, fields: start });
-    const read = { ...options, given: pick(given, start), fields: start };
-    return createListing((page) => readPage({ ...read, ...page }), first);
+    return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);
   };
   return Object.assign(read, { range });
 }
@@ -154,15 +169,16 @@ function readerOf(entity: Entity, name: string, index: Index, source: StoreSourc
 function totalReader(entity: Entity, name: string, declared: Total, source: StoreSource) {
   const check = (given: Values, fields: readonly string[]) =>
     checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
+  const read = <Input, Output>(operation: Operation<Input, Output>, input: Input) =>
+    readWithView(source, entity, operation, () => input);
   return {
-    get: async (group: Values) =>
-      readTotal(await source.engine(), entity, declared, check(group, groupFields(declared))),
+    get: async (group: Values) => read(getTotal(entity, declared), { group: check(group, groupFields(declared)) }),
     range: (given: Values, { first, ...options }: Omit<IndexRangeOptions, 'where' | 'select'> = {}) => {
       const start = Object.keys(given).filter((field) => given[field] !== undefined);
       requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
       const checked = check(given, start);
       return createListing(
-        async (page) => readTotals(await source.engine(), entity, declared, checked, { ...options, ...page }),
+        (page) => read(listTotals(entity, declared), { ...options, ...page, group: checked }),
         first,
       );
     },
@@ -201,18 +217,21 @@ function seriesStore(entity: Entity, { engine, record }: StoreSource) {
   };
 }
 
-async function readWithView<Result>(
+async function readWithView<Input, Output>(
   source: StoreSource,
   entity: Entity,
-  read: (view: View) => Promise<Result>,
-): Promise<Result> {
+  operation: Operation<Input, Output>,
+  input: () => Input,
+): Promise<Output> {
   const engine = await source.engine();
-  return rereadIfBlobGone(`Entity of ${entity.name}`, (isLastAttempt) => read({ ...view(engine), isLastAttempt }));
+  return rereadIfBlobGone(`Entity of ${entity.name}`, (isLastAttempt) =>
+    perform(operation, { ...view(engine), isLastAttempt }, input),
+  );
 }
 
 /** Code of the app may see every field. */
 function view(engine: Engine): Omit<View, 'isLastAttempt'> {
-  return { engine, hiddenOf: () => [] };
+  return { engine, caller: undefined };
 }
 
 /** `first` is the most items of the whole listing. */

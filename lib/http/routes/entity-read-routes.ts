@@ -1,13 +1,11 @@
-import { hiddenFields, requireReader } from '../../access/rule.ts';
+import { perform } from '../../api/operation.ts';
+import { type Found, type GetInput, getEntity, listRange as listRangeOf } from '../../api/reads.ts';
 import type { Entity } from '../../define/entity.ts';
-import type { Filter } from '../../define/filter.ts';
+import type { AskedFilter } from '../../define/filter.ts';
 import { onceFor } from '../../define/once-for.ts';
-import type { Selection } from '../../define/select.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
-import { readEntity } from '../../engine/read/retrieve.ts';
-import { openSelected, readOne, readRangePage } from '../../store/read.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
-import { describeList, presentPage, readSelect, readSelection, SELECT, SELECT_ONE } from '../entity-list.ts';
+import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
 import { toView } from '../present.ts';
@@ -20,13 +18,13 @@ import {
   type RouteResult,
   toPathTemplate,
 } from '../route.ts';
-import { isNotModified, toEntityHeaders, toViewEtag } from '../view-etag.ts';
+import { isNotModified, toEntityHeaders } from '../view-etag.ts';
 
 export function entityReadRoutes(entity: Entity): Route[] {
   const { name, access } = entity;
   const path = toEntityTemplate(entity);
   const partition = `${name}/${toPathTemplate(entity.partition.fields)}`;
-  const get: Route = {
+  const getRoute: Route = {
     name: `${name}-get`,
     method: 'GET',
     path,
@@ -42,9 +40,9 @@ export function entityReadRoutes(entity: Entity): Route[] {
       selected: () => partialSchema(entity, []),
       headers: ['ETag'],
     },
-    handle: (context) => getEntity(entity, context),
+    handle: (context) => get(entity, context),
   };
-  if (path === partition) return [get];
+  if (path === partition) return [getRoute];
   const filters = filterParameters(entity, { without: entity.partition.fields, query: RANGE_QUERY });
   const range: Route = {
     name: `${name}-range`,
@@ -57,7 +55,7 @@ export function entityReadRoutes(entity: Entity): Route[] {
     success: describeList(entity, entity.large.length > 0 ? [] : undefined),
     handle: (context) => listRange(entity, context, filters),
   };
-  return [get, range];
+  return [getRoute, range];
 }
 
 function getQuery({ children, split }: Entity): Record<string, string> {
@@ -84,75 +82,43 @@ const childFilters = onceFor(
 
 type Filters = Readonly<Record<string, FilterParameter>>;
 
-/** One point query; with children one range query (compound key pattern). */
-async function getEntity(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { app, caller, query } = context;
+async function get(entity: Entity, context: RequestContext): Promise<RouteResult> {
+  const { caller, query } = context;
   const key = readKey(entity, context);
+  const headersOf = ({ etag, fields }: Pick<Found, 'etag' | 'fields'>) =>
+    toEntityHeaders(entity, caller, { etag, select: fields });
+  const isKnown = (found: Pick<Found, 'etag' | 'fields'>) => isNotModified(context, String(headersOf(found).etag));
   // Most requests have no query, of which nothing has to be read.
-  const { kinds, selection, where } = query.size === 0 ? WHOLE : readGetQuery(entity, context);
-  const select = selection[entity.name];
-  if (kinds.length === 0) {
-    const stored = await readEntity(app.engine, entity, key, { select });
-    // Table storage ignores If-None-Match, so the row is read and compared here.
-    const headers = toEntityHeaders(entity, caller, { ...stored, select });
-    if (isNotModified(context, String(headers.etag))) return { status: 304, headers };
-    return { status: 200, headers, body: await openSelected(toView(context), entity, stored.values, select) };
-  }
-  const { etag, values } = await readOne(toView(context), entity, key, { kinds, select: selection, where });
-  return { status: 200, headers: { etag: toViewEtag(etag, hiddenFields(entity, caller), select) }, body: values };
+  const asked = query.size === 0 ? {} : readGetQuery(entity, context);
+  const found = await perform(getEntity(entity), toView(context), () => ({ key, isKnown, ...asked }));
+  const headers = headersOf(found);
+  if (!found.values) return { status: 304, headers };
+  // The children may change without the entity, so a client may not reuse them.
+  const hasChildren = asked.include?.some((name) => entity.children.some((child) => child.name === name));
+  return { status: 200, headers: hasChildren ? { etag: String(headers.etag) } : headers, body: found.values };
 }
 
-interface GetQuery {
-  readonly kinds: readonly Entity[];
-  readonly selection: Selection;
-  /** The filter of each included child, by the name of the child. */
-  readonly where: Readonly<Record<string, Filter>>;
+function readGetQuery(entity: Entity, context: RequestContext): Omit<GetInput, 'key'> {
+  const include = readList(context.query, 'include');
+  return { include, select: readSelect(context.query), where: readChildFilters(entity, include ?? [], context) };
 }
 
-const WHOLE: GetQuery = { kinds: [], selection: {}, where: {} };
-
-function readGetQuery(entity: Entity, context: RequestContext): GetQuery {
-  const { kinds, groups } = readInclude(entity, context);
-  const selection = readSelection(entity, context.query, { kinds, groups });
-  return { kinds, selection, where: readChildFilters(entity, kinds, context) };
-}
-
-/** The children and groups to include. Throws `invalid-input`, and `forbidden` if the caller may not read one of the children. */
-function readInclude(
-  { name: entity, children, split }: Entity,
-  { caller, query }: RequestContext,
-): { readonly kinds: readonly Entity[]; readonly groups: readonly string[] } {
-  const names = readList(query, 'include') ?? [];
-  const known = [...children.map(({ name }) => name), ...Object.keys(split)];
-  const unknown = names.find((name) => !known.includes(name));
-  if (unknown !== undefined) {
-    const what = [...(children.length > 0 ? ['child'] : []), ...(Object.keys(split).length > 0 ? ['group'] : [])];
-    throw queryError(
-      'include',
-      `names "${unknown}", which is not a ${what.join(' or ')} of ${entity}`,
-      known.join(', '),
-    );
-  }
-  const kinds = children.filter(({ name }) => names.includes(name));
-  for (const child of kinds) requireReader(child, caller);
-  return { kinds, groups: names.filter((name) => Object.hasOwn(split, name)) };
-}
-
-/** The filter of each included child, by the name of the child. Throws `invalid-input`, `forbidden`. */
+/** The filter of each included child, by the name of the child. Throws `invalid-input`. */
 function readChildFilters(
   entity: Entity,
-  included: readonly Entity[],
+  included: readonly string[],
   context: RequestContext,
-): Record<string, Filter> {
+): Record<string, AskedFilter> {
   const read = (child: Entity) => {
     const prefix = `${child.name}.`;
     const filters = childFilters(entity)[child.name] ?? {};
     const [name] = [...context.query.keys()].filter((each) => Object.hasOwn(filters, each));
-    if (name !== undefined && !included.includes(child))
+    if (name === undefined) return [];
+    if (!included.includes(child.name))
       throw queryError(name, 'filters children that are not included', `the parameter include=${child.name} too`);
-    return [child.name, readFilter(context, child, filters, prefix)] as const;
+    return [[child.name, readFilter(context, child, filters, prefix)] as const];
   };
-  return Object.fromEntries(entity.children.map(read));
+  return Object.fromEntries(entity.children.flatMap(read));
 }
 
 const RANGE_QUERY: Readonly<Record<string, string>> = {
@@ -175,6 +141,13 @@ async function listRange(
   const path = pathTo(root, entity.name, ...fields.map((field) => key[field]));
   const where = readFilter(context, entity, filters);
   const bound = JSON.stringify([path, from, to, query.get('select') || undefined, where]);
-  const options = { from, to, where, select: readSelect(entity, query), ...(await readPageQuery(context, bound)) };
-  return presentPage(context, await readRangePage(toView(context), entity, key, options), { bound, path });
+  const input = {
+    partition: key,
+    from,
+    to,
+    where,
+    select: readSelect(query),
+    ...(await readPageQuery(context, bound)),
+  };
+  return presentPage(context, await perform(listRangeOf(entity), toView(context), () => input), { bound, path });
 }

@@ -1,3 +1,5 @@
+import { perform } from '../../api/operation.ts';
+import { getThroughIndex, listIndex } from '../../api/reads.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import {
@@ -11,8 +13,6 @@ import {
 } from '../../define/keys/index-range.ts';
 import { rolesToReadIndex } from '../../define/readers.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
-import { pick } from '../../define/values.ts';
-import { readIndexPage, readThroughIndex } from '../../store/read.ts';
 import { toEntityPath } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';
@@ -87,6 +87,7 @@ function listRoute(
   { fields, isRange }: { readonly fields: readonly string[]; readonly isRange: boolean },
 ): Route {
   const copied = copiedFields(entity, index);
+  const list = listIndex(entity, index);
   const query = { ...(isRange ? RANGE_QUERY : {}), select: SELECT, ...PAGE_QUERY };
   const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
@@ -100,16 +101,17 @@ function listRoute(
       const given = validateTexts(entity, context.params, fields);
       const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
       const bounds = readBounds(context.query);
-      const select = readSelect(entity, context.query, copied);
+      const select = readSelect(context.query);
       const where = readFilter(context, entity, filters);
       const bound = JSON.stringify([path, bounds, select, where]);
       const options = { ...(await readPageQuery(context, bound)), ...bounds, given, select, where };
-      return presentPage(context, await readIndexPage(toView(context), entity, index, options), { bound, path });
+      return presentPage(context, await perform(list, toView(context), () => options), { bound, path });
     },
   };
 }
 
 function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]): Route {
+  const getOne = getThroughIndex(entity, index);
   return {
     ...commonOf(entity, [indexName, index], fields),
     query: { select: SELECT_ONE },
@@ -123,11 +125,12 @@ function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: rea
     },
     handle: async (context) => {
       const given = validateTexts(entity, context.params, fields);
-      const select = readSelect(entity, context.query);
-      const values = await readThroughIndex(toView(context), entity, index, { given, select });
+      const { key, values } = await perform(getOne, toView(context), () => ({
+        given,
+        select: readSelect(context.query),
+      }));
       // No ETag: that of a copy is not the ETag of the entity, which a write compares.
-      const headers = { 'content-location': toEntityPath(context, entity, values) };
-      return { status: 200, headers, body: select ? pick(values, select) : values };
+      return { status: 200, headers: { 'content-location': toEntityPath(context, entity, key) }, body: values };
     },
   };
 }

@@ -1,20 +1,19 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { checkMentions, hiddenFields, requireReader, requireRole } from '../../access/rule.ts';
-import { withoutApart } from '../../define/codec/further-rows.ts';
+import { hiddenFields } from '../../access/rule.ts';
+import { checkFields } from '../../api/check-fields.ts';
+import { type Operation, perform } from '../../api/operation.ts';
+import { getEntity, getThroughIndex, listIndex, listLookup, listRange, wholeList } from '../../api/reads.ts';
 import type { Entity } from '../../define/entity.ts';
 import type { Index } from '../../define/indexes.ts';
 import { indexFields, isOfMany, ORDERS, requireRangeStart } from '../../define/keys/index-range.ts';
-import { rolesToReadIndex } from '../../define/readers.ts';
 import { parse } from '../../define/validate/validation.ts';
 import type { Values } from '../../define/values.ts';
 import { fromContinuation, toContinuation } from '../../engine/read/continuation.ts';
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
 import { RowkeyError } from '../../errors.ts';
-import { lookupIndex } from '../../pattern-helpers/read-lookup.ts';
 import { measureCost } from '../../storage/cost.ts';
-import { childOf, getEntity, getThroughIndex, listIndex, listLookup, listRange } from '../../store/checked-reads.ts';
 import { MAX_TOP } from '../paging.ts';
 import { toView } from '../present.ts';
 import { Problem, reportProblem } from '../problem.ts';
@@ -156,10 +155,10 @@ async function runRead(entities: readonly Entity[], context: RequestContext, rea
   if ('range' in read) {
     const { range, partition, ...options } = read;
     const entity = findEntity(entities, 'range', range);
-    requireReader(entity, context.caller);
-    return runList(entity, context, read, (page) =>
-      listRange(toView(context), entity, partition, { ...options, ...page }),
-    );
+    return runList(listRange(entity), entity, context, read, () => ({
+      ...options,
+      partition: checkFields(entity, partition, entity.partition.fields),
+    }));
   }
   if ('list' in read) return runLookup(entities, context, read);
   return runBy(findEntity(entities, 'entity', read.entity), context, read);
@@ -173,32 +172,26 @@ async function runLookup(
 ): Promise<Found> {
   const lookups = entities.filter(({ lookup }) => lookup);
   const entity = findEntity(lookups, 'list', name);
-  const index = lookupIndex(entity);
-  requireRole(context.caller, rolesToReadIndex(entity, index));
-  checkMentions(entity, context.caller, where);
-  return { items: [...(await listLookup(toView(context), entity, { where, select })).items] };
+  return {
+    items: [...wholeList(entity, await perform(listLookup(entity), toView(context), () => ({ where, select })))],
+  };
 }
 
-async function runGet(entity: Entity, context: RequestContext, read: z.infer<typeof Get>): Promise<Found> {
-  const { key, where = {} } = read;
-  const include = [...new Set(read.include)];
-  const groups = include.filter((name) => Object.hasOwn(entity.split, name));
-  const kinds = include.filter((name) => !groups.includes(name)).map((name) => childOf(entity, name));
-  requireReader(entity, context.caller);
-  for (const kind of kinds) {
-    requireReader(kind, context.caller);
-    checkMentions(kind, context.caller, where[kind.name]);
-  }
-  checkSmall([entity, ...kinds], read.select);
-  const own = read.select?.filter((name) => !name.includes('.')) ?? [];
-  const select = own.length > 0 ? own : listedFields(entity);
-  const ofChildren = read.select?.filter((name) => name.includes('.')) ?? [];
-  const options = { include, where, ...(select || read.select ? { select: [...(select ?? []), ...ofChildren] } : {}) };
-  const { etag, values } = await getEntity(toView(context), entity, key, options);
-  const ofGroups = groups.flatMap((group) => entity.split[group] ?? []);
-  const viewed =
-    groups.length > 0 ? [...(select ?? Object.keys(withoutApart(entity, entity.columns))), ...ofGroups] : select;
-  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), viewed), entity: values };
+async function runGet(
+  entity: Entity,
+  context: RequestContext,
+  { key, include = [], where, select = [] }: z.infer<typeof Get>,
+): Promise<Found> {
+  const { etag, fields, values } = await perform(getEntity(entity), toView(context), () => {
+    const kinds = entity.children.filter(({ name }) => include.includes(name));
+    checkSmall([entity, ...kinds], select);
+    const own = select.filter((name) => !name.includes('.'));
+    const small = own.length > 0 ? own : listedFields(entity);
+    const names = [...(small ?? []), ...select.filter((name) => name.includes('.'))];
+    const all = small || names.length > 0 ? names : undefined;
+    return { key: checkFields(entity, key, entity.keyFields), include, where, select: all };
+  });
+  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), fields), entity: values ?? {} };
 }
 
 /** One entity, if the index leads to one, or a list. */
@@ -206,35 +199,37 @@ async function runBy(entity: Entity, context: RequestContext, read: z.infer<type
   const { by: name, entity: _, values, ...options } = read;
   const index = findIndex(entity, name);
   const given = Object.keys(values);
-  requireRole(context.caller, rolesToReadIndex(entity, index));
   const fields = indexFields(entity, index);
   const isOneValue = given.length === fields.length && fields.every((field) => given.includes(field));
-  if (isOneValue && !isOfMany(entity, index)) {
-    const name = OF_LISTS.find((one) => read[one] !== undefined);
+  if (!isOneValue || isOfMany(entity, index))
+    return runList(listIndex(entity, index), entity, context, read, () => {
+      if (!isOneValue) requireRangeStart(entity, index, { name, fields: given });
+      return { ...options, given: checkFields(entity, values, given) };
+    });
+  const one = await perform(getThroughIndex(entity, index), toView(context), () => {
+    const name = OF_LISTS.find((option) => read[option] !== undefined);
     if (name) throw queryError(name, 'is for lists, and the index leads to one entity', 'no such member');
     checkSmall([entity], read.select);
-    const select = read.select ?? listedFields(entity);
-    return { entity: await getThroughIndex(toView(context), entity, index, values, { select }) };
-  }
-  if (!isOneValue) requireRangeStart(entity, index, { name, fields: given });
-  return runList(entity, context, read, (page) =>
-    listIndex(toView(context), entity, index, { ...options, ...page, given: values, fields: given }),
-  );
+    return { given: checkFields(entity, values, fields), select: read.select ?? listedFields(entity) };
+  });
+  return { entity: one.values };
 }
 
-async function runList(
+async function runList<Input>(
+  operation: Operation<Input & PageOptions, Page>,
   entity: Entity,
-  { app, caller }: RequestContext,
+  context: RequestContext,
   { top = DEFAULT_TOP, continuation, ...read }: z.infer<typeof Range> | z.infer<typeof By>,
-  readPage: (page: PageOptions) => Promise<Page>,
+  readInput: () => Input,
 ): Promise<Found> {
-  // A filter by a hidden field would disclose its value.
-  checkMentions(entity, caller, read.where);
-  checkSmall([entity], read.select);
-  const { storage } = app.engine;
+  const { storage } = context.app.engine;
   const bound = JSON.stringify(['query', read]);
-  const after = continuation === undefined ? undefined : await fromContinuation(storage, bound, continuation);
-  const { items, next } = await readPage({ top, after });
+  const { items, next } = await perform(operation, toView(context), async () => {
+    const input = readInput();
+    checkSmall([entity], read.select);
+    const after = continuation === undefined ? undefined : await fromContinuation(storage, bound, continuation);
+    return { ...input, top, after };
+  });
   return { items: [...items], ...(next ? { continuation: await toContinuation(storage, bound, next) } : {}) };
 }
 

@@ -1,7 +1,6 @@
-import { requireReader } from '../../access/rule.ts';
+import { perform } from '../../api/operation.ts';
+import { scan } from '../../api/reads.ts';
 import type { Entity } from '../../define/entity.ts';
-import { scanEntities } from '../../engine/read/retrieve.ts';
-import { openPage } from '../../store/read.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
@@ -22,14 +21,12 @@ export function scanRoute(entity: Entity): OperatorRoute {
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
     success: describeList(entity),
     handle: async (context) => {
-      requireReader(entity, context.caller);
-      const select = readSelect(entity, context.query);
+      const select = readSelect(context.query);
       const where = readFilter(context, entity, filters);
       const bound = JSON.stringify([path, select, where]);
-      const options = { select, where, ...(await readPageQuery(context, bound)) };
-      const page = await scanEntities(context.app.engine, entity, options);
-      const opened = await openPage(toView(context), entity, page, select);
-      return presentPage(context, opened, { path: pathTo(context.root, 'operations', 'scan', entity.name), bound });
+      const input = { select, where, ...(await readPageQuery(context, bound)) };
+      const page = await perform(scan(entity), toView(context), () => input);
+      return presentPage(context, page, { path: pathTo(context.root, 'operations', 'scan', entity.name), bound });
     },
   };
 }

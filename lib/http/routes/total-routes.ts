@@ -1,12 +1,14 @@
 import { z } from 'zod';
+import { perform } from '../../api/operation.ts';
+import { getTotal, listTotals } from '../../api/reads.ts';
 import type { Entity } from '../../define/entity.ts';
 import { incompleteError, rangeStarts } from '../../define/keys/index-range.ts';
-import { rolesToReadBy } from '../../define/readers.ts';
 import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
 import { maskOf, validateTexts } from '../../define/validate/validation.ts';
-import { checkGroup, readTotal, readTotals } from '../../pattern-helpers/read-totals.ts';
+import { checkGroup } from '../../pattern-helpers/read-totals.ts';
 import { presentPage } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';
+import { toView } from '../present.ts';
 import { pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 import { RANGE_QUERY, readBounds } from './index-routes.ts';
 
@@ -45,13 +47,12 @@ export function incompleteTotalRoutes(entity: Entity): Route[] {
   });
 }
 
-/** A total reveals the fields that it is made of, so a caller must be able to read all of them. */
 function commonOf(entity: Entity, name: string, declared: Total, fields: readonly string[]) {
   return {
     name: `${entity.name}-by-totals-${name}`,
     method: 'GET',
     path: [entity.name, 'totals', name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
-    roles: rolesToReadBy(entity, declared.uses),
+    roles: getTotal(entity, declared).roles,
   } as const;
 }
 
@@ -67,7 +68,7 @@ function oneRoute(entity: Entity, name: string, declared: Total, fields: readonl
     },
     handle: async (context) => {
       const group = readGroup(entity, declared, context, fields);
-      return { status: 200, body: await readTotal(context.app.engine, entity, declared, group) };
+      return { status: 200, body: await perform(getTotal(entity, declared), toView(context), () => ({ group })) };
     },
   };
 }
@@ -90,8 +91,8 @@ function rangeRoute(entity: Entity, name: string, declared: Total, fields: reado
       const path = pathTo(context.root, entity.name, 'totals', name, ...fields.map((field) => given[field]));
       const bounds = readBounds(context.query);
       const bound = JSON.stringify([path, bounds]);
-      const options = { ...(await readPageQuery(context, bound)), ...bounds };
-      return presentPage(context, await readTotals(context.app.engine, entity, declared, given, options), {
+      const input = { group: given, ...(await readPageQuery(context, bound)), ...bounds };
+      return presentPage(context, await perform(listTotals(entity, declared), toView(context), () => input), {
         bound,
         path,
       });

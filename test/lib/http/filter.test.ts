@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { requireFields } from '../../../lib/access/rule.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { askedFields, compileFilter } from '../../../lib/define/filter.ts';
 import { filterParameters, readFilter } from '../../../lib/http/filter.ts';
 import { PAGE_QUERY } from '../../../lib/http/paging.ts';
 import { deploy } from '../../fixtures/deploy.ts';
@@ -28,7 +30,9 @@ const filters = filterParameters(things, { without: ['place'], query: PAGE_QUERY
 
 function read(query: string, role = 'reader') {
   const caller = { subject: 'x', roles: [role], claims: {} };
-  return readFilter({ caller, query: new URLSearchParams(query) }, things, filters);
+  const asked = readFilter({ query: new URLSearchParams(query) }, things, filters);
+  requireFields(things, caller, askedFields(asked));
+  return compileFilter(things, asked);
 }
 
 describe('the filter of a query', () => {

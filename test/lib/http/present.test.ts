@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { openList, openValues, openWithGaps } from '../../../lib/api/view.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { toSelection } from '../../../lib/define/select.ts';
 import type { Values } from '../../../lib/define/values.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
@@ -8,7 +10,6 @@ import { readSelect } from '../../../lib/http/entity-list.ts';
 import { presentToWriter, toView } from '../../../lib/http/present.ts';
 import type { App } from '../../../lib/http/route.ts';
 import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
-import { openList, openValues, openWithGaps } from '../../../lib/store/view.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, type World } from '../../world.ts';
 import { testApp, testContext } from './request.ts';
@@ -92,7 +93,7 @@ describe('a field that cannot be read', () => {
 });
 
 describe('select', () => {
-  const select = (text: string) => readSelect(vaults, new URLSearchParams(text));
+  const select = (text: string) => toSelection(vaults, readSelect(new URLSearchParams(text)))[vaults.name];
 
   test.each([
     ['', undefined],

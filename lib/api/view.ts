@@ -1,4 +1,6 @@
 import pMap from 'p-map';
+import { hiddenFields } from '../access/rule.ts';
+import type { Caller } from '../access/token.ts';
 import type { Entity } from '../define/entity.ts';
 import { omit, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -6,13 +8,18 @@ import { toPlain } from '../engine/write/stored-values.ts';
 import { RowkeyError } from '../errors.ts';
 import { BlobGone } from '../pattern-helpers/text-blobs.ts';
 
-/** How entities are read for one reader. */
+/** Who calls, and on what. */
 export interface View {
   readonly engine: Engine;
-  /** The fields that the reader may not see. They are omitted before anything is decrypted or loaded. */
-  readonly hiddenOf: (entity: Entity) => readonly string[];
-  /** True on the last retry, when a missing blob means data loss rather than a stale row. */
+  /** Undefined for the app itself, which may read and write everything. */
+  readonly caller: Pick<Caller, 'roles'> | undefined;
+  /** True on the last retry of a read, when a missing blob means data loss rather than a stale row. */
   readonly isLastAttempt: boolean;
+}
+
+/** The fields that the caller may not see. They are omitted before anything is decrypted or loaded. */
+export function hiddenOf({ caller }: Pick<View, 'caller'>, entity: Entity): readonly string[] {
+  return caller ? hiddenFields(entity, caller) : [];
 }
 
 const OPEN_CONCURRENCY = 8;
@@ -41,13 +48,9 @@ export function openList(view: View, entity: Entity, list: readonly Values[]): P
 }
 
 /** Throws `BlobGone` if the blob may only have been replaced. */
-function open(
-  { engine, hiddenOf, isLastAttempt }: View,
-  entity: Entity,
-  values: Values,
-  onFailure: (field: string) => null,
-): Promise<Values> {
-  const hidden = hiddenOf(entity);
+function open(view: View, entity: Entity, values: Values, onFailure: (field: string) => null): Promise<Values> {
+  const { engine, isLastAttempt } = view;
+  const hidden = hiddenOf(view, entity);
   return toPlain(engine, entity, hidden.length === 0 ? values : omit(values, hidden), (field, error) => {
     if (error instanceof BlobGone && !isLastAttempt) throw error;
     return onFailure(field);

@@ -3,7 +3,7 @@ import type { Entity } from '../define/entity.ts';
 import { type Filter, matches } from '../define/filter.ts';
 import type { Index } from '../define/indexes.ts';
 import { withKeyOfReferences } from '../define/select.ts';
-import { pick, type Stored, type Values } from '../define/values.ts';
+import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import {
@@ -27,7 +27,15 @@ import { openList, openValues, type View } from './view.ts';
 
 export interface GetOptions extends ChildrenOptions {
   /** The children to include. */
-  readonly kinds?: readonly Entity[];
+  readonly kinds: readonly Entity[];
+  /** True for the ETag of a state that the caller has, of which nothing is opened. Table storage ignores If-None-Match. */
+  isKnown?: ((etag: string) => boolean) | undefined;
+}
+
+interface Found {
+  readonly etag: string;
+  /** Undefined for a known state. */
+  readonly values: Values | undefined;
 }
 
 /** One entity, with its children of some kinds in one query. Throws `not-found`. */
@@ -35,11 +43,12 @@ export async function readOne(
   view: View,
   entity: Entity,
   key: Values,
-  { kinds = [], select = {}, where = {} }: GetOptions,
-): Promise<Stored> {
+  { kinds, select = {}, where = {}, isKnown }: GetOptions,
+): Promise<Found> {
+  const fields = select[entity.name];
   if (kinds.length === 0) {
-    const fields = select[entity.name];
     const { etag, values } = await readEntity(view.engine, entity, key, { select: fields });
+    if (isKnown?.(etag)) return { etag, values: undefined };
     return { etag, values: await openSelected(view, entity, values, fields) };
   }
   const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, { select, where });
@@ -48,10 +57,7 @@ export async function readOne(
     const page = { items: Array.isArray(list) ? list : [], next: undefined };
     return [kind.name, (await openPage(view, kind, page, select[kind.name])).items];
   });
-  return {
-    etag,
-    values: { ...(await openSelected(view, entity, values, select[entity.name])), ...Object.fromEntries(children) },
-  };
+  return { etag, values: { ...(await openSelected(view, entity, values, fields)), ...Object.fromEntries(children) } };
 }
 
 /** Decrypts and loads only the selected fields; all without `select`. Throws as `openValues` does. */

@@ -1,0 +1,229 @@
+import { requireFields, requireReader } from '../access/rule.ts';
+import type { Entity } from '../define/entity.ts';
+import { type AskedFilter, askedFields, compileChildFilters, compileFilter } from '../define/filter.ts';
+import type { Index } from '../define/indexes.ts';
+import { copiedFields, type IndexBounds } from '../define/keys/index-range.ts';
+import { onceFor } from '../define/once-for.ts';
+import { rolesToReadBy, rolesToReadIndex } from '../define/readers.ts';
+import { toSelection } from '../define/select.ts';
+import type { Total } from '../define/totals.ts';
+import { pick, type Values } from '../define/values.ts';
+import { type Page, type PageOptions, scanEntities } from '../engine/read/retrieve.ts';
+import { RowkeyError } from '../errors.ts';
+import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../pattern-helpers/read-lookup.ts';
+import { readTotal, readTotals } from '../pattern-helpers/read-totals.ts';
+import { openLookup, openPage, readIndexPage, readOne, readRangePage, readThroughIndex } from './open.ts';
+import type { Operation } from './operation.ts';
+import { hiddenOf } from './view.ts';
+
+/** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
+
+export interface ListInput {
+  /** Names of fields; by default all but large ones. */
+  readonly select?: readonly string[] | undefined;
+  readonly where?: AskedFilter | undefined;
+}
+
+export interface GetInput {
+  readonly key: Values;
+  /** Names of children and of groups of fields. */
+  readonly include?: readonly string[] | undefined;
+  /** `email` is a field of the entity, `reviews.year` one of an included child. */
+  readonly select?: readonly string[] | undefined;
+  /** The filter of each included child, by its name. */
+  readonly where?: Readonly<Record<string, AskedFilter>> | undefined;
+  /** True for a state that the caller has already, of which nothing is opened. Not called for a read with children. */
+  readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields'>) => boolean) | undefined;
+}
+
+export interface Found {
+  readonly etag: string;
+  /** The fields of the entity that the read was limited to, if it was. */
+  readonly fields: readonly string[] | undefined;
+  /** Undefined for a known state. */
+  readonly values: Values | undefined;
+}
+
+/** One point query; with children one range query (compound key pattern). Throws `not-found`. */
+export const getEntity = onceFor(
+  (entity: Entity): Operation<GetInput, Found> => ({
+    roles: entity.access.read,
+    admit(caller, { include, where = {} }) {
+      for (const kind of includedOf(entity, include).kinds) {
+        requireReader(kind, caller);
+        requireFields(kind, caller, askedFields(where[kind.name]));
+      }
+    },
+    async run(view, { key, include, select, where, isKnown }) {
+      const { kinds, groups } = includedOf(entity, include);
+      const selection = select || groups.length > 0 ? toSelection(entity, select, { kinds, groups }) : {};
+      const filters = where ? compileChildFilters(entity, kinds, where) : {};
+      const fields = selection[entity.name];
+      const known = isKnown && ((etag: string) => isKnown({ etag, fields }));
+      const found = await readOne(view, entity, key, { kinds, select: selection, where: filters, isKnown: known });
+      return { ...found, fields };
+    },
+  }),
+);
+
+/** Sorts the included names. Throws `invalid-input`. */
+function includedOf(entity: Entity, include: readonly string[] = []) {
+  const names = [...new Set(include)];
+  const groups = names.filter((name) => Object.hasOwn(entity.split, name));
+  const kinds = names.filter((name) => !groups.includes(name)).map((name) => childOf(entity, name));
+  return { kinds, groups };
+}
+
+function childOf(entity: Entity, name: string): Entity {
+  const child = entity.children.find((kind) => kind.name === name);
+  if (child) return child;
+  const groups = Object.keys(entity.split);
+  const what = [...(entity.children.length > 0 ? ['child'] : []), ...(groups.length > 0 ? ['group'] : [])].join(' or ');
+  throw new RowkeyError(
+    'invalid-input',
+    `"include" names "${name.slice(0, 100)}", which is not a ${what} of ${entity.name}.`,
+    {
+      field: 'include',
+      accepted: [...entity.children.map((kind) => kind.name), ...groups].join(', '),
+    },
+  );
+}
+
+/** A filter by a hidden field would disclose its value. */
+function admitFilterOf(entity: Entity): Pick<Operation<ListInput, unknown>, 'admit'> {
+  return { admit: (caller, { where }) => requireFields(entity, caller, askedFields(where)) };
+}
+
+export interface RangeInput extends ListInput, PageOptions {
+  readonly partition: Values;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/** A page of the entities of a partition. */
+export const listRange = onceFor(
+  (entity: Entity): Operation<RangeInput, Page> => ({
+    roles: entity.access.read,
+    ...admitFilterOf(entity),
+    run: (view, { partition, where, select, ...page }) =>
+      readRangePage(view, entity, partition, {
+        ...page,
+        select: toSelection(entity, select)[entity.name],
+        where: compileFilter(entity, where),
+      }),
+  }),
+);
+
+/** A page of all entities: it reads the whole table. */
+export function scan(entity: Entity): Operation<ListInput & PageOptions, Page> {
+  return {
+    roles: entity.access.read,
+    ...admitFilterOf(entity),
+    async run(view, { where, select: names, ...page }) {
+      const select = toSelection(entity, names)[entity.name];
+      const options = { ...page, select, where: compileFilter(entity, where) };
+      return openPage(view, entity, await scanEntities(view.engine, entity, options), select);
+    },
+  };
+}
+
+export interface IndexInput extends ListInput, PageOptions, IndexBounds {
+  /** The fields of one value, or the first ones of a range. */
+  readonly given: Values;
+}
+
+/** A page of the entities that an index lists. */
+export function listIndex(entity: Entity, index: Index): Operation<IndexInput, Page> {
+  const available = copiedFields(entity, index);
+  return {
+    roles: rolesToReadIndex(entity, index),
+    ...admitFilterOf(entity),
+    run: (view, { where, select, ...page }) =>
+      readIndexPage(view, entity, index, {
+        ...page,
+        select: toSelection(entity, select, { available })[entity.name],
+        where: compileFilter(entity, where, available),
+      }),
+  };
+}
+
+export interface OneInput {
+  readonly given: Values;
+  readonly select?: readonly string[] | undefined;
+}
+
+/** The only entity with the given values: its key and the selected fields. Throws `not-found`. */
+export function getThroughIndex(entity: Entity, index: Index): Operation<OneInput, { key: Values; values: Values }> {
+  return {
+    roles: rolesToReadIndex(entity, index),
+    async run(view, { given, select: names }) {
+      const select = toSelection(entity, names)[entity.name];
+      const values = await readThroughIndex(view, entity, index, { given, select });
+      return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
+    },
+  };
+}
+
+export interface LookupInput extends ListInput {
+  /** The next page of a list that is not whole. */
+  readonly after?: PageOptions['after'];
+  /** True for the ETag of a list that the caller has already. */
+  readonly isKnown?: ((etag: string) => boolean) | undefined;
+}
+
+export interface LookupList extends Page {
+  /** Undefined if the list exceeds what a process keeps, so that this is one of its pages. */
+  readonly etag: string | undefined;
+}
+
+/** All entities of a lookup table, from memory; a page of them if they exceed what a process keeps. */
+export const listLookup = onceFor((entity: Entity): Operation<LookupInput, LookupList> => {
+  const index = lookupIndex(entity);
+  const available = lookupFields(entity);
+  return {
+    roles: rolesToReadIndex(entity, index),
+    ...admitFilterOf(entity),
+    async run(view, { where: asked, select: names, after, isKnown }) {
+      const select = toSelection(entity, names, { available })[entity.name];
+      const where = compileFilter(entity, asked, available);
+      if (after) {
+        const page = { given: {}, select: select ?? available, where, top: MAX_LOOKUP_ENTITIES, after };
+        return { ...(await readIndexPage(view, entity, index, page)), etag: undefined };
+      }
+      const list = await readLookup(view.engine, entity);
+      const etag = list.isWhole ? list.etagWithout(hiddenOf(view, entity)) : undefined;
+      if (etag !== undefined && isKnown?.(etag)) return { items: [], next: undefined, etag };
+      return { ...(await openLookup(view, entity, list, { select, where })), etag };
+    },
+  };
+});
+
+/** Returns the entities of a lookup. Throws `too-large` for a list that is not whole, for a caller who cannot ask for pages. */
+export function wholeList({ name, lookup }: Entity, { items, etag }: LookupList): readonly Values[] {
+  if (etag !== undefined) return items;
+  throw new RowkeyError('too-large', `The list of ${name} exceeds what a process keeps in memory.`, {
+    field: 'list',
+    accepted: `the pages of the index "${lookup?.index}"`,
+  });
+}
+
+export interface GroupInput {
+  /** The fields of a group, or the first ones of a range. */
+  readonly group: Values;
+}
+
+/** The totals of one group. A total reveals the fields that it is made of, so a caller must be able to read all of them. */
+export function getTotal(entity: Entity, declared: Total): Operation<GroupInput, Values> {
+  return {
+    roles: rolesToReadBy(entity, declared.uses),
+    run: ({ engine }, { group }) => readTotal(engine, entity, declared, group),
+  };
+}
+
+/** A page of the totals of a range of groups. */
+export function listTotals(entity: Entity, declared: Total): Operation<GroupInput & PageOptions & IndexBounds, Page> {
+  return {
+    roles: rolesToReadBy(entity, declared.uses),
+    run: ({ engine }, { group, ...page }) => readTotals(engine, entity, declared, group, page),
+  };
+}
