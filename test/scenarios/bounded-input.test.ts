@@ -68,6 +68,17 @@ test('a NUL in a key is rejected, because no path can contain it, and is accepte
   expect((await hr('GET', `/api/employees/Nul/${body.employeeId}`)).body).toMatchObject(body);
 });
 
+test.each(['Nul\0', '..', 'a%2Fb'])(
+  'a derived key of %j is rejected, because no path can contain it',
+  async (genre) => {
+    const body = { genres: [genre], title: 'Lost', year: 1999, cast: [] };
+    expect(await hr('POST', '/api/movies', { body })).toMatchObject({
+      status: 400,
+      body: { field: 'genre', accepted: expect.stringContaining('a text that a path can contain') },
+    });
+  },
+);
+
 test('lists a bounded number of errors, with a bounded length of each', async () => {
   const unknown = Array.from({ length: 70_000 }, (_, index) => [`f${index}`, 1]);
   for (const body of [

@@ -101,7 +101,9 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const values: Values = { ...whole, ...held };
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
-  return withDerived(entity, values);
+  const all = withDerived(entity, values);
+  for (const field of entity.keyFields) if (field in entity.derived) checkText(field, all[field], true);
+  return all;
 }
 
 /** The values with the derived fields, which follow from the fields that callers write. */
