@@ -10,6 +10,7 @@ export interface FunctionMetadata {
   readonly name: string;
   /** The name of the trigger ends in a hash; `$return` is the HTTP output. */
   readonly bindings: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly retryOptions?: unknown;
 }
 
 /** Typed as loosely as the library calls it, because the arguments depend on the trigger. */

@@ -31,7 +31,25 @@ const Queues = z
     newBatchThreshold: queues.newBatchThreshold ?? Math.floor(queues.batchSize / 2),
   }));
 
-const LogLevel = z.enum(['Trace', 'Debug', 'Information', 'Warning', 'Error', 'Critical', 'None']);
+const LogLevel = z
+  .string()
+  .toLowerCase()
+  .pipe(z.enum(['trace', 'debug', 'information', 'warning', 'error', 'critical', 'none']));
+
+/** A NuGet version, which may float (`4.*`), or a range of versions such as `[4.0.0, 5.0.0)`. */
+const VERSION = String.raw`\s*\d+(?:\.(?:\d+|\*)){0,3}(?:-[\w.*-]+)?\s*`;
+const ExtensionBundle = z.object({
+  id: z
+    .string()
+    .max(100)
+    .regex(/^\w+(?:[.-]\w+)*$/, 'expected the id of a NuGet package'),
+  version: z
+    .string()
+    .regex(
+      new RegExp(`^(?:${VERSION}|\\*|\\[${VERSION}\\]|[[(](?:${VERSION})?,(?:${VERSION})?[\\])])$`),
+      'expected a version or a range of versions such as [4.0.0, 5.0.0)',
+    ),
+});
 
 const HostJson = z.object({
   version: z.literal('2.0'),
@@ -39,7 +57,7 @@ const HostJson = z.object({
     .union([z.literal('-1'), TimeSpan.pipe(z.number().min(1_000, 'expected at least 00:00:01'))])
     .optional(),
   logging: z.object({ logLevel: z.record(z.string(), LogLevel).optional() }).optional(),
-  extensionBundle: z.object({ id: z.string(), version: z.string() }).optional(),
+  extensionBundle: ExtensionBundle.optional(),
   extensions: z
     .object({
       http: z

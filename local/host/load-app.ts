@@ -84,11 +84,15 @@ export function selectByTrigger<Type extends Trigger['type']>(functions: readonl
 function toHostedFunction(metadata: FunctionMetadata, handler: Handler): HostedFunction {
   let found: Pick<HostedFunction, 'trigger' | 'triggerKey'> | undefined;
   for (const [key, binding] of Object.entries(metadata.bindings)) {
-    if (key === '$return') continue;
+    if (key === '$return' && binding.type === 'http') continue;
     const parsed = Trigger.safeParse(binding);
+    if (parsed.error?.issues.some(({ path }) => path[0] === 'authLevel'))
+      throw new Error(
+        `The function ${metadata.name} has the unknown authLevel ${JSON.stringify(binding.authLevel)}: anonymous, function, system and admin are accepted.`,
+      );
     if (!parsed.success)
       throw new Error(
-        `The function ${metadata.name} has the unsupported binding ${binding.type}: supported are HTTP, queue and timer triggers.`,
+        `The function ${metadata.name} has the unsupported binding ${binding.type}: supported are HTTP, queue and timer triggers, and the response of HTTP.`,
       );
     found = { trigger: parsed.data, triggerKey: key };
   }

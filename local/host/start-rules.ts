@@ -4,6 +4,7 @@ import { findMissingBundle } from './start-rules/extension-bundle.ts';
 import { findNameErrors } from './start-rules/function-names.ts';
 import { findQueueNameErrors } from './start-rules/queue-names.ts';
 import { findReservedRoutes } from './start-rules/reserved-routes.ts';
+import { findRetryErrors } from './start-rules/retry-policies.ts';
 import { findRouteConflicts } from './start-rules/route-conflicts.ts';
 import { findTemplateErrors } from './start-rules/route-templates.ts';
 import { findScheduleErrors } from './start-rules/schedules.ts';
@@ -16,6 +17,7 @@ export function requireStartRules(functions: readonly HostedFunction[], settings
   const http = selectByTrigger(functions, 'httpTrigger');
   const errors = [
     ...findNameErrors(functions),
+    ...findRetryErrors(functions),
     ...findReservedRoutes(http),
     ...findTemplateErrors(http, settings.http),
     ...findRouteConflicts(http),

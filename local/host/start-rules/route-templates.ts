@@ -20,6 +20,8 @@ function findTemplateError(template: string): string | undefined {
   const names = [...template.matchAll(/\{\*?(\w+)\}/g)].map(([, name = '']) => name.toLowerCase());
   if (new Set(names).size < names.length) return 'has a parameter twice, which ignores case';
   if (/\}\{/.test(template)) return 'has two parameters side by side';
+  // ASP.NET takes ~/ for the root of the app.
+  if (template.startsWith('~')) return 'begins with ~';
   if (/\/\//.test(template)) return 'has an empty segment';
   if (/\?/.test(template.replace(/\{[^}]*\}/g, ''))) return 'has a ?';
   try {

@@ -13,6 +13,11 @@ async function read(settings: unknown) {
 }
 const queues = (settings: object) => ({ version: '2.0', extensions: { queues: settings } });
 
+const bundle = (version: string, id = 'Microsoft.Azure.Functions.ExtensionBundle') => ({
+  version: '2.0',
+  extensionBundle: { id, version },
+});
+
 test('reads host.json of the app', async () => {
   expect(await readHostSettings('.')).toMatchObject({ http: { routePrefix: '' }, hasExtensionBundle: true });
 });
@@ -32,7 +37,18 @@ test('has the defaults of the host, and ignores the case of the encoding and wha
   });
 });
 
-test.each([
+test.each(['[4.0.0, 5.0.0)', '[4.*, 5.0.0)', '(,5.0]', '[4.28.0]', '4.0.0', '4.*', '*', '4.0.0-beta.1'])(
+  'accepts the bundle version %j',
+  async (version) => {
+    expect(await read(bundle(version))).toMatchObject({ hasExtensionBundle: true });
+  },
+);
+
+test('accepts a log level in any case, as the host does', async () => {
+  await read({ version: '2.0', logging: { logLevel: { default: 'information' } } });
+});
+
+test.each<[string, unknown, string]>([
   ['a text that is not JSON', '{', 'host.json is not valid: it is not JSON'],
   ['no version', {}, 'version: '],
   ['another version', { version: '3.0' }, 'version: '],
@@ -52,6 +68,12 @@ test.each([
   ['a short time-out', { version: '2.0', functionTimeout: '00:00:00' }, 'functionTimeout: '],
   ['an unknown level', { version: '2.0', logging: { logLevel: { default: 'Loud' } } }, 'logging.logLevel.default: '],
   ['a bundle without a version', { version: '2.0', extensionBundle: { id: 'x' } }, 'extensionBundle.version: '],
+  ['a bundle with an invalid id', bundle('4.0.0', 'a b'), 'extensionBundle.id: '],
+  ...['', 'latest', '[4.0.0', '4.0.0)', '[4.0.0, 5.0.0, 6.0.0]', '4.x'].map((version): [string, unknown, string] => [
+    `the bundle version "${version}"`,
+    bundle(version),
+    'extensionBundle.version: ',
+  ]),
 ])('rejects host.json with %s', async (_, settings, message) => {
   await expect(read(settings)).rejects.toThrow(message);
 });

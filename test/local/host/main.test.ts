@@ -94,6 +94,14 @@ test.each([
   ["app.get('OFTEN', { handler() {} });", 'functions/timer.js could not be loaded: Duplicate function name "often":'],
   ["app.storageBlob('x', { path: 'a', handler() {} });", 'The function x has the unsupported binding blobTrigger: '],
   [
+    "app.timer('x', { schedule: '0 0 * * *', return: { type: 'queue', name: '$return' }, handler() {} });",
+    'The function x has the unsupported binding queue: ',
+  ],
+  [
+    "app.http('x', { authLevel: 'nobody', handler() {} });",
+    'The function x has the unknown authLevel "nobody": anonymous, function, system and admin are accepted.',
+  ],
+  [
     "app.storageQueue('x', { queueName: 'que', connection: 'NONE', handler() {} });",
     'The function x needs the environment variable NONE: a storage connection string.',
   ],

@@ -5,7 +5,8 @@ import { requireStartRules } from '../../../local/host/start-rules.ts';
 
 const SETTINGS = { http: { routePrefix: 'api' }, hasExtensionBundle: true } as HostSettings;
 type Trigger = HostedFunction['trigger'];
-const named = (name: string, trigger: Trigger) => ({ name, trigger }) as HostedFunction;
+const named = (name: string, trigger: Trigger, retryOptions?: object) =>
+  ({ name, trigger, metadata: { name, bindings: {}, retryOptions } }) as HostedFunction;
 const http = (name: string, route?: string, ...methods: string[]) =>
   named(name, { type: 'httpTrigger', methods, route, authLevel: 'anonymous' });
 const queue = (queueName: string) => named('q', { type: 'queueTrigger', queueName, connection: 'AzureWebJobsStorage' });
@@ -45,6 +46,11 @@ test.each([
 
 test('rejects every route below a prefix that ends with a slash', () => {
   expect(() => check([http('x', 'a')], { http: { routePrefix: 'api/' } })).toThrow('has an empty segment');
+});
+
+test.each(['~/x', '~x'])('rejects the route %j at the root, and accepts it below a prefix', (route) => {
+  expect(() => check([http('x', route)], { http: { routePrefix: '' } })).toThrow('begins with ~');
+  check([http('x', route)]);
 });
 
 test('accepts a reserved word that does not begin a route', () => {
@@ -95,6 +101,43 @@ test.each(['0 */5 * * * *', '*/5 * * * *', '0 0 1-5,10 JAN,MAR MON-FRI', '0 40 *
     check([timer(schedule)]);
   },
 );
+
+const retried = (retryOptions: object) =>
+  check([named('t', { type: 'timerTrigger', schedule: '00:05:00' }, retryOptions)]);
+
+test.each([
+  ['an unknown strategy', { retryStrategy: 'always', maxRetryCount: 1 }, 'retryStrategy: '],
+  ['fewer retries than -1', { retryStrategy: 'fixedDelay', maxRetryCount: -2, delayInterval: { seconds: 1 } }, 'max'],
+  ['a fixed delay without the delay', { retryStrategy: 'fixedDelay', maxRetryCount: 1 }, 'delayInterval: '],
+  [
+    'a back-off without an upper bound',
+    { retryStrategy: 'exponentialBackoff', maxRetryCount: 1, minimumInterval: { seconds: 1 } },
+    'maximumInterval: ',
+  ],
+  [
+    'a back-off with bounds in the wrong order',
+    {
+      retryStrategy: 'exponentialBackoff',
+      maxRetryCount: 1,
+      minimumInterval: { seconds: 2 },
+      maximumInterval: { seconds: 1 },
+    },
+    'minimumInterval: expected at most maximumInterval',
+  ],
+])('rejects a retry policy with %s', (_, policy, why) => {
+  expect(() => retried(policy)).toThrow(`The function t has an invalid retry policy: ${why}`);
+});
+
+test('accepts a retry policy without an end, and one with equal bounds', () => {
+  retried({ retryStrategy: 'fixedDelay', maxRetryCount: -1, delayInterval: { seconds: 0 } });
+  const interval = { seconds: 5 };
+  retried({
+    retryStrategy: 'exponentialBackoff',
+    maxRetryCount: 0,
+    minimumInterval: interval,
+    maximumInterval: interval,
+  });
+});
 
 test('rejects a queue trigger without an extension bundle', () => {
   expect(() => check([queue('abc')], { hasExtensionBundle: false })).toThrow('host.json needs an extensionBundle');
