@@ -4,7 +4,7 @@ import { patternsOf } from '../define/link-entities.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
-import { operations } from '../engine/transfer/operation.ts';
+import { operations } from '../engine/write/operation.ts';
 import { ARRIVALS_CONTAINER } from '../pattern-helpers/attachment.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../pattern-helpers/period-archive.ts';
 import { patterns } from '../patterns/patterns.ts';

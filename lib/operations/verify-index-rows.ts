@@ -4,8 +4,8 @@ import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/keys/ind
 import { parseKey } from '../define/keys/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readValues, repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
+import { hasLiveClaim } from '../engine/reconcile/unique-claim.ts';
 import { siblingFormOf } from '../engine/write/siblings.ts';
-import { hasLiveClaim } from '../engine/write/unique-claim.ts';
 import { type Row, readRow } from '../storage/rows.ts';
 
 /** Finds copies, list members and claims that belong to no entity. */

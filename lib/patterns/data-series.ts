@@ -9,8 +9,9 @@ import { pick, type Values } from '../define/values.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
+import { notFound } from '../engine/read/read-live.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
-import { checkWritable, notFound } from '../engine/write/entity-store.ts';
+import { checkWritable } from '../engine/write/entity-store.ts';
 import { busy, RowkeyError } from '../errors.ts';
 import {
   blobOf,

@@ -19,7 +19,7 @@ import { eachErrors } from '../define/validate/index-errors.ts';
 import type { Values } from '../define/values.ts';
 import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';
 import { readValues, repairSibling } from '../engine/reconcile/repair.ts';
-import { isOwnedBy } from '../engine/write/unique-claim.ts';
+import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 
 /**

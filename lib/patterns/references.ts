@@ -15,7 +15,7 @@ import type { Pattern } from '../define/pattern.ts';
 import { isOptional } from '../define/validate/field-schema.ts';
 import { pick, type Values } from '../define/values.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
-import { isConfirmed } from '../engine/write/unique-claim.ts';
+import { isConfirmed } from '../engine/reconcile/unique-claim.ts';
 import { busy, entityError, RowkeyError } from '../errors.ts';
 import { oracleErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';

@@ -28,7 +28,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'The entity is copied to another partition or table, which is updated after the entity. With `unique`, the writer claims the row before it writes the entity, so two writers of one value cannot both succeed. See [consistency.md](consistency.md#how-a-write-works).',
     modules: [
       'lib/patterns/inter-partition-index.ts',
-      'lib/engine/write/unique-claim.ts',
+      'lib/engine/reconcile/unique-claim.ts',
       'lib/pattern-helpers/read-through-index.ts',
     ],
     tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],

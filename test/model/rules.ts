@@ -219,7 +219,7 @@ export const RULES: readonly Rule[] = [
   {
     row: CLAIM_LIFE,
     without: 'A claim has expired when it is made',
-    file: 'lib/engine/write/unique-claim.ts',
+    file: 'lib/engine/reconcile/unique-claim.ts',
     edits: [['?? now()) + timing.claimForMs)', '?? now()) - timing.claimForMs)']],
     test: [OVERTAKEN, 'leaves a row to the claim of a live writer, although a clock is hours ahead'],
     finds: 'missing in ["employeesbyemail"',
@@ -227,7 +227,7 @@ export const RULES: readonly Rule[] = [
   {
     row: CLAIM_LIFE,
     without: "A claim expires by the reader's own clock",
-    file: 'lib/engine/write/unique-claim.ts',
+    file: 'lib/engine/reconcile/unique-claim.ts',
     edits: [['> (storage.clock.earliestTime() ?? now());', '> now();']],
     test: [OVERTAKEN, 'leaves a row to the claim of a live writer, although a clock is hours ahead'],
     finds: 'missing in ["employeesbyemail"',
@@ -235,7 +235,7 @@ export const RULES: readonly Rule[] = [
   {
     row: CLAIM_LIFE,
     without: "A claim is made by the writer's own clock",
-    file: 'lib/engine/write/unique-claim.ts',
+    file: 'lib/engine/reconcile/unique-claim.ts',
     edits: [['(storage.clock.latestTime() ?? now()) + timing', 'now() + timing']],
     test: [OVERTAKEN, 'leaves a row to the claim of a live writer, although a clock is hours behind'],
     finds: 'missing in ["employeesbyemail"',
@@ -341,7 +341,7 @@ export const RULES: readonly Rule[] = [
   {
     row: SENT_ONCE,
     without: 'An insert of a claim is repeated after a lost reply',
-    file: 'lib/engine/write/unique-claim.ts',
+    file: 'lib/engine/reconcile/unique-claim.ts',
     edits: [['{ ...where, actions: [insert] }', '{ ...where, actions: [insert], isRepeatable: true }']],
     test: [TIME, 'an insert of the claim is sent once'],
     finds: 'claim in carsbyplate',

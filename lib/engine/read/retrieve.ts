@@ -12,11 +12,11 @@ import { RowkeyError } from '../../errors.ts';
 import { MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { notFound, readLive } from '../write/entity-store.ts';
 import { type Position, startOf } from './continuation.ts';
 import { readEntityRange, scanEntityRows } from './entity-rows.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
+import { notFound, readLive } from './read-live.ts';
 import { periodsToRead, readPeriods } from './read-periods.ts';
 import { rowFilterOf } from './row-comparisons.ts';
 

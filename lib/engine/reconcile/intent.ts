@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { IndexEntry as Entry } from '../../define/remote-index.ts';
 
 /** The queue of intents: work outside the partition that a write may have left. */
 export const INDEX_CHANGES_QUEUE = 'index-changes';
@@ -53,3 +54,9 @@ export const Intent = z.object({
 });
 
 export type Intent = z.infer<typeof Intent>;
+/** An entity whose index entries in other partitions, or whose tombstone, must be settled. */
+export interface IntentItem {
+  readonly partition: string;
+  readonly row: string;
+  readonly indexEntries: readonly Entry[];
+}

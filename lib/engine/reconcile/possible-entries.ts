@@ -5,15 +5,13 @@ import type { IndexEntry } from '../../define/remote-index.ts';
 import type { Values } from '../../define/values.ts';
 import { RowkeyError } from '../../errors.ts';
 import type { Address } from '../../storage/rows.ts';
-import type { Intent } from './intent.ts';
+import type { Intent, IntentItem } from './intent.ts';
 
 /**
  * A queue message is not trusted: anyone who can write to the queue can name any row. The reconciler works only on entity
  * keys and index entries that the declaration can produce. The check looks for a witness: field values from which the
  * declaration's key templates build both the entity's address and the index entry.
  */
-
-type IntentItem = Intent['items'][number];
 
 /** The items of an intent that the declaration can produce, and why other items are rejected. */
 export function possibleItems(entity: Entity, intent: Intent): { items: IntentItem[]; refused: string | undefined } {

@@ -21,9 +21,8 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
-import type { Plan } from '../write/plan.ts';
-import { hasLiveClaim, isConfirmed, isOwnedBy } from '../write/unique-claim.ts';
-import type { Intent } from './intent.ts';
+import type { Intent, IntentItem } from './intent.ts';
+import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
 
 /**
  * Eventually consistent transactions pattern, the reconciler's side: makes the index entries that an intent names agree with
@@ -83,7 +82,7 @@ export const reconcile = inPattern(
       table,
       items,
       isNew = false,
-    }: Pick<Intent, 'intent' | 'table' | 'isNew'> & { readonly items: Plan['items'] },
+    }: Pick<Intent, 'intent' | 'table' | 'isNew'> & { readonly items: readonly IntentItem[] },
     options: ReconcileOptions,
   ): Promise<void> => {
     const work: Work = { engine, entity, intent, isNew, ...options };

@@ -7,12 +7,12 @@ import type { Values } from '../../define/values.ts';
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { readLive } from '../read/read-live.ts';
 import { sendWork } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
+import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
 import { duplicateEntry } from '../write/conflict.ts';
-import { readLive } from '../write/entity-store.ts';
-import { claimFree, hasLiveClaim, isOwnedBy } from '../write/unique-claim.ts';
 
 /** A move hands the rows of unique indexes from the source to the destination. */
 

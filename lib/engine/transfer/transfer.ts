@@ -14,14 +14,14 @@ import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
+import { notFound, readLive } from '../read/read-live.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { EntityChanged } from '../write/conflict.ts';
-import { notFound, readLive } from '../write/entity-store.ts';
 import { commit } from '../write/eventual-transaction.ts';
+import { findOperation, newOperationId, type Operation, writeOperation } from '../write/operation.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { handBack, handOver } from './hand-over.ts';
-import { findOperation, newOperationId, type Operation, writeOperation } from './operation.ts';
 
 /**
  * Archive and move: an eventual transaction between two entities.

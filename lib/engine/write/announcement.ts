@@ -9,9 +9,9 @@ import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { type ClaimedRow, claim, releaseClaims } from '../reconcile/unique-claim.ts';
 import { conflictOf, duplicateEntry, readChanged } from './conflict.ts';
 import { type Plan, PlanTooLarge } from './plan.ts';
-import { type ClaimedRow, claim, releaseClaims } from './unique-claim.ts';
 
 /** What a write announces before its transaction: its intent, which names the rows of other partitions, and its claims of unique rows. */
 

@@ -4,8 +4,8 @@ import { pick, type Stored, type Values } from '../../define/values.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { DAY_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
-import { findOperation, newOperationId, writeOperation } from '../transfer/operation.ts';
 import { createEntity } from './entity-store.ts';
+import { findOperation, newOperationId, writeOperation } from './operation.ts';
 
 /**
  * Creates an entity once for a request that may be repeated; `id` identifies the request. If the body has the whole key, an

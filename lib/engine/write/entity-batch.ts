@@ -15,16 +15,9 @@ import { type Address, ANY_ETAG, MAX_TRANSACTION_ACTIONS, type Row } from '../..
 import type { Engine } from '../engine.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
 import { entityIn, type Judged, judgeRow } from '../read/judge-row.ts';
+import { notFound } from '../read/read-live.ts';
 import { EntityChanged } from './conflict.ts';
-import {
-  checkKeyKept,
-  checkWritable,
-  mergeable,
-  notFound,
-  patched,
-  unreadFields,
-  unreadState,
-} from './entity-store.ts';
+import { checkKeyKept, checkWritable, mergeable, patched, unreadFields, unreadState } from './entity-store.ts';
 import { commit } from './eventual-transaction.ts';
 import { splitAfter } from './plan.ts';
 import { toStored } from './stored-values.ts';

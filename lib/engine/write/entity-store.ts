@@ -12,11 +12,11 @@ import { groupOfFurtherRow } from '../../define/keys/further-rows.ts';
 import { addressOf } from '../../define/keys/index-entries.ts';
 import { validate, validateFields } from '../../define/validate/validation.ts';
 import { omit, pick, type Stored, type Values } from '../../define/values.ts';
-import { busy, type ErrorCode, entityError, RowkeyError } from '../../errors.ts';
+import { busy, type ErrorCode, RowkeyError } from '../../errors.ts';
 import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
-import { type Judged, judgeRow } from '../read/judge-row.ts';
+import { notFound, readJudged, readLive } from '../read/read-live.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { EntityChanged } from './conflict.ts';
 import { commit } from './eventual-transaction.ts';
@@ -282,32 +282,6 @@ export async function changeEntity(
     throw busy('Other requests keep changing the same entity.');
   };
   return runExclusive(engine.storage, JSON.stringify(address), untilDone);
-}
-
-/** One transaction: see `readJoinedRow`. Undefined if there is no entity, or only a tombstone. */
-export async function readLive(
-  engine: Engine,
-  entity: Entity,
-  address: Parameters<typeof readJoinedRow>[2],
-  options?: EntityRowOptions,
-): Promise<Live | undefined> {
-  const judged = await readJudged(engine, entity, address, options);
-  return judged?.is === 'entity' ? judged.snapshot : undefined;
-}
-
-export async function readJudged(
-  engine: Engine,
-  entity: Entity,
-  address: Parameters<typeof readJoinedRow>[2],
-  options?: EntityRowOptions,
-): Promise<Judged | undefined> {
-  const row = await readJoinedRow(engine, entity, address, options);
-  return row && judgeRow(entity, row);
-}
-
-/** The same error for an absent entity, a tombstone and a row of another type. */
-export function notFound(entity: Entity, given: Values): RowkeyError {
-  return entityError('not-found', entity, given, 'not found.');
 }
 
 /** The fields in further rows that were not read, without their values. They are valid as they are stored. */

@@ -20,6 +20,7 @@ import {
   type Properties,
   transactionBytes,
 } from '../../storage/rows.ts';
+import type { IntentItem } from '../reconcile/intent.ts';
 import { duplicateEntry, EntityChanged } from './conflict.ts';
 import { type PlannedRows, planFurtherRows } from './further-rows.ts';
 
@@ -54,12 +55,6 @@ export function splitAfter<Change>(error: unknown, changes: readonly Change[]): 
   return Array.from({ length: Math.ceil(changes.length / size) }, (_, part) =>
     changes.slice(part * size, (part + 1) * size),
   );
-}
-
-export interface IntentItem {
-  readonly partition: string;
-  readonly row: string;
-  readonly indexEntries: readonly IndexEntry[];
 }
 
 export interface Plan {

@@ -1,7 +1,7 @@
 import { requireRemover } from '../../access/rule.ts';
 import type { Entity } from '../../define/entity.ts';
-import { Operation, readOperation } from '../../engine/transfer/operation.ts';
 import { moveSchema, requestArchive, requestMove } from '../../engine/transfer/transfer.ts';
+import { Operation, readOperation } from '../../engine/write/operation.ts';
 import { RowkeyError } from '../../errors.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';

@@ -8,8 +8,8 @@ import { addressOf, copyProperties } from '../../../lib/define/keys/index-entrie
 import { buildKey } from '../../../lib/define/keys/key-template.ts';
 import type { Values } from '../../../lib/define/values.ts';
 import type { Page } from '../../../lib/engine/read/retrieve.ts';
+import { CLAIM } from '../../../lib/engine/reconcile/unique-claim.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { CLAIM } from '../../../lib/engine/write/unique-claim.ts';
 import { type IndexPageOptions, readByCopies, readByLists } from '../../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { submit } from '../../../lib/storage/rows.ts';

@@ -14,8 +14,8 @@ import { listReplacedMetadata } from '../../../../lib/engine/consume/trigger-met
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
-import { newOperationId } from '../../../../lib/engine/transfer/operation.ts';
 import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
+import { newOperationId } from '../../../../lib/engine/write/operation.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';

@@ -10,7 +10,7 @@ import { RowkeyError } from '../../errors.ts';
 import { submit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { withPeriodTable } from '../period-tables.ts';
-import { readLive } from '../write/entity-store.ts';
+import { readLive } from '../read/read-live.ts';
 
 export const Operation = z.strictObject({
   /** Begins with the date that selects the table. */

@@ -1,7 +1,7 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { claim } from '../../../../lib/engine/write/unique-claim.ts';
+import { claim } from '../../../../lib/engine/reconcile/unique-claim.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
