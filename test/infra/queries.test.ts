@@ -59,6 +59,33 @@ test('the alert on timers watches every timer of the app', () => {
   expect(query).toContain('| extend Timer = strcat(functionPrefix, Timer)');
 });
 
+const bodyOf = (wanted: string) => rules.find(({ name }) => name === wanted)?.body;
+
+test('the alert on silence fires without any metric, if storage is in use', () => {
+  // Without "by", summarize returns a row for no rows.
+  expect(bodyOf('telemetry-missing')).toMatch(
+    /summarize received = count\(\)\n +\| project measure = iff\(received == 0 and inUse > 0, 1, 0\)/,
+  );
+});
+
+// https://learn.microsoft.com/azure/azure-monitor/logs/daily-cap#alert-when-daily-cap-is-reached
+test('the alert on the daily cap reads the event of the workspace', () => {
+  expect(bodyOf('ingestion-capped')).toMatch(
+    /_LogOperation\n +\| where Category =~ 'Ingestion'\n +\| where Detail contains 'OverQuota'\n +\| summarize measure = count\(\)/,
+  );
+});
+
+test('the documentation lists every alert with its severity', () => {
+  const page = readFileSync(new URL('../../docs/infrastructure.md', import.meta.url), 'utf8');
+  const [, section = ''] = /^## Alerts\n(.*?)^## /ms.exec(page) ?? [];
+  const rows = [...section.matchAll(/^\| ([^|]+) \| .* \| (\d) \| .*\|$/gm)].map(([, title, severity]) => [
+    title,
+    severity,
+  ]);
+  const documented = rows.filter(([title]) => !title?.includes('account-throttled'));
+  expect(documented.toSorted()).toEqual(rules.map(({ title, severity }) => [title, severity]).toSorted());
+});
+
 describe('the saved query', () => {
   test.each(globSync('queries/*.kql', { cwd: INFRA }))('%s has no error', (path) => {
     expect(readQuery(readFileSync(join(INFRA, path), 'utf8')).errors).toEqual([]);
