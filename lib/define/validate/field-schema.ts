@@ -127,7 +127,10 @@ export function patternsIn(type: Type, seen = new Set<Type>()): RegExp[] {
   if (seen.has(type)) return [];
   seen.add(type);
   const { def, pattern } = type._zod;
-  const own = [...checksOf(type).map((check) => check.pattern), def.type === 'template_literal' ? pattern : undefined];
+  const own = [
+    ...checksOf(type).flatMap((check) => [check.pattern, check.hostname, check.protocol]),
+    def.type === 'template_literal' ? pattern : undefined,
+  ];
   const inner = [def.getter?.(), ...Object.values(def.shape ?? {}), ...Object.values(def)].flat();
   return [
     ...own.filter((one) => one !== undefined),

@@ -18,6 +18,14 @@ const MAX_STEPS = 300_000;
 /** Beside ASCII and the ends of the ranges of a pattern. */
 const SAMPLES = ['é', 'ß', 'ſ', '\u212a', 'я', '中', '\u00a0', '\u2028', '\ud83d\ude00', '\ud83d'];
 
+/** The code points of letters, symbols and tags; those that follow either have no property or are private. */
+const PROPERTY_RANGES = [
+  [0x80, 0x33480],
+  [0xe0000, 0xe01f0],
+] as const;
+/** Matches several characters at once, which the graph does not have. */
+const STRINGS = /\\q\{|\\p\{(?:RGI_|Basic_Emoji|Emoji_Keycap)/;
+
 /** How many ways lead to each character; more than two are two. */
 type Ways = ReadonlyMap<number, number>;
 interface Piece {
@@ -98,6 +106,9 @@ function toGraph(pattern: readonly AST.Alternative[]) {
       case 'Quantifier':
         return repeat(element);
       case 'Group':
+        // Its flags differ from those of the pattern.
+        if (element.modifiers) isUnknown = true;
+        return anyOf(element.alternatives);
       case 'CapturingGroup':
         return anyOf(element.alternatives);
       case 'Assertion':
@@ -108,6 +119,7 @@ function toGraph(pattern: readonly AST.Alternative[]) {
         isUnknown = true;
         return NOTHING;
       default: {
+        if (STRINGS.test(element.raw)) isUnknown = true;
         const at = characters.push(element) - 1;
         follow.push(new Map());
         return { empty: 0, first: new Map([[at, 1]]), last: new Map([[at, 1]]) };
@@ -126,6 +138,30 @@ function hasOneForm(element: AST.Element): boolean {
   return element.alternatives.length === 1 && element.alternatives.every(({ elements }) => elements.every(hasOneForm));
 }
 
+/**
+ * The first code point of each range of a property such as `\p{L}`. If two sets of characters share a character, they share the first
+ * one of a range. A literal is a sample itself.
+ */
+function propertyStarts(characters: readonly AST.Element[], flags: string): number[] {
+  const sets = [...new Set(characters.filter(({ type }) => type !== 'Character').map(({ raw }) => raw))];
+  if (sets.length < 2) return [];
+  return sets
+    .filter((raw) => /\\p\{/i.test(raw))
+    .flatMap((raw) => {
+      const one = new RegExp(`^(?:${raw})$`, flags);
+      const starts: number[] = [];
+      for (const [first, end] of PROPERTY_RANGES) {
+        let isWithin = false;
+        for (let code = first; code < end; code += 1) {
+          const isMatch = one.test(String.fromCodePoint(code));
+          if (isMatch && !isWithin) starts.push(code);
+          isWithin = isMatch;
+        }
+      }
+      return starts;
+    });
+}
+
 /** The samples that each character of the pattern matches, as bits. */
 function textsOf(characters: readonly AST.Element[], flags: string): readonly bigint[] {
   const ends = characters.flatMap(({ raw }) => [...raw]);
@@ -135,7 +171,10 @@ function textsOf(characters: readonly AST.Element[], flags: string): readonly bi
     .flatMap((code) => [code - 1, code, code + 1])
     .filter((code) => code >= 0 && code <= 0x10ffff);
   const ascii = Array.from({ length: 128 }, (_, code) => code);
-  const samples = [...new Set([...SAMPLES, ...[...ascii, ...near].map((code) => String.fromCodePoint(code))])];
+  const starts = propertyStarts(characters, flags);
+  const samples = [
+    ...new Set([...SAMPLES, ...[...ascii, ...near, ...starts].map((code) => String.fromCodePoint(code))]),
+  ];
   const known = new Map<string, bigint>();
   return characters.map(({ raw }) => {
     const found = known.get(raw);

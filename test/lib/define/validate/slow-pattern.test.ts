@@ -11,6 +11,9 @@ const SLOW: readonly RegExp[] = [
   ...[/^(([a-z])+.)+[A-Z]([a-z])+$/, /^([0-9a-z]|[a-f])+!$/, /^(?:\w+[.-]?)+@$/, /^((ab)*)+$/, /^(a|b|ab)*c$/],
   ...[/^(?=(a+)+$)/, /(a+)+$/, /^(([^,])+,?)*$/, /^(?:"(?:[^"\\]|\\.|.)*")$/, /^((?:a?|b?)c)+$/, /^(a*b?)*$/],
   ...[/^(?:\p{L}+[ ]?)*$/u, /^(?:[[a-z]--[x]]+-?)*$/v, /^(?:A|a)+$/i, /^(?:ſ|s)+$/iu, /^(?:\u0430|[\u0400-\u04ff])+$/],
+  ...[/^(?:\p{Script=Greek}|\p{L})+$/u, /^(?:\p{Nl}|\p{N})+$/u, /^(?:\p{Script=Greek}|[\xa0-\ufffd])+$/u],
+  // Refused because characters of several code points are not analysed, and no flags of a group.
+  ...[/^(?:\p{RGI_Emoji}|\p{Emoji})+$/v, /^(?:[\q{ab}]|a|b)+$/v, /^(?:(?i:a)|A)+$/],
   // Exponential in the length of a bounded repetition, or a polynomial of a high degree.
   ...[/^(?:a?){30}a{30}$/, /^(a{1,20}){1,20}$/, /^(a+){10}$/, /^(ab|ab){30}$/],
   // Refused because a backreference is not analysed.
@@ -21,6 +24,7 @@ const FAST: readonly RegExp[] = [
   ...[/^(?:ab|cd)+$/, /^[A-Z]{2}\d{2}(?: ?\d{4}){3,7}$/, /^\p{L}+(?: \p{L}+)*$/u, /^[a-z]{1,63}(\.[a-z]{1,63}){0,8}$/],
   ...[/^(\w+ ){0,5}\w+$/, /^([A-Z]\d+;)+$/, /^\d+(\.\d+)*$/, /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==)?$/],
   ...[/^(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?:25[0-5]|2[0-4]\d|1?\d?\d)){3}$/, /^(?:[A-Z]\d{3}){1,50}$/, /^(?:.|\n)*$/],
+  ...[/^(?:\p{Lu}\p{Ll}+)+$/u, /^(?:\p{Script=Greek}|\p{Script=Latin})+$/u, /^\p{L}+(?:[' -]\p{L}+)*$/u],
   ...[/^(?:(?!--).)*$/, /^(a?)*$/, /^(?:A|b)+$/i, /^\s+(a+)$/, /^(a|b)\)+$/],
 ];
 
@@ -86,6 +90,8 @@ testRejections(
       ['a type behind pipe', slow.pipe(z.string())],
       ['a type behind lazy', z.lazy(() => slow)],
       ['a type behind catch', slow.catch('a')],
+      ['the host of a URL', z.url({ hostname: /^(a+)+$/ })],
+      ['the protocol of a URL', z.url({ protocol: /^(a+)+$/ })],
       ['an e-mail address', z.email({ pattern: /^(a+)+@b$/ })],
     ] as const
   ).map(([title, type]) => [
