@@ -178,16 +178,20 @@ function checksOf({ _zod: { def } }: Type): Check[] {
   return [def, ...(def.checks ?? []).map((one) => one._zod.def)];
 }
 
-/** Unlike `refine`, a check of one's own (`check`, `superRefine`) may replace the value. */
-function keepsValue({ check, format, fn }: Check): boolean {
-  return check !== 'overwrite' && format !== 'url' && (check !== 'custom' || fn !== undefined);
+/** Unlike `refine`, a check of one's own (`check`, `superRefine`) may replace the value. Coercion makes the number 1 of "01" and "1". */
+function keepsValue({ check, format, fn, coerce }: Check): boolean {
+  return check !== 'overwrite' && format !== 'url' && (check !== 'custom' || fn !== undefined) && coerce !== true;
 }
 
 interface Check {
   readonly check?: string;
   readonly format?: string;
   readonly pattern?: RegExp;
+  /** Of a URL. */
+  readonly hostname?: RegExp;
+  readonly protocol?: RegExp;
   readonly fn?: unknown;
+  readonly coerce?: boolean;
 }
 interface Type extends z.core.$ZodType {
   readonly _zod: z.core.$ZodType['_zod'] & {

@@ -50,6 +50,7 @@ testRejections([
     'trimmed texts': text.trim(),
     'one normal form': text.normalize(),
     URLs: z.url(),
+    'numbers that are coerced': z.coerce.number(),
     'a pipe to another type': text.pipe(z.string()),
     'a default after an error': text.catch('erin'),
     'a check that replaces it': text.overwrite((id) => id.toLowerCase()),
