@@ -128,15 +128,20 @@ function* validationErrors(entity: Entity): Generator<string> {
   }
 }
 
-/** The names of entities from this one to itself, each of which exists only after the next: a reference that is always set, or a parent. */
+/**
+ * The names of entities from this one to itself, each of which exists only after the next: a reference that is always set, also one by
+ * which fields are copied in the transaction of a write, or a parent.
+ */
 function findRing(entity: Entity): readonly string[] | undefined {
   const open = [[entity]];
   const seen = new Set<Entity>();
   for (let path = open.shift(); path; path = open.shift()) {
     const last = path.at(-1) ?? entity;
-    const set = referencesOf(last).filter(
-      ({ field }) => Object.hasOwn(last.columns, field) && !isOptional(last.schema, field),
-    );
+    const copied = last.denormalized.filter(({ fanOut }) => !fanOut);
+    const set = [
+      ...referencesOf(last).map(({ field, to }) => ({ field, to })),
+      ...copied.map(({ reference: { field }, source }) => ({ field, to: source })),
+    ].filter(({ field }) => Object.hasOwn(last.columns, field) && !isOptional(last.schema, field));
     // An entity may refer to itself.
     const others = set.map(({ to }) => to).filter((to) => to !== last);
     const needed = [...others, ...(last.childOf ? [last.childOf] : [])];

@@ -355,6 +355,18 @@ testRejections([
         () => load(...ring(text.default('000001'))),
         /"dogs": the required references dogs → eels → cats → dogs form a ring/,
       ],
+      [
+        'a ring of a required reference and of one by which fields are copied',
+        () => {
+          const required = { schema: z.object(shape).required() } as Parts;
+          const back = { name: { to: () => cats, by: 'city', onDelete: 'report' } };
+          const dogs: DeclaredEntity = entity('dogs', { ...required, references: back as never });
+          const link = { source: dogs, reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } };
+          const cats = entity('cats', { ...required, row: 'cat', denormalized: [link] });
+          return load(dogs, cats);
+        },
+        /"dogs": the required references dogs → cats → dogs form a ring/,
+      ],
     ] satisfies Rejected[];
   })(),
 ]);
