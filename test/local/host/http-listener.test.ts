@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import type { Server } from 'node:http';
+import { connect, Server as NetServer } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startHttpListener } from '../../../local/host/http-listener.ts';
 import { testStorage } from '../../storage.ts';
 import { HOST_KEY, type HostProcess, startHost } from './host-process.ts';
@@ -246,4 +247,13 @@ test('a request whose body does not arrive in time returns 408 and closes the co
   const head = `POST /admin/functions/x HTTP/1.1\r\nhost: x\r\nx-functions-key: ${HOST_KEY}\r\ncontent-type: application/json`;
   socket.write(`${head}\r\ncontent-length: 10\r\n\r\n{`);
   expect(await text(socket)).toMatch(/^HTTP\/1.1 408 /);
+});
+
+test('a request has a minute to arrive', async () => {
+  const listen = vi.spyOn(NetServer.prototype, 'listen');
+  onTestFinished(() => listen.mockRestore());
+  const options = { port: 0, routePrefix: 'api', origins: [], key: HOST_KEY, runTimer: () => true };
+  const listener = await startHttpListener([], options);
+  onTestFinished(() => listener.stop());
+  expect((listen.mock.contexts[0] as Server).requestTimeout).toBe(60_000);
 });
