@@ -5,7 +5,7 @@ import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
 
-const TESTS = ['test/**/*.test.ts', 'lib/model/**/*.test.ts'];
+const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts'];
 
 /** The files that take samples or count faults. */
 const withPoints = () =>

@@ -40,7 +40,7 @@ ${
   Queues     ${queues}
   Blobs      ${blobs}${prefix && `\n  Prefix     ${prefix}   (of tables, queues and containers)`}
   Identity   ${issuer}
-${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to lib/model/entities.ts.\n'}
+${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to model/entities.ts.\n'}
 Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.
 `;
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describeRoutes } from '../../lib/http/openapi.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { model } from '../../lib/model/model.ts';
+import { model } from '../../model/model.ts';
 import { buildApp, compileApp } from '../package/build-app.ts';
 import { buildConsole } from '../package/build-console.ts';
 

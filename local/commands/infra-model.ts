@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
-import { model } from '../../lib/model/model.ts';
+import { model } from '../../model/model.ts';
 import { run } from '../cli/command.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
 

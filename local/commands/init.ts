@@ -37,16 +37,16 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   const packs = await listPacks(ROOT);
   if (packs.length === 0) throw new Error('This repository has no example packs: npm run init has run before.');
   const name = given ?? (await askForName());
-  const file = join('lib', 'model', `${name}.ts`);
-  if (packs.includes(name) || (await exists(join(ROOT, file)))) throw new Error(`${file} exists: choose another name.`);
+  const file = join('model', `${name}.ts`);
+  if (await exists(join(ROOT, file))) throw new Error(`${file} exists: choose another name.`);
   await checkName(name);
 
   await removePacks(ROOT, packs);
   await write(file, formatEntityFile(name));
-  await write(join('lib', 'model', `${name}.test.ts`), formatEntityTestFile(name));
-  const list = join('lib', 'model', 'entities.ts');
+  await write(join('model', `${name}.test.ts`), formatEntityTestFile(name));
+  const list = join('model', 'entities.ts');
   await write(list, addEntity(await readFile(join(ROOT, list), 'utf8'), name));
-  await write(join('lib', 'model', 'model.ts'), formatModelFile());
+  await write(join('model', 'model.ts'), formatModelFile());
   await write('README.md', formatReadmeFile(name));
   // A new process, because this one has loaded the old model.
   await execute(process.execPath, [join(ROOT, 'local', 'commands', 'infra-model.ts')]);

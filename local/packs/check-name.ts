@@ -19,7 +19,7 @@ export async function checkName(name: string): Promise<void> {
     if (Object.hasOwn(globalThis, name)) throw new Error(`"${name}" is a global of JavaScript.`);
     const file = join(folder, `${name}.mjs`);
     const text = formatEntityFile(name)
-      .replaceAll("'../", `'${LIBRARY}`)
+      .replaceAll("'../lib/", `'${LIBRARY}`)
       .replace("'zod'", `'${import.meta.resolve('zod')}'`);
     await writeFile(file, text);
     const { [name]: entity } = await import(pathToFileURL(file).href);

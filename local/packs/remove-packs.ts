@@ -1,13 +1,14 @@
 import { glob, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Returns the names of the example packs: the folders of lib/model whose README says so. Other folders are the adopter's. */
+/** Returns the names of the example packs: the folders of examples whose README says so. Other folders are the adopter's. */
 export async function listPacks(root: string): Promise<string[]> {
-  const model = join(root, 'lib', 'model');
-  const folders = (await readdir(model, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+  const examples = join(root, 'examples');
+  const entries = await readdir(examples, { withFileTypes: true }).catch(() => []);
+  const folders = entries.filter((entry) => entry.isDirectory());
   const packs: string[] = [];
   for (const { name } of folders) {
-    const readme = await readFile(join(model, name, 'README.md'), 'utf8').catch(() => '');
+    const readme = await readFile(join(examples, name, 'README.md'), 'utf8').catch(() => '');
     if (readme.startsWith('# Example pack:')) packs.push(name);
   }
   return packs;
@@ -15,10 +16,13 @@ export async function listPacks(root: string): Promise<string[]> {
 
 /** Deletes each pack's folder and its line in the model, and adds a note to the pages whose examples use the packs. */
 export async function removePacks(root: string, packs: readonly string[]): Promise<void> {
-  const list = join(root, 'lib', 'model', 'entities.ts');
+  const list = join(root, 'model', 'entities.ts');
   const lines = (await readFile(list, 'utf8')).split('\n');
-  await writeFile(list, lines.filter((line) => !packs.some((pack) => line.includes(`'./${pack}/`))).join('\n'));
-  for (const pack of packs) await rm(join(root, 'lib', 'model', pack), { recursive: true });
+  await writeFile(
+    list,
+    lines.filter((line) => !packs.some((pack) => line.includes(`'../examples/${pack}/`))).join('\n'),
+  );
+  for (const pack of packs) await rm(join(root, 'examples', pack), { recursive: true });
   for await (const page of glob(['README.md', 'docs/*.md'], { cwd: root })) {
     const text = await readFile(join(root, page), 'utf8');
     await writeFile(join(root, page), addNote(text, packs));

@@ -2,8 +2,8 @@
 
 export function formatEntityFile(name: string): string {
   return `import { z } from 'zod';
-import { defineEntity } from '../define/define-entity.ts';
-import { interPartitionIndex } from '../define/indexes.ts';
+import { defineEntity } from '../lib/define/define-entity.ts';
+import { interPartitionIndex } from '../lib/define/indexes.ts';
 
 /** Your first entity. Change it, or copy it for the next one: docs/declare-an-entity.md explains every part. */
 export const ${name} = defineEntity('${name}', {
@@ -42,7 +42,7 @@ export function addEntity(list: string, name: string): string {
 export function formatReadmeFile(name: string): string {
   return `# A Rowkey app
 
-[lib/model](lib/model) declares the entities, at first only [${name}](lib/model/${name}.ts). Keys, indexes, routes, validation, OpenAPI, tables and queues follow
+[model](model) declares the entities, at first only [${name}](model/${name}.ts). Keys, indexes, routes, validation, OpenAPI, tables and queues follow
 from the declaration. [docs](docs/README.md) has the rest.
 
 \`\`\`sh
@@ -53,10 +53,10 @@ npm run infra-model  # after a change of the model: writes its tables to infra/m
 \`\`\`
 
 The [console](docs/console.md) shows and edits the data of every entity. Sign in to it with the role \`editor\`, which writes
-[${name}](lib/model/${name}.ts), or with \`reader\`, which only reads; \`operator\` has pages for running the app.
-[lib/model/model.ts](lib/model/model.ts) declares the roles.
+[${name}](model/${name}.ts), or with \`reader\`, which only reads; \`operator\` has pages for running the app.
+[model/model.ts](model/model.ts) declares the roles.
 
-To add an entity, write a file like [${name}.ts](lib/model/${name}.ts) and add its line to [entities.ts](lib/model/entities.ts).
+To add an entity, write a file like [${name}.ts](model/${name}.ts) and add its line to [entities.ts](model/entities.ts).
 
 ## License
 
@@ -65,7 +65,7 @@ To add an entity, write a file like [${name}.ts](lib/model/${name}.ts) and add i
 }
 
 export function formatModelFile(): string {
-  return `import { defineModel } from '../define-model.ts';
+  return `import { defineModel } from '../lib/define-model.ts';
 import * as entities from './entities.ts';
 
 /** The model of this app: its routes, tables and description follow from it. */

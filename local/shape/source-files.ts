@@ -8,9 +8,9 @@ export interface SourceFile {
   readonly program: ESTree.Program;
 }
 
-/** True for a file of `lib` outside the example packs; the path is from the root of the repository. */
+/** True for a file of the library; the path is from the root of the repository. */
 export function isOfLibrary(path: string): boolean {
-  return path.startsWith('lib/') && !path.startsWith('lib/model/');
+  return path.startsWith('lib/');
 }
 
 /** Parses the TypeScript files that match. Throws for a file with a syntax error. */

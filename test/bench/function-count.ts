@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { model } from '../../lib/model/model.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { buildApp, compileApp } from '../../local/package/build-app.ts';
 import { measureLoad } from '../../local/package/measure-load.ts';
+import { model } from '../../model/model.ts';
 import { startSurroundings } from './first-request.ts';
 
 /**

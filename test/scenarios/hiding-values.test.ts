@@ -11,8 +11,8 @@ import { pick, type Values } from '../../lib/define/values.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { model as deployed } from '../../lib/model/model.ts';
 import { creationOf } from '../../local/walk/values.ts';
+import { model as deployed } from '../../model/model.ts';
 import { type Ask, openAccessApp, type Reply } from '../access-app.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 

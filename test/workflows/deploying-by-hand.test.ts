@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { model } from '../../lib/model/model.ts';
+import { model } from '../../model/model.ts';
 import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

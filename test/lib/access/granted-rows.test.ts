@@ -8,7 +8,7 @@ import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../
 import { buildKey } from '../../../lib/define/keys/key-template.ts';
 import type { Values } from '../../../lib/define/values.ts';
 import { defineModel } from '../../../lib/define-model.ts';
-import { model as deployed } from '../../../lib/model/model.ts';
+import { model as deployed } from '../../../model/model.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
 import { SAMPLES } from '../../fixtures/samples.ts';
 import { covers } from './covers.ts';

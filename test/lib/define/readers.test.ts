@@ -7,8 +7,8 @@ import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts
 import { rolesToReadBy, rolesToReadIndex } from '../../../lib/define/readers.ts';
 import { total } from '../../../lib/define/totals.ts';
 import type { Values } from '../../../lib/define/values.ts';
-import { model as deployed } from '../../../lib/model/model.ts';
 import { copiesOf } from '../../../lib/pattern-helpers/copied-fields.ts';
+import { model as deployed } from '../../../model/model.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
 

@@ -14,7 +14,7 @@ import { createExample } from '../../../lib/http/openapi-examples.ts';
 import { PROBLEMS } from '../../../lib/http/problem.ts';
 import { EXPLANATION_TYPE } from '../../../lib/http/route.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
-import { model as packs } from '../../../lib/model/model.ts';
+import { model as packs } from '../../../model/model.ts';
 import { model } from '../../fixtures/model.ts';
 import {
   type Exchange,

@@ -75,7 +75,7 @@ async function expectGreen(root: string): Promise<void> {
   expect(types.code, types.said).toBe(0);
   // The set-up of the tests runs the build.
   const more = IS_EVERY_POINT ? ['test/lib/define'] : [];
-  const { code, said } = await vitest(root, 'test/infra/model.test.ts', 'lib/model', ...more);
+  const { code, said } = await vitest(root, 'test/infra/model.test.ts', 'model', ...more);
   expect(code, said).toBe(0);
 }
 
@@ -118,7 +118,7 @@ async function importNotes(root: string): Promise<void> {
 
 // Skipped in a repository without packs.
 const packs = await listPacks(ROOT);
-const own = (await readdir(join(ROOT, 'lib/model'))).filter((name) => !packs.includes(name));
+const own = await readdir(join(ROOT, 'model'));
 const hasOwnEntities = own.length > 2;
 
 // A usual run removes the packs in the next test only, because the checks of each repository take most of a minute.
@@ -127,7 +127,7 @@ test.runIf(packs.length > 0 && IS_EVERY_POINT)(
   async () => {
     const root = await clone('emptied');
     await removePacks(root, packs);
-    expect(await readdir(join(root, 'lib/model'))).toEqual(own);
+    expect(await readdir(join(root, 'model'))).toEqual(own);
     const stale = await vitest(root, 'test/infra/model.test.ts');
     expect(stale).toMatchObject({ code: 1, said: expect.stringContaining('run npm run infra-model') });
     expect(await npm(root, 'infra-model')).toMatchObject({ code: 0 });
@@ -158,14 +158,14 @@ test.skipIf(packs.length === 0)('npm run init leaves one entity, and every check
     });
   expect(await npm(root, 'init', '--', '--name', NAME)).toMatchObject({
     code: 0,
-    said: expect.stringContaining(`lib/model/${NAME}.ts`),
+    said: expect.stringContaining(`model/${NAME}.ts`),
   });
   const files = [...own, `${NAME}.test.ts`, `${NAME}.ts`].toSorted();
-  expect(await readdir(join(root, 'lib/model'))).toEqual(files);
+  expect(await readdir(join(root, 'model'))).toEqual(files);
   expect(await readFile(join(root, 'infra/model.json'), 'utf8')).toContain(`"${NAME}"`);
   const pages = (await readdir(join(root, 'docs'), { recursive: true })).filter((file) => file.endsWith('.md'));
   for (const page of ['README.md', ...pages.map((file) => join('docs', file))])
-    expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*lib\/model\/(directory|shop|films)/);
+    expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*examples\/(directory|shop|films)/);
   await expectGreen(root);
   const [created, one, range, byTitle] = await tryCommands(root, () => importNotes(root));
   expect(created).toMatchObject({ owner: 'example', title: 'example' });

@@ -358,10 +358,14 @@ testRejections([
       [
         'a ring of a required reference and of one by which fields are copied',
         () => {
-          const required = { schema: z.object(shape).required() } as Parts;
+          const required = { schema: z.object(shape).required() as never } satisfies Parts;
           const back = { name: { to: () => cats, by: 'city', onDelete: 'report' } };
           const dogs: DeclaredEntity = entity('dogs', { ...required, references: back as never });
-          const link = { source: dogs, reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } };
+          const link = {
+            source: dogs,
+            reference: { field: 'name', keyField: 'id' },
+            copies: { email: () => '' },
+          } as const;
           const cats = entity('cats', { ...required, row: 'cat', denormalized: [link] });
           return load(dogs, cats);
         },

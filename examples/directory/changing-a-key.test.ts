@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { compileTemplate } from '../../lib/define/keys/key-template.ts';
+import { createEngine } from '../../lib/engine/engine.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { model } from '../../model/model.ts';
+import { useStartProcess } from '../../test/start-process.ts';
+
+const started = useStartProcess({ deployed: true });
+
+test('another key of employees is rejected until npm run purge has deleted them with all they left elsewhere', async () => {
+  const { run } = started.process;
+  const { said: connectionString } = await run('secret', 'storage');
+  const storage = openStorage({ connectionString: connectionString.trim() }, model.prefix);
+  const changed = model.list.map((entity) =>
+    entity.name === 'employees' ? { ...entity, row: compileTemplate('{employeeId}') } : entity,
+  );
+  const guard = () => guardModel(createEngine(storage), changed, undefined);
+  const rowsIn = async (table: string) => (await Array.fromAsync(storage.table(table).listEntities())).length;
+  const ofEmployees = ['employeesbyemail', 'employeesbyid', 'employeesbylastname'];
+
+  const refused = await guard().catch((error: Error) => error.message);
+  expect(refused).toMatch(
+    /employees: the row changed from empid_\{employeeId\} to \{employeeId\}, and the table employees has rows that no request would find, .*; undo the change, or delete the rows with the former release: npm run purge -- employees\.$/,
+  );
+
+  const before = await Promise.all(ofEmployees.map(rowsIn));
+  expect(before.every((rows) => rows > 0)).toBe(true);
+  expect(await run('purge', 'employees')).toEqual({
+    code: 0,
+    said: expect.stringMatching(/^\d+ employees would be deleted, .* Nothing is deleted without --yes\.\n$/),
+  });
+  expect(await Promise.all(ofEmployees.map(rowsIn))).toEqual(before);
+  expect(await run('purge', 'nobody')).toEqual({
+    code: 1,
+    said: expect.stringMatching(/Entity "nobody" not found; accepted are .*employees/),
+  });
+
+  expect(await run('purge', 'employees', '--yes')).toEqual({
+    code: 0,
+    said: expect.stringMatching(/^(\d+) of \1 employees deleted\.\n$/),
+  });
+  const left = async () => (await storage.queue('index-changes').getProperties()).approximateMessagesCount;
+  await expect.poll(left).toBe(0);
+  expect(await Promise.all(ofEmployees.map(rowsIn))).toEqual(ofEmployees.map(() => 0));
+  expect((await run('verify', 'employees')).said).toMatch(/ 0 do not agree\.\n$/);
+  const ask = await started.process.as('hr');
+  expect(await (await ask('GET', 'departments/Sales')).json()).toMatchObject({ employeeCount: 0 });
+  expect(await guard()).toEqual([]);
+});

@@ -1,0 +1,29 @@
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { defineModel } from '../../lib/define-model.ts';
+import { describeRoutes } from '../../lib/http/openapi.ts';
+import { tagOf } from '../../lib/http/route.ts';
+import { createRoutes } from '../../lib/http/routes.ts';
+import { model } from '../../model/model.ts';
+import { directory } from './directory.ts';
+
+const alone = defineModel({ roles: ['reader', 'hr', 'operator'], operatorRole: 'operator', entities: [...directory] });
+
+/** Bytes, and bytes on the wire. */
+test.each([
+  ['all example packs', createRoutes(model), 301_000, 27_000],
+  ['this pack', createRoutes(alone), 194_000, 19_700],
+] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
+  const text = JSON.stringify(describeRoutes(routes));
+  expect(text.length).toBeLessThan(most);
+  expect(gzipSync(text).length).toBeLessThan(mostCompressed);
+});
+
+test('the description of each tag has at most 56 kB', () => {
+  const routes = createRoutes(model);
+  const sizes = [...new Set(routes.map(tagOf))].map((tag) => {
+    return [tag, JSON.stringify(describeRoutes(routes.filter((route) => tagOf(route) === tag))).length] as const;
+  });
+  expect(sizes.length).toBeGreaterThan(10);
+  expect(sizes.filter(([, bytes]) => bytes > 56_000)).toEqual([]);
+});

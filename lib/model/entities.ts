@@ -1,7 +1,0 @@
-/** The entities of this app: one line for each entity, or for each folder of entities. */
-export { directory } from './directory/directory.ts';
-export { films } from './films/films.ts';
-export { shop } from './shop/shop.ts';
-
-/** Lets this file compile when all lines above are deleted. */
-export const none = [] as const;

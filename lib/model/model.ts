@@ -1,9 +1,0 @@
-import { defineModel } from '../define-model.ts';
-import * as entities from './entities.ts';
-
-/** The model of this app: its routes, tables and description follow from it. */
-export const model = defineModel({
-  roles: ['reader', 'hr', 'operator'],
-  operatorRole: 'operator',
-  entities: Object.values(entities).flat(),
-});

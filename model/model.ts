@@ -1,0 +1,9 @@
+import { defineModel } from '../lib/define-model.ts';
+import * as entities from './entities.ts';
+
+/** The model of this app: its routes, tables and description follow from it. */
+export const model = defineModel({
+  roles: ['reader', 'hr', 'operator'],
+  operatorRole: 'operator',
+  entities: Object.values(entities).flat(),
+});
