@@ -91,6 +91,23 @@ test('shows an operator rows without a value to fill in, and leads every user to
   await page.waitForURL('**/docs');
 });
 
+test('offers the whole table only of entities whose table the API reads', async () => {
+  const page = await open('', ['operator', 'reader', 'hr']);
+  const paths: string[] = Object.keys((await product.as('operator')('GET', '/api/openapi.json')).body.paths);
+  for (const [name, offered] of [
+    ['employees', 1],
+    ['logins', 0],
+    ['formeremployees', 0],
+  ] as const) {
+    expect(paths.filter((path) => path.endsWith(`/operations/scan/${name}`))).toHaveLength(offered);
+    await page.goto(new URL(`/console/#/entities/${name}`, product.url).href);
+    await page.getByRole('heading', { name, exact: true }).waitFor();
+    const readBy = page.getByLabel('Read by');
+    await readBy.waitFor();
+    expect(await readBy.getByRole('option', { name: 'whole table', includeHidden: true }).count()).toBe(offered);
+  }
+});
+
 test('says what to do on a page that has read nothing', async () => {
   const page = await open('#/entities/employees', 'reader');
   await page.getByText('Fill in department to list rows, or choose another way to read.').waitFor();

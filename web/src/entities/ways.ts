@@ -78,10 +78,15 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
       : []),
     { ...all, id: KEY, kind: 'key', title: 'key', hint: 'opens the row', fields: entity.key.fields, isOne: true },
     ...indexes,
-    ...(isOperator(model, user)
+    ...(isOperator(model, user) && canScan(entity)
       ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
       : []),
   ];
+}
+
+/** True if the API has the route that reads the table: archives, series and entities of many tables have none. */
+function canScan({ archiveOf, period, series }: Entity): boolean {
+  return archiveOf === undefined && period === undefined && series === undefined;
 }
 
 /** The way that lists all rows, a page in one query, without a value to fill in. An index that refers to rows reads each of them. */
