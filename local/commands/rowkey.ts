@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The command line of the package, `npx rowkey <command>`. In this repository each command is an npm script.
-import { writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
 import { run } from '../cli/command.ts';
 import { createExportCommand } from '../cli/export-command.ts';
@@ -17,13 +17,16 @@ const infraModel = new Command()
     '[module]',
     'the file that exports "model" or "rowkey", such as ./model.ts; default: "main" of package.json',
   )
-  .option('--out <file>', 'write to this file instead')
+  .option('--out <file>', 'write to this file instead; its folder is created')
   .action(async (file: string | undefined, { out }: { readonly out?: string }) => {
     const model = file === undefined ? await loadModel('.') : await importModel(resolve(file));
     if (!model) throw new Error(`${file} exports neither a "model" of defineModel nor a "rowkey" of createRowkey.`);
     const text = formatInfraModel(model);
     if (out === undefined) process.stdout.write(text);
-    else await writeFile(out, text);
+    else {
+      await mkdir(dirname(out), { recursive: true });
+      await writeFile(out, text);
+    }
   });
 
 const program = new Command('rowkey')

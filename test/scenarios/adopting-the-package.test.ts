@@ -133,6 +133,9 @@ test('prints the resources of the model', async () => {
   expect(tables).toEqual(expect.arrayContaining(['vehicles', 'vehiclesbyplate', 'poison']));
   expect(queues).toContain('index-changes');
   expect((await rowkeyCommand(['infra-model'])).stdout).toBe(stdout);
+  // The command of docs/use-as-a-package.md, in an app without this folder.
+  await rowkeyCommand(['infra-model', '--out', 'infra/model.json']);
+  expect(await readFile(join(folder, 'infra', 'model.json'), 'utf8')).toBe(stdout);
   await expect(rowkeyCommand(['infra-model', 'misspelt.json'])).rejects.toMatchObject({ code: 1 });
   await expect(rowkeyCommand(['verify', 'vehicles', '--url', 'http://127.0.0.1:1'])).rejects.toMatchObject({
     stderr: 'No token for http://127.0.0.1:1: set ROWKEY_TOKEN.\n',
