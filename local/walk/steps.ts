@@ -17,7 +17,7 @@ export interface Step {
   readonly field?: string;
 }
 
-type BatchAction = Readonly<Partial<Record<'create' | 'put' | 'patch' | 'delete', Values>>>;
+export type BatchAction = Readonly<Partial<Record<'create' | 'put' | 'patch' | 'delete', Values>>>;
 
 /** Errors that say that the caller, or another writer, asked for something that is not possible. */
 const EXPECTED = new Set<string>([

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { z } from 'zod';
 import type { Entity } from '../../lib/define/entity.ts';
+import { indexKeyFields, isUnique } from '../../lib/define/keys/index-entries.ts';
 import { creatableSchema } from '../../lib/define/validate/validation.ts';
 import { pick, type Values } from '../../lib/define/values.ts';
 import { toJsonSchema } from '../../lib/http/json-schema.ts';
@@ -14,6 +15,8 @@ import { addDerived } from '../packs/example-values.ts';
 
 const KEY_VALUES = 4;
 const OTHER_VALUES = 4;
+/** More, because no two entities have the same one. */
+const UNIQUE_VALUES = 8;
 /** Candidates that are sampled for each wanted value, because code may reject some of them. */
 const CANDIDATES = 12;
 
@@ -23,12 +26,13 @@ const days = Array.from({ length: 3 }, (_, ago) =>
   new Date(Date.now() - (ago + 1) * DAY_MS).toISOString().slice(0, 10),
 );
 
+const EMAILS = ['ann', 'bob', 'Eve', 'kim', 'lou', 'max', 'ned', 'zoe'].map((name) => `${name}@example.com`);
 const FORMATS: Readonly<Record<string, readonly string[]>> = {
   date: days,
   'date-time': days.map((day) => `${day}T09:30:00.000Z`),
   duration: ['P1D', 'PT5M'],
-  email: ['ann@example.com', 'bob@example.com', 'Eve@example.com'],
-  'idn-email': ['ann@example.com', 'bob@example.com', 'Eve@example.com'],
+  email: EMAILS,
+  'idn-email': EMAILS,
   ipv4: ['192.0.2.1', '192.0.2.2'],
   ipv6: ['2001:db8::1'],
   uri: ['https://example.com/', 'https://example.com/a'],
@@ -86,14 +90,17 @@ export function valuesOf(entity: Entity, field: string, schema: JsonSchema | und
   if (to && by && to !== entity) return valuesOf(to, by, kindsOf(to)[0]?.properties?.[by]);
   const zod = entity.schema.shape[field] as z.ZodType | undefined;
   const isKey = entity.keyFields.includes(field);
+  const isTakenOnce = Object.values(entity.indexes).some(
+    (index) => isUnique(index) && indexKeyFields(index).includes(field),
+  );
   const candidates = sample(arbitraryOf(schema ?? {}), CANDIDATES * OTHER_VALUES);
   const valid = candidates.filter((value) => value !== undefined && zod?.safeParse(value).success !== false);
   const unique = [...new Map(valid.map((value) => [JSON.stringify(value), value])).values()];
-  return unique.slice(0, isKey ? KEY_VALUES : OTHER_VALUES);
+  return unique.slice(0, isTakenOnce ? UNIQUE_VALUES : isKey ? KEY_VALUES : OTHER_VALUES);
 }
 
 /** The entity that a field refers to, if its values are those of one of its fields. */
-function targetOf({ references, denormalized }: Entity, field: string): { to: Entity; by: string } | undefined {
+export function targetOf({ references, denormalized }: Entity, field: string): { to: Entity; by: string } | undefined {
   const link = denormalized.find(({ reference }) => reference.field === field);
   return references[field] ?? (link && { to: link.source, by: link.reference.keyField });
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { Model } from '../../lib/define/define-model.ts';
 import type { Entity } from '../../lib/define/entity.ts';
+import { aimSteps } from './aim-steps.ts';
 import { compareAll } from './compare-answers.ts';
 import { type Step, stepsOf, takeStep } from './steps.ts';
 import { prepareWorlds, type WalkStorage, type WalkWorld } from './walk-world.ts';
@@ -42,8 +43,9 @@ export interface Round {
 }
 
 const STEPS_A_ROUND = 100;
-/** Every third round has several writers. */
-const WRITERS = [1, 1, 4];
+/** A short walk has several rounds, too: of several groups and numbers of writers. */
+const LEAST_ROUNDS = 3;
+const WRITERS = [1, 4];
 /** A seed's rounds have seeds of their own. */
 const ROUNDS_A_SEED = 100_000;
 const SHRINK_WITHIN_MS = 120_000;
@@ -51,21 +53,13 @@ const IDLE_MS = 5;
 
 export async function walk(model: Model, options: WalkOptions): Promise<WalkReport> {
   const open = await prepareWorlds(model, options);
-  const groups = groupsOf(model.list);
-  const steps = fc.oneof(
-    ...groups.map((group) => ({ weight: weightOf(group), arbitrary: fc.constant(stepsOf(group)) })),
-  );
   const report: WalkReport = { writes: 0, rounds: 0, outcomes: new Map() };
   const { until = Number.POSITIVE_INFINITY } = options;
-  while (report.writes < options.writes && Date.now() < until) {
-    const seed = options.seed * ROUNDS_A_SEED + report.rounds;
-    const count = Math.min(STEPS_A_ROUND, options.writes - report.writes);
-    const writers = WRITERS[report.rounds % WRITERS.length] ?? 1;
-    const [ofGroup = stepsOf(model.list)] = fc.sample(steps, { seed, numRuns: 1 });
-    const round: Round = { seed, writers, steps: fc.sample(ofGroup, { seed, numRuns: count }) };
+  for (const round of roundsOf(model, options)) {
+    if (Date.now() >= until) break;
     const differences = await run(await open(), round, report.outcomes);
     report.rounds += 1;
-    report.writes += count;
+    report.writes += round.steps.length;
     if (differences.length > 0) {
       report.failure = await shrink({ round, differences }, async (smaller) => run(await open(), smaller));
       return report;
@@ -73,6 +67,38 @@ export async function walk(model: Model, options: WalkOptions): Promise<WalkRepo
     options.report?.(report);
   }
   return report;
+}
+
+/** The rounds of a walk, which end only if `writes` is finite. */
+export function* roundsOf(
+  model: Model,
+  { seed: first, writes }: Pick<WalkOptions, 'seed' | 'writes'>,
+): Generator<Round> {
+  const ways = waysOf(model);
+  const turns = sampleOne(fc.shuffledSubarray(ways, { minLength: ways.length }), first);
+  const weighted = fc.oneof(...ways.map((way) => ({ weight: weightOf(way.group), arbitrary: fc.constant(way) })));
+  const most = Math.min(STEPS_A_ROUND, Math.ceil(writes / LEAST_ROUNDS));
+  for (let left = writes, round = 0; left > 0; left -= most, round += 1) {
+    const seed = first * ROUNDS_A_SEED + round;
+    // Every other round is of the next way, so that groups of little weight are walked, too.
+    const next = round % 2 === 0 ? turns[(round / 2) % turns.length] : undefined;
+    const { group, steps, writers } = next ?? sampleOne(weighted, seed);
+    const sampled = fc.sample(fc.tuple(steps, fc.nat()), { seed, numRuns: Math.min(most, left) });
+    yield { seed, writers, steps: aimSteps(group, sampled) };
+  }
+}
+
+function sampleOne<Value>(arbitrary: fc.Arbitrary<Value>, seed: number): Value {
+  const [value] = fc.sample(arbitrary, { seed, numRuns: 1 });
+  return value as Value;
+}
+
+/** How a round can be: the group of its entities, and the number of its writers. */
+function waysOf(model: Model) {
+  return groupsOf(model.list).flatMap((group) => {
+    const steps = stepsOf(group);
+    return WRITERS.map((writers) => ({ group, steps, writers }));
+  });
 }
 
 /** Entities that refer to each other, so that the steps of a round meet. */
@@ -140,7 +166,7 @@ async function run(
 
 type Run = (round: Round) => Promise<readonly string[]>;
 
-/** Removes steps, in ever smaller parts, then optional values, while the round fails in the same way. */
+/** Removes steps, in ever smaller parts, then actions of batches and optional values, while the round fails. */
 export async function shrink(failure: WalkFailure, run: Run): Promise<WalkFailure> {
   const until = Date.now() + SHRINK_WITHIN_MS;
   let smallest = failure;
@@ -158,13 +184,19 @@ export async function shrink(failure: WalkFailure, run: Run): Promise<WalkFailur
       const steps = round.steps.toSpliced(at, size);
       if (steps.length === 0 || !(await fails({ ...round, steps }))) at += size;
     }
-  for (let at = 0; at < smallest.round.steps.length; at += 1)
-    for (const field of Object.keys(smallest.round.steps[at]?.values ?? {})) {
-      const { round } = smallest;
-      const { [field]: _, ...values } = round.steps[at]?.values ?? {};
-      const steps = round.steps.map((step, index) => (index === at ? { ...step, values } : step));
-      await fails({ ...round, steps });
+  const failsWith = ({ steps, ...round }: Round, at: number, part: Partial<Step>) =>
+    fails({ ...round, steps: steps.map((step, index) => (index === at ? { ...step, ...part } : step)) });
+  for (let at = 0; at < smallest.round.steps.length; at += 1) {
+    const { actions = [], values = {} } = smallest.round.steps[at] ?? {};
+    for (let index = actions.length - 1; index >= 0; index -= 1) {
+      const left = smallest.round.steps[at]?.actions?.toSpliced(index, 1) ?? [];
+      if (left.length > 0) await failsWith(smallest.round, at, { actions: left });
     }
+    for (const field of Object.keys(values)) {
+      const { [field]: _, ...others } = smallest.round.steps[at]?.values ?? {};
+      await failsWith(smallest.round, at, { values: others });
+    }
+  }
   return smallest;
 }
 

@@ -10,7 +10,7 @@ import { interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { compareAll } from '../../../local/walk/compare-answers.ts';
 import { type Step, takeStep } from '../../../local/walk/steps.ts';
-import { formatFailure, type Round, shrink, walk } from '../../../local/walk/walk.ts';
+import { formatFailure, type Round, roundsOf, shrink, walk } from '../../../local/walk/walk.ts';
 import { prepareWorlds } from '../../../local/walk/walk-world.ts';
 import * as packs from '../../../model/entities.ts';
 import { model as deployed } from '../../../model/model.ts';
@@ -62,6 +62,20 @@ test.each(['archive', 'delete'] as const)(
   },
 );
 
+test('a walk of 10,000 steps writes each entity by one writer and by several', () => {
+  const written = new Set<string>();
+  for (const { writers, steps } of roundsOf(fixtures, { seed: Number(inject('seed')), writes: 10_000 }))
+    for (const { of, do: write } of steps) if (write !== 'settle') written.add(`${of} by ${writers}`);
+  const wanted = fixtures.list.flatMap(({ name }) => [`${name} by 1`, `${name} by 4`]);
+  expect([...written].sort()).toEqual(wanted.sort());
+});
+
+test('a short walk has several rounds, and all its steps', () => {
+  const rounds = [...roundsOf(fixtures, { seed: 1, writes: 31 })];
+  expect(rounds.map(({ steps }) => steps.length)).toEqual([11, 11, 9]);
+  expect([...roundsOf(fixtures, { seed: 1, writes: 31 })]).toEqual(rounds);
+});
+
 test('an index that does not follow its entities is found, and shown by the fewest writes', async () => {
   let asked = 0;
   const things = defineEntity('things', {
@@ -85,23 +99,30 @@ test('an index that does not follow its entities is found, and shown by the fewe
   const { failure } = await walk(model, { connectionString, folder, seed: 1, writes: 30 });
   expect(failure?.round.steps.length).toBeLessThan(5);
   expect(failure && formatFailure(failure)).toMatch(
-    /^After \d steps? by 1 writer \(round 100000\):\n1\. things \w+ .*thingsbygroup/s,
+    /^After \d steps? by 1 writer \(round 10000\d\):\n1\. things \w+ .*thingsbygroup/s,
   );
 });
 
-test('a failure is shrunk to the steps and values that it needs', async () => {
+test('a failure is shrunk to the steps, actions and values that it needs', async () => {
   const step = (write: Step['do'], values = {}): Step => ({ of: 'things', do: write, values });
-  const needed = [step('create', { id: '1' }), step('delete', { id: '2' })];
+  const [action, unneeded] = [{ delete: { id: '3' } }, { put: { id: '4' } }];
+  const needed = [step('create', { id: '1' }), { ...step('batch'), actions: [action] }];
   const others = Array.from({ length: 20 }, (_, index) => step('put', { index }));
   const [first = step('put'), last = step('put')] = needed;
   const round: Round = {
     seed: 1,
     writers: 4,
-    steps: [...others, { ...first, values: { id: '1', more: true } }, ...others, last, ...others],
+    steps: [
+      ...others,
+      { ...first, values: { id: '1', more: true } },
+      ...others,
+      { ...last, actions: [unneeded, action, unneeded] },
+      ...others,
+    ],
   };
   const fails = ({ steps }: Round) => {
     const at = steps.findIndex((one) => one.do === 'create' && one.values?.id === '1');
-    return at >= 0 && steps.slice(at).some((one) => one.do === 'delete' && one.values?.id === '2');
+    return at >= 0 && steps.slice(at).some(({ actions = [] }) => actions.some((one) => 'delete' in one));
   };
   const run = async (smaller: Round) => (fails(smaller) ? ['wrong'] : []);
   expect(await shrink({ round, differences: ['wrong'] }, run)).toEqual({
