@@ -1,0 +1,86 @@
+import { RestError } from '@azure/core-rest-pipeline';
+import { expect, test } from 'vitest';
+import { deleteMessage, receiveMessages, sendMessage } from '../../../lib/storage/messages.ts';
+import { createTable } from '../../../lib/storage/provision.ts';
+import { readRow, submit } from '../../../lib/storage/rows.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { HOUR_MS } from '../../../lib/time.ts';
+
+const insert = {
+  table: 'things',
+  partition: 'p',
+  actions: [{ kind: 'insert', row: 'r', properties: { a: 1 } }],
+} as const;
+
+test('shows and forgets messages by its own clock', async () => {
+  let time = Date.parse('2030-01-01T00:00:00Z');
+  const { connectionString, httpClient } = createMemoryStorage({ now: () => time });
+  const storage = openStorage({ connectionString, httpClient });
+  await storage.queue('things').createIfNotExists();
+  const { sentAt, hiddenUntil } = await sendMessage(storage, 'things', 'x', 3_600);
+  expect([sentAt, hiddenUntil]).toEqual([time, time + HOUR_MS]);
+  const receive = () => receiveMessages(storage, 'things', { limit: 1, hiddenFor: 60 });
+  expect(await receive()).toEqual([]);
+  time += HOUR_MS;
+  const [message] = await receive();
+  expect(message?.text).toBe('x');
+  if (message) await deleteMessage(storage, message);
+  await storage.queue('things').sendMessage('short', { messageTimeToLive: 5 });
+  time += 5_000;
+  expect(await receive()).toEqual([]);
+});
+
+test('has a new ETag for each write while its clock stands still', async () => {
+  const { connectionString, httpClient } = createMemoryStorage({ now: () => 0 });
+  const storage = openStorage({ connectionString, httpClient });
+  await createTable(storage, 'things');
+  const etags = [];
+  for (let write = 0; write < 3; write += 1) {
+    const actions = [{ kind: 'upsert', row: 'r', properties: { write } }] as const;
+    etags.push((await submit(storage, { ...insert, actions })).get('r'));
+  }
+  expect(new Set(etags).size).toBe(3);
+});
+
+test('loses a request or its reply, as told', async () => {
+  const memory = createMemoryStorage();
+  const storage = openStorage(memory);
+  await createTable(storage, 'things');
+  const lose = (isExecuted: boolean) => {
+    memory.intercept = async (request, send) => {
+      memory.intercept = undefined;
+      if (isExecuted) await send();
+      throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
+    };
+  };
+  lose(false);
+  await expect(submit(storage, insert)).rejects.toMatchObject({ code: 'storage-unavailable' });
+  expect(await readRow(storage, { ...insert, row: 'r' })).toBeUndefined();
+  lose(true);
+  await expect(submit(storage, insert)).rejects.toMatchObject({ code: 'storage-unavailable' });
+  expect(await readRow(storage, { ...insert, row: 'r' })).toMatchObject({ properties: { a: 1 } });
+});
+
+test('does not execute a request that was given up on its way', async () => {
+  const memory = createMemoryStorage();
+  const storage = openStorage(memory);
+  await createTable(storage, 'things');
+  const giveUp = new AbortController();
+  memory.intercept = async (_, send) => {
+    giveUp.abort();
+    return send();
+  };
+  await expect(submit(storage, { ...insert, signal: giveUp.signal })).rejects.toMatchObject({
+    code: 'storage-unavailable',
+  });
+  memory.intercept = undefined;
+  expect(await readRow(storage, { ...insert, row: 'r' })).toBeUndefined();
+});
+
+test('is reached only through its client', async () => {
+  const { connectionString } = createMemoryStorage();
+  await expect(openStorage({ connectionString }).tables.getProperties()).rejects.toMatchObject({
+    code: 'ECONNREFUSED',
+  });
+});
