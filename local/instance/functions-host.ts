@@ -8,6 +8,8 @@ import { type Child, endChild, interruptChild, killGroup, spawnChild, spawnScrip
 /** The functions host as a child process: Core Tools if they are installed, else local/host. */
 export interface FunctionsHost {
   readonly process: Child;
+  /** True if the host does not report that it listens. Then another process may return responses on its port. */
+  readonly isCoreTools: boolean;
   /** Undefined until it listens. */
   readonly url: string | undefined;
   /** Waits until the calls in progress have finished. */
@@ -64,6 +66,7 @@ export async function startFunctionsHost(options: FunctionsHostOptions): Promise
   await once(child, 'spawn');
   return {
     process: child,
+    isCoreTools,
     get url() {
       return listening === undefined ? undefined : `http://127.0.0.1:${listening}`;
     },

@@ -12,7 +12,7 @@ import { type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite }
 import { deployedApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
 import { type FunctionsHost, requireFreePort, startFunctionsHost } from './functions-host.ts';
-import { startIdentityProvider } from './identity-provider.ts';
+import { signToken, startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
 import { listMainFiles } from './load-local-app.ts';
 import type { LocalApp } from './local-app.ts';
@@ -128,6 +128,13 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_JWKS_URI: identity.jwksUri,
       CONSOLE_CLIENT_ID,
     };
+    // After another instance took their port, Core Tools run for up to half a minute, and that instance is healthy.
+    const acceptsOwnToken = async (url: string) => {
+      const { issuer, audience } = identity;
+      const token = await signToken({ folder: data, issuer, audience, role: app.model.roles });
+      const headers = { authorization: `Bearer ${token}` };
+      return (await fetch(`${url}/api/operations/model`, { headers })).status !== 401;
+    };
     const state = resolve(data, 'timers.json');
     let host: FunctionsHost | undefined;
     stops.push(async () => host?.stop());
@@ -137,6 +144,11 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       const ended = once(started.process, 'exit').then(([code]) => `The functions host exited with code ${code}.`);
       const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
       const answering = await Promise.race([waitUntilHealthy(started, signal), failed]);
+      if (started.isCoreTools && !(await acceptsOwnToken(answering))) {
+        host = undefined;
+        await started.kill();
+        throw new Error(`Port ${parsePort(answering)} is in use by another instance: choose another with --port.`);
+      }
       void ended.then((why) => {
         if (host === started && !stopped) breaks(why);
       });
