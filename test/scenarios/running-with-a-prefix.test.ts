@@ -49,5 +49,7 @@ test('runs its timers, and keeps everything under its prefix', async () => {
   const { storage } = product;
   expect(await names(storage.tables.listTables())).toEqual(tables.map((name) => `shop0${name}`).toSorted());
   expect(await names(storage.queues.listQueues())).toEqual(queues.map((name) => `shop-${name}`).toSorted());
-  expect(await names(storage.blobs.listContainers())).toEqual(containers.map((name) => `shop-${name}`).toSorted());
+  // The real host keeps locks, the state of timers and keys in containers of its own.
+  const ownContainers = (await names(storage.blobs.listContainers())).filter((name) => !/^azure-webjobs-/.test(name));
+  expect(ownContainers).toEqual(containers.map((name) => `shop-${name}`).toSorted());
 });
