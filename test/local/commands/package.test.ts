@@ -72,13 +72,13 @@ test('V8 keeps one byte for each character of the bundle', () => {
   expect(read('dist/main.cjs')).not.toMatch(/[^\0-\x7f]/);
 });
 
-test('the package bundles only examples/, functions/ and lib/, and no development dependency', () => {
+test('the package bundles only examples/, functions/, lib/ and model/, and no development dependency', () => {
   const sources = globSync('dist/{main,chunks/*}.cjs.map', { cwd: ROOT }).flatMap(
     (map) => (JSON.parse(read(map)) as { sources: string[] }).sources,
   );
   const own = sources.filter((source) => !source.includes('node_modules/'));
   expect(own).toContain('../lib/rowkey.ts');
-  expect(own.filter((source) => !/^(\.\.\/)+(examples|functions|lib)\//.test(source))).toEqual([]);
+  expect(own.filter((source) => !/^(\.\.\/)+(examples|functions|lib|model)\//.test(source))).toEqual([]);
   const manifest: Record<string, Record<string, string>> = JSON.parse(read('package.json'));
   // Peer dependencies of the library are installed as development dependencies in this repository.
   const developing = Object.keys(manifest.devDependencies ?? {})
