@@ -42,14 +42,14 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   forbidden: {
     status: 403,
     title: 'Forbidden',
-    when: 'The token is valid, but its roles or claims do not allow the request.',
-    action: 'Use a token with a role that "accepted" names.',
+    when: 'The token is valid, but its roles or claims do not allow the request, or grants are revoked for the identity.',
+    action: 'Use a token with a role or claim that "accepted" names, or request only what it allows.',
   },
   'not-found': {
     status: 404,
     title: 'Not found',
-    when: 'No entity has this key, or no route has this path.',
-    action: 'Check the key. Create an entity with POST; PUT, PATCH and DELETE need an existing one.',
+    when: 'No entity, file or operation has this key, or no route has this path.',
+    action: 'Check the path and the key. POST and PUT create an entity; PATCH and DELETE need an existing one.',
   },
   'method-not-allowed': {
     status: 405,
@@ -66,7 +66,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   'duplicate-value': {
     status: 409,
     title: 'Conflict',
-    when: 'Another entity has this value of the unique field that "field" names.',
+    when: 'Another entity has this value of the unique field that "field" names, or two entities of a batch have the same key or unique value.',
     action: 'Use another value. A value that was just given up may stay taken for up to 90 seconds.',
   },
   referenced: {
@@ -84,13 +84,13 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   'etag-mismatch': {
     status: 412,
     title: 'Precondition failed',
-    when: 'If-Match or If-None-Match does not hold: the entity changed since it was read. "etag" is the current ETag.',
+    when: 'If-Match or If-None-Match does not hold: the entity changed since it was read, or does not exist, or exists although If-None-Match is *. "etag" is the current ETag, if there is one.',
     action: 'Read the entity, apply the change again, and repeat the request with the new ETag.',
   },
   'too-large': {
     status: 413,
     title: 'Payload too large',
-    when: 'The body, a file, a field, the entity, a batch or the children to include exceed a limit, which "accepted" names.',
+    when: 'The body, a file, a field, the entity, a batch or the children to include exceed a limit, which "accepted" or the message names.',
     action: 'Send or request less at once.',
   },
   'unsupported-media-type': {
@@ -108,19 +108,19 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   internal: {
     status: 500,
     title: 'Internal server error',
-    when: 'The API failed unexpectedly. The log of the app has the error.',
+    when: 'The API failed unexpectedly. The log of the app has the error. A write may have been applied.',
     action: 'Retry once. If the error persists, report it to the operator.',
   },
   busy: {
     status: 503,
     title: 'Service unavailable',
-    when: 'Other requests are writing the same rows. Nothing was changed.',
+    when: 'Other requests are writing the same rows, or the entity is being moved, or the first attempt of a repeated request is still running. Nothing was changed.',
     action: 'Retry after the seconds in the Retry-After header.',
   },
   'storage-unavailable': {
     status: 503,
     title: 'Service unavailable',
-    when: 'Storage or the key vault does not respond, or throttles. A write was applied as a whole or not at all.',
+    when: 'Storage or the key vault does not respond, or throttles. A write of an entity was applied as a whole or not at all.',
     action: 'Retry after the seconds in the Retry-After header. Send a POST again with the same Idempotency-Key.',
   },
   'identity-unavailable': {
@@ -144,7 +144,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   'not-provisioned': {
     status: 503,
     title: 'Service unavailable',
-    when: 'A table, queue or container of the app does not exist. A write was applied as a whole or not at all.',
+    when: 'A table, queue or container of the app does not exist. A write of an entity was applied as a whole or not at all.',
     action: 'Retry later. Operator: /api/health and the log of the app name what is missing and how to create it.',
   },
 };
