@@ -1,4 +1,4 @@
-/** A failure with a stable code that a caller can act on; `lib/http/problem.ts` maps codes to statuses. */
+/** A failure with a stable code that a caller can act on; `lib/http/problem-kinds.ts` maps codes to statuses. */
 export class RowkeyError extends Error {
   readonly code: ErrorCode;
   /** Includes the rejected field and what is accepted, if the failure is about a field. Safe to show to a caller. */
@@ -24,6 +24,7 @@ export interface ErrorDetails {
   readonly retryAfter?: number;
 }
 
+/** `lib/http/problem-kinds.ts` says what each code means and what to do. */
 export type ErrorCode =
   | 'invalid-input'
   | 'unauthenticated'
@@ -31,25 +32,19 @@ export type ErrorCode =
   | 'not-found'
   | 'duplicate-key'
   | 'duplicate-value'
-  /** Other entities refer to the entity. */
   | 'referenced'
   | 'busy'
   | 'etag-mismatch'
   | 'too-large'
-  /** The body's media type is not accepted. */
   | 'unsupported-media-type'
-  /** The request has a body without Content-Length, which the Functions host does not pass on. */
   | 'length-required'
   | 'method-not-allowed'
   | 'too-many-requests'
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'
-  /** A table, queue or container that the deployment creates does not exist. */
   | 'not-provisioned'
-  /** Stored data is lost or was changed from outside; an operator has to look at it. */
   | 'needs-repair'
-  /** No retry can help: the message goes to the poison list immediately. */
   | 'never-succeeds';
 
 /** An error about one entity. `detail` names the key or the values of the request; `message`, which is logged, omits them. */

@@ -12,7 +12,8 @@ import {
 } from './openapi-components.ts';
 import { createExamples, preferLast } from './openapi-examples.ts';
 import { COMPARISONS, describeFilter } from './openapi-filters.ts';
-import { PROBLEM_TYPE, PROBLEMS, Problem } from './problem.ts';
+import { PROBLEM_TYPE, Problem } from './problem.ts';
+import { PROBLEMS } from './problem-kinds.ts';
 import { EXPLANATION_TYPE, type ResponseHeader, type Route, rootOf, type SchemaBuilder, tagOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */

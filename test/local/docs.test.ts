@@ -2,9 +2,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Finding } from '../../lib/define/finding.ts';
-import { PROBLEMS } from '../../lib/http/problem.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../../local/commands/checklist.ts';
+import { formatProblems } from '../../local/commands/problems.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
 
@@ -59,11 +59,9 @@ test('docs/README.md leads to every page', () => {
   ).toEqual([]);
 });
 
-test('docs/problems.md has a heading and the status of each error code', () => {
-  const rows = readFileSync('docs/problems.md', 'utf8').matchAll(/^\| \[`([a-z-]+)`\]\(#\1\) \| (\d+) \|/gm);
-  const documented = Object.fromEntries([...rows].map(([, code, status]) => [code, Number(status)]));
-  expect(documented).toEqual(Object.fromEntries(Object.entries(PROBLEMS).map(([code, { status }]) => [code, status])));
-  expect(anchorsOf('docs/problems.md')).toEqual(expect.arrayContaining(Object.keys(PROBLEMS)));
+test('docs/problems.md describes the codes', () => {
+  const isCurrent = readFileSync('docs/problems.md', 'utf8') === formatProblems();
+  expect(isCurrent, 'docs/problems.md is stale: run npm run problems, and commit it').toBe(true);
 });
 
 test('docs/security.md names tests that exist', () => {

@@ -1,4 +1,5 @@
-import { PROBLEMS, PROBLEMS_PATH } from '../problem.ts';
+import { PROBLEMS_PATH } from '../problem.ts';
+import { PROBLEMS } from '../problem-kinds.ts';
 import type { Route, RouteResult } from '../route.ts';
 
 const HTML = 'text/html; charset=utf-8';
@@ -21,11 +22,19 @@ export const problemsRoute: Route = {
   handle: async () => page,
 };
 
-/** The texts are constants without markup, so nothing is escaped. */
+/** The texts are constants without markup but code spans, so nothing is escaped. */
 function toHtml(): string {
   const sections = Object.entries(PROBLEMS).map(
-    ([code, { status, title, when, action }]) =>
-      `<h2 id="${code}">${code}</h2>\n<p>${status} ${title}</p>\n<p>${when}</p>\n<p>${action}</p>`,
+    ([code, { status, title, retry, when, action, operator, notes = [] }]) => {
+      const texts = [
+        `${status} ${title}`,
+        when,
+        `${action} Retry: ${retry}.`,
+        ...(operator === undefined ? [] : [`Operator: ${operator}`]),
+        ...notes,
+      ];
+      return `<h2 id="${code}">${code}</h2>\n${texts.map((text) => `<p>${text}</p>`).join('\n')}`;
+    },
   );
   return `<!doctype html>
 <html lang="en">
@@ -33,7 +42,7 @@ function toHtml(): string {
 <title>Rowkey problems</title>
 <h1>Problems</h1>
 <p>Every error response is a problem (RFC 9457). Its "type" leads to one of these sections.</p>
-${sections.join('\n')}
+${sections.join('\n').replaceAll(/`([^`]+)`/g, '<code>$1</code>')}
 </html>
 `;
 }

@@ -11,7 +11,7 @@ import { readFilter } from '../../../lib/http/filter.ts';
 import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
 import { createExample } from '../../../lib/http/openapi-examples.ts';
-import { PROBLEMS } from '../../../lib/http/problem.ts';
+import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
 import { EXPLANATION_TYPE } from '../../../lib/http/route.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 import { model as packs } from '../../../model/model.ts';
@@ -247,7 +247,7 @@ test('describes the problems that callers of an operation distinguish by status,
   expect(responses[412].description).toContain('etag-mismatch');
   expect(responses.Problem.description).toContain('- 401: `unauthenticated`\n- 403: `forbidden`\n');
   const codes = [404, 409, 412, 'Problem'].flatMap((name) =>
-    [...responses[name].description.matchAll(/`([\w-]+)`/g)].map(([, code]) => code),
+    [...responses[name].description.matchAll(/(?<=^(?:- .*)?)`([\w-]+)`/gm)].map(([, code]) => code),
   );
   expect(codes.sort()).toEqual(Object.keys(PROBLEMS).sort());
 });

@@ -1,7 +1,8 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/errors.ts';
-import { PROBLEMS, toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
+import { toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
+import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { problemsRoute } from '../../../lib/http/routes/problems-route.ts';

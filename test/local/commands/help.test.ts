@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { runCommand } from '../../start-process.ts';
 
-test.each(['infra-model', 'checklist', 'console-size', 'shape'])(
+test.each(['infra-model', 'checklist', 'problems', 'console-size', 'shape'])(
   '%s explains itself with --help, and changes nothing',
   async (name) => {
     const { code, said } = await runCommand(name, ['--help'], { deployed: true });

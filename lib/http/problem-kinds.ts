@@ -1,0 +1,225 @@
+import type { ErrorCode } from '../errors.ts';
+
+export type ProblemCode = ErrorCode | 'internal';
+
+/** Texts may have code spans in backticks, and no other markup: OpenAPI, the page of the API and docs/problems.md show them. */
+export interface ProblemKind {
+  readonly status: number;
+  readonly title: string;
+  /** Whether the same request may succeed later. */
+  readonly retry: string;
+  /** When the API returns the problem. */
+  readonly when: string;
+  /** The action for the caller. */
+  readonly action: string;
+  /** The action for the operator. */
+  readonly operator?: string;
+  readonly notes?: readonly string[];
+  /** Headings of the documentation, with their pages and anchors. */
+  readonly see?: Readonly<Record<string, string>>;
+  /** Replaces the message of the error, which only operators can act on, such as one with the name of a setting or a table. */
+  readonly shown?: string;
+}
+
+const WAIT = 'Retry after the seconds in the `Retry-After` header.';
+const AFTER_WAITING = 'after `Retry-After`';
+
+/** Every error code with its status, title and documentation. `npm run problems` writes docs/problems.md from it. */
+export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
+  'invalid-input': {
+    status: 400,
+    title: 'Validation failed',
+    retry: 'no',
+    when: 'The path, the query, a header or the body is not valid. `field` names the first invalid field, `errors` lists up to 20 of them, `accepted` says what is allowed.',
+    action: 'Correct the request. `/api/openapi.json` has the schema of every route.',
+  },
+  'never-succeeds': {
+    status: 400,
+    title: 'Bad request',
+    retry: 'no',
+    when: 'The request cannot succeed, now or later. No route returns it today: a queue message with this error is recorded as failed without a retry.',
+    action: 'Do not retry it.',
+    see: { 'Failed messages': 'consistency.md#failed-messages' },
+  },
+  unauthenticated: {
+    status: 401,
+    title: 'Unauthorized',
+    retry: 'with another token',
+    when: 'The request has no bearer token, or the token is expired, or from another issuer, or for another audience, or not signed by a key of the issuer.',
+    action: 'Get a new token and send it in the `Authorization` header.',
+    operator:
+      'If all tokens fail, compare `TOKEN_ISSUER` and `TOKEN_AUDIENCE` with the claims `iss` and `aud` of a token.',
+    see: { Configuration: 'configuration.md' },
+  },
+  forbidden: {
+    status: 403,
+    title: 'Forbidden',
+    retry: 'no',
+    when: 'The token is valid, but its roles or claims do not allow the request: the entity, a restricted field, a filter or an index by such a field, or the permissions of a grant. Or grants are revoked for the identity.',
+    action: 'Use a token with a role or claim that `accepted` names, or request only what it allows.',
+    operator:
+      'If a caller cannot read its own entity, check that its token has the claim that `own` names, verified. Grants that were revoked can be restored.',
+    see: { "Which row is the caller's own": 'access.md#which-row-is-the-callers-own' },
+  },
+  'not-found': {
+    status: 404,
+    title: 'Not found',
+    retry: 'no',
+    when: 'No entity, file or operation has this key, or no route has this path.',
+    action: 'Check the path and the key. POST and PUT create an entity; PATCH and DELETE need an existing one.',
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'Method not allowed',
+    retry: 'no',
+    when: 'The path exists, but not with this method.',
+    action: 'Use a method that the `Allow` header lists.',
+    notes: [
+      '`GET` of the name of an entity, such as `/api/employees`, returns the paths that read it: by key, by partition and through its indexes. Only a lookup table has a list of all entities.',
+    ],
+    see: { 'Lookup tables': 'model.md#lookup-tables' },
+  },
+  'duplicate-key': {
+    status: 409,
+    title: 'Conflict',
+    retry: 'no',
+    when: 'An entity with this key already exists.',
+    action: 'Use another key, or PUT to replace the entity.',
+  },
+  'duplicate-value': {
+    status: 409,
+    title: 'Conflict',
+    retry: 'no',
+    when: 'Another entity, which is not disclosed, has this value of the unique field that `field` names. Or two entities of a batch have the same key or unique value.',
+    action:
+      'Use another value. A value that was just given up may stay taken for moments, and up to 90 seconds after a crash.',
+    see: { 'What Rowkey does not guarantee': 'consistency.md#what-rowkey-does-not-guarantee' },
+  },
+  referenced: {
+    status: 409,
+    title: 'Conflict',
+    retry: 'no',
+    when: 'Other entities refer to this one, so it cannot be deleted, archived, moved or given another value of the field that they refer to. `detail` names the entities and their field.',
+    action: 'Delete or change the entities that refer to it first.',
+    see: { References: 'model.md#references' },
+  },
+  'length-required': {
+    status: 411,
+    title: 'Length required',
+    retry: 'no',
+    when: 'The request has no body, or a body without a `Content-Length` header. The Functions host does not pass chunked bodies on.',
+    action: 'Send a body with the `Content-Length` header.',
+  },
+  'etag-mismatch': {
+    status: 412,
+    title: 'Precondition failed',
+    retry: 'after reading again',
+    when: '`If-Match` or `If-None-Match` does not hold: the entity changed since it was read, or does not exist, or exists although `If-None-Match: *` was sent. `etag` is the current ETag, if there is one.',
+    action: 'Read the entity, apply the change again, and repeat the request with the new ETag.',
+  },
+  'too-large': {
+    status: 413,
+    title: 'Payload too large',
+    retry: 'no',
+    when: 'The body, a file, a field, the entity, a list, a batch or the children to include exceed a limit, which `accepted` or `detail` names.',
+    action: 'Send or request less at once. Declare a long text as `large`. Read children as a list.',
+    notes: [
+      'One transaction deletes, archives or moves an entity with its children. So it may have at most 99 children, and fewer if the transaction also changes index entries or counts. Delete other children first, as a range. If all of them must be kept, the entity can be neither archived nor moved.',
+    ],
+    see: {
+      'Large texts': 'model.md#large-texts',
+      Lists: 'http.md#lists',
+      'Delete a range': 'http.md#delete-a-range',
+    },
+  },
+  'unsupported-media-type': {
+    status: 415,
+    title: 'Unsupported media type',
+    retry: 'no',
+    when: 'The `Content-Type` of the body is not JSON, or the bytes of the file are of a type that is not accepted.',
+    action: 'Send one of the types that `accepted` lists.',
+  },
+  'too-many-requests': {
+    status: 429,
+    title: 'Too many requests',
+    retry: AFTER_WAITING,
+    when: 'The identity exceeded the number of grants per minute, which `accepted` names.',
+    action: `${WAIT} Use a grant until it expires.`,
+  },
+  internal: {
+    status: 500,
+    title: 'Internal server error',
+    retry: 'once',
+    when: 'The API failed unexpectedly. The log of the app has the error. A write may have been applied.',
+    action: 'Retry once. If the error persists, report it to the operator.',
+    operator: 'Report it as a bug.',
+  },
+  busy: {
+    status: 503,
+    title: 'Service unavailable',
+    retry: AFTER_WAITING,
+    when: 'Other requests are writing the same rows, or the entity is being moved, or the first attempt of a repeated request is still running. Nothing was changed.',
+    action: WAIT,
+  },
+  'storage-unavailable': {
+    status: 503,
+    title: 'Service unavailable',
+    retry: AFTER_WAITING,
+    when: 'Storage or the key vault does not respond, or throttles. A write of an entity was applied as a whole or not at all.',
+    action: `${WAIT} Send a POST again with the same \`Idempotency-Key\`.`,
+    see: {
+      'Repeat a POST safely': 'http.md#repeat-a-post-safely',
+      Throttling: 'operating.md#throttling',
+    },
+  },
+  'identity-unavailable': {
+    status: 503,
+    title: 'Service unavailable',
+    retry: AFTER_WAITING,
+    when: 'The signing keys of the token issuer cannot be fetched, so no token can be checked.',
+    action: WAIT,
+    operator: 'Check that the app can reach `TOKEN_JWKS_URI`.',
+  },
+  'needs-repair': {
+    status: 503,
+    title: 'Service unavailable',
+    retry: 'no: an operator must act',
+    when: 'Stored data was lost, or changed outside the API, and cannot be read: an encrypted field does not decrypt, the blob of a long text or a list is missing, or a row of a wide or split entity. `field` names the field, if there is one.',
+    action: 'Replace the field with PUT, or ask the operator to run the consistency check.',
+    operator: 'Run `npm run verify`.',
+    notes: [
+      'In lists, and in the response to a write, the field is null; a field without a value is left out. A PUT that sends the null back is rejected.',
+      'A list that would contain an entity without one of its rows is rejected as a whole: only the lost row knew its fields. `detail` has the keys of the entity if the caller may read all of its fields; the log has no keys. Read the other entities one by one. Such an entity is neither archived nor moved.',
+      'With `select`, a list of a split entity needs only the rows of the selected fields. A list of a wide entity then succeeds only with key fields: any other field may be in the lost row.',
+    ],
+    see: {
+      'Wide entities': 'model.md#wide-entities',
+      'Vertical split': 'model.md#vertical-split',
+      'Check consistency': 'operating.md#check-consistency',
+    },
+    shown: 'Stored data was lost, or changed outside the API. The operator must repair it.',
+  },
+  'wrong-setting': {
+    status: 503,
+    title: 'Service unavailable',
+    retry: 'no: an operator must act',
+    when: 'A setting of the app is wrong, or a change of the model was rejected. `detail` does not say which, because callers cannot act on it.',
+    action: 'Report it to the operator.',
+    operator: 'The log of the app names the setting or the change.',
+    see: {
+      Configuration: 'configuration.md',
+      'Changes that are rejected': 'change-the-model.md#changes-that-are-rejected',
+    },
+    shown: 'The app is misconfigured. The operator finds the reason in the log of the app.',
+  },
+  'not-provisioned': {
+    status: 503,
+    title: 'Service unavailable',
+    retry: 'later: an operator must act',
+    when: 'A table, queue or container of the app does not exist. A write of an entity was applied as a whole or not at all.',
+    action: 'Retry later.',
+    operator: '`/api/health` and the log of the app name what is missing and how to create it.',
+    see: { 'Create what is missing': 'operating.md#create-what-is-missing' },
+    shown: 'A storage resource of the app does not exist. The operator must create it; /api/health names it.',
+  },
+};
