@@ -1,5 +1,5 @@
 import { PLACEHOLDER, TOMBSTONE } from './define/codec/entity-codec.ts';
-import type { DeclaredEntity } from './define/declaration.ts';
+import type { DeclaredEntity } from './define/declaration/declaration.ts';
 import { linkModel, type Model, type ModelDeclaration } from './define/define-model.ts';
 import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';

@@ -1,17 +1,17 @@
 /** The public entry of the package: what an app declares, opens and registers. Everything else may change without notice. */
 
 export type { Caller, IdentityProvider } from './access/token.ts';
-export type { Access, Declaration, DeclaredEntity } from './define/declaration.ts';
+export { type ErrorCode, type ErrorDetails, RowkeyError } from './base/errors.ts';
+export type { Values } from './base/values.ts';
+export type { Access, Declaration, DeclaredEntity } from './define/declaration/declaration.ts';
+export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';
+export { total } from './define/declaration/totals.ts';
 export { defineEntity } from './define/define-entity.ts';
 export type { Model } from './define/define-model.ts';
 export { defineSeries } from './define/define-series.ts';
-export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/indexes.ts';
 export { defineUnion } from './define/inheritance.ts';
-export { total } from './define/totals.ts';
-export type { Values } from './define/values.ts';
 export { defineModel } from './define-model.ts';
 export type { BatchDone, BatchOutcome } from './engine/write/entity-batch.ts';
-export { type ErrorCode, type ErrorDetails, RowkeyError } from './errors.ts';
 export type { ConsoleSettings } from './http/console.ts';
 export type { Handle, Handler, HandlerOptions } from './http/handler.ts';
 export type { SeriesPoint, SpanBounds } from './pattern-helpers/series-span.ts';

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
-import type { Entity } from './define/entity.ts';
-import type { Pattern } from './define/pattern.ts';
+import { MINUTE_MS } from './base/time.ts';
+import type { Entity } from './define/declaration/entity.ts';
+import type { Pattern } from './define/declaration/pattern.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
@@ -24,7 +25,6 @@ import type { Runtime } from './runtime.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
 import { traceInvocation } from './telemetry/invocation.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
-import { MINUTE_MS } from './time.ts';
 
 /** The `app` of `@azure/functions`, passed by the app, because each copy of the library registers only its own functions. */
 export type FunctionsApp = Pick<typeof functionsApp, 'http' | 'storageQueue' | 'timer' | 'hook'>;

@@ -1,15 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthenticator } from './access/token.ts';
+import { RowkeyError } from './base/errors.ts';
+import { loadOnce } from './base/load-once.ts';
+import { MINUTE_MS } from './base/time.ts';
 import type { Model } from './define/define-model.ts';
 import type { Consumer } from './engine/consume/consume.ts';
 import type { Log } from './engine/consume/poison.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
 import { collectChanges } from './engine/note-change.ts';
-import { RowkeyError } from './errors.ts';
 import type { ConsoleApp } from './http/console.ts';
 import type { App } from './http/route.ts';
-import { loadOnce } from './load-once.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { resourcesOf } from './operations/resources.ts';
@@ -20,7 +21,6 @@ import { findMissing, provision } from './storage/provision.ts';
 import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas-signer.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
-import { MINUTE_MS } from './time.ts';
 
 /** The clients and state that the functions of an app share. Each is created at its first use and kept. */
 export interface Runtime {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { IdentityProvider } from './access/token.ts';
-import { RowkeyError } from './errors.ts';
+import { RowkeyError } from './base/errors.ts';
 import type { ConsoleSettings } from './http/console.ts';
 import type { KeyRingOptions } from './storage/lazy-key-ring.ts';
 import type { StorageOptions } from './storage/storage.ts';

@@ -1,4 +1,4 @@
-import { defineModel } from '../lib/define-model.ts';
+import { defineModel } from '../lib/define.ts';
 import * as entities from './entities.ts';
 
 /** The model of this app: its routes, tables and description follow from it. */

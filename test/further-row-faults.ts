@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import type { Entity } from '../lib/define/entity.ts';
-import { addressOf } from '../lib/define/keys/index-entries.ts';
-import { pick, type Values } from '../lib/define/values.ts';
+import { RowkeyError } from '../lib/base/errors.ts';
+import { pick, type Values } from '../lib/base/values.ts';
+import type { Entity } from '../lib/define/declaration/entity.ts';
+import { addressOf } from '../lib/define/places/index-entries.ts';
 import { consumeTransfer } from '../lib/engine/consume/consume.ts';
 import type { Engine } from '../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../lib/errors.ts';
 import { FAULTS, type FaultyHttpClient, faultyHttpClient } from './faulty-http-client.ts';
 import { samplePoints } from './points.ts';
 import { countEach } from './tried-faults.ts';

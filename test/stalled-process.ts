@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { interPartitionIndex } from '../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../lib/define/indexes.ts';
 import type { Engine, Timing } from '../lib/engine/engine.ts';
 import { faultyHttpClient, interruptedHttpClient, type Point } from './faulty-http-client.ts';
 import { deploy } from './fixtures/deploy.ts';

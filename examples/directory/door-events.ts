@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineSeries } from '../../lib/define/define-series.ts';
+import { defineEntity, defineSeries } from '../../lib/define.ts';
 import { department, employeeId, text } from './fields.ts';
 
 /**

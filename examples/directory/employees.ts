@@ -1,7 +1,11 @@
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../lib/define/declaration.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../lib/define.ts';
 import { department, email, employeeId, text } from './fields.ts';
 
 /** Each with the name and the budget code of its department, which the queue copies to all employees after a change. */

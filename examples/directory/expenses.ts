@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity } from '../../lib/define.ts';
 import { employees } from './employees.ts';
 import { employeeId, instant } from './fields.ts';
 

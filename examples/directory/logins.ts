@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity } from '../../lib/define.ts';
 import { employeeId, instant } from './fields.ts';
 
 /** Login attempts: many, small, and archived and deleted after two months. */

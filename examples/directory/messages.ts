@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineSeries } from '../../lib/define/define-series.ts';
+import { defineSeries } from '../../lib/define.ts';
 import { employees } from './employees.ts';
 import { employeeId } from './fields.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineUnion } from '../../lib/define/inheritance.ts';
+import { defineUnion } from '../../lib/define.ts';
 import { text } from './fields.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity } from '../../lib/define.ts';
 import { employees } from './employees.ts';
 import { department, employeeId, text } from './fields.ts';
 

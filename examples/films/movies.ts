@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
+import { defineEntity, interPartitionIndex } from '../../lib/define.ts';
 
 const text = z.string().min(1).max(200);
 

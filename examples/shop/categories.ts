@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity } from '../../lib/define.ts';
 import { categoryId } from './fields.ts';
 
 /** In the partition of its products, which have copies of its buyer and its tax rate. */

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
+import { defineEntity, interPartitionIndex } from '../../lib/define.ts';
 
 const text = z.string().min(1).max(200);
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity } from '../../lib/define.ts';
 import { customerId, orderId, productId } from './fields.ts';
 import { orders } from './orders.ts';
 

@@ -1,7 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
-import { total } from '../../lib/define/totals.ts';
+import { defineEntity, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
 import { customers } from './customers.ts';
 import { customerId, orderId } from './fields.ts';
 

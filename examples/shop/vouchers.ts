@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
+import { defineEntity, interPartitionIndex } from '../../lib/define.ts';
 import { customerId } from './fields.ts';
 
 /**

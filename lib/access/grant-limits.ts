@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { RateLimiterMemory } from 'rate-limiter-flexible';
+import { RowkeyError } from '../base/errors.ts';
+import { loadOnce } from '../base/load-once.ts';
+import { isoInstant } from '../base/time.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote } from '../engine/note-change.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { RowkeyError } from '../errors.ts';
-import { loadOnce } from '../load-once.ts';
 import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
-import { isoInstant } from '../time.ts';
 import { forgetGrants } from './grant-memory.ts';
 import { VALID_FOR_MS } from './validity.ts';
 

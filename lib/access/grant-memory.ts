@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
+import { MINUTE_MS } from '../base/time.ts';
 import type { Engine } from '../engine/engine.ts';
 import { isExplaining } from '../storage/explain.ts';
 import type { Storage } from '../storage/storage.ts';
-import { MINUTE_MS } from '../time.ts';
 
 /**
  * Remembers issued grants, so that a repeated request takes no storage transaction. The caller gets the same signature with

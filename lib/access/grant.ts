@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { canWriteThroughGrant, type Entity } from '../define/entity.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { canWriteThroughGrant, type Entity } from '../define/declaration/entity.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
-import { RowkeyError } from '../errors.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
 import { validityAt } from './validity.ts';

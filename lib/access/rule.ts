@@ -1,6 +1,6 @@
-import { type Entity, withArchives } from '../define/entity.ts';
-import { rolesToReadBy } from '../define/readers.ts';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { type Entity, withArchives } from '../define/declaration/entity.ts';
+import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Caller } from './token.ts';
 
 /**

@@ -2,9 +2,9 @@ import { hash } from 'node:crypto';
 import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTVerifyGetKey, jwksCache, jwtVerify } from 'jose';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
-import type { VerifiedBy } from '../define/declaration.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { VerifiedBy } from '../define/declaration/declaration.ts';
 import type { Model } from '../define/define-model.ts';
-import { RowkeyError } from '../errors.ts';
 
 export interface Caller {
   readonly subject: string;

@@ -1,4 +1,4 @@
-import { MINUTE_MS } from '../time.ts';
+import { MINUTE_MS } from '../base/time.ts';
 
 /** How long a signature is valid. */
 export const VALID_FOR_MS = 15 * MINUTE_MS;

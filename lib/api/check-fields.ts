@@ -1,6 +1,6 @@
-import type { Entity } from '../define/entity.ts';
-import { compileOnce, maskOf, parse } from '../define/validate/validation.ts';
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
+import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 
 /** Validates the values of fields like those of an HTTP path. Throws `invalid-input`, which names the field. */
 export function checkFields(entity: Entity, values: Values, fields: readonly string[]): Values {

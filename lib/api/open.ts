@@ -1,9 +1,9 @@
 import pMap from 'p-map';
-import type { Entity } from '../define/entity.ts';
-import { type Filter, matches } from '../define/filter.ts';
-import type { Index } from '../define/indexes.ts';
-import { withKeyOfReferences } from '../define/select.ts';
-import { pick, type Values } from '../define/values.ts';
+import { pick, type Values } from '../base/values.ts';
+import { type Filter, matches } from '../define/codec/filter.ts';
+import { withKeyOfReferences } from '../define/codec/select.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Index } from '../define/declaration/indexes.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import {

@@ -1,11 +1,11 @@
 import pMap from 'p-map';
 import { hiddenFields } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
-import type { Entity } from '../define/entity.ts';
-import { omit, type Values } from '../define/values.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { omit, type Values } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
-import { RowkeyError } from '../errors.ts';
 import { BlobGone } from '../pattern-helpers/text-blobs.ts';
 
 /** Who calls, and on what. */

@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import type { BatchResult, CallOptions, DeletedRange, DeleteRange } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
 import type { Problem } from './errors.ts';

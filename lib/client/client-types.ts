@@ -1,5 +1,5 @@
-import type { Attachment } from '../define/codec/reference.ts';
-import type { Index } from '../define/indexes.ts';
+import type { Index } from '../define/declaration/indexes.ts';
+import type { Attachment } from '../define/declaration/reference.ts';
 import type {
   AnyStart,
   Asked,

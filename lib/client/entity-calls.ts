@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import type { Explanation, Listing } from './client-types.ts';
 import type { Core } from './core.ts';
 import { RowkeyClientError } from './errors.ts';

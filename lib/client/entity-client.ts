@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import type { Stored } from '../store/store-types.ts';
 import type { BatchActions, BatchOptions } from './batches.ts';
 import { byName } from './by-name.ts';

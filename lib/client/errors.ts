@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.ts';
+import type { ErrorCode } from '../base/errors.ts';
 import type { Stored } from '../store/store-types.ts';
 
 /** Problem details of the API (RFC 9457). docs/problems.md explains each code. */

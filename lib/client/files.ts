@@ -1,5 +1,5 @@
-import type { Attachment } from '../define/codec/reference.ts';
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
+import type { Attachment } from '../define/declaration/reference.ts';
 import type { CallOptions, UploadOptions, WriteOptions } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
 import type { EntityDescription } from './model-description.ts';

@@ -1,5 +1,5 @@
-import type { IndexDescription } from '../define/model-description.ts';
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
+import type { IndexDescription } from '../define/declaration/model-description.ts';
 import type { Listing, Page, PageOptions } from './client-types.ts';
 import { isNotFound } from './core.ts';
 import type { EntityCalls, ListOptions } from './entity-calls.ts';

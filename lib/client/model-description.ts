@@ -1,4 +1,4 @@
-import type { EntityDescription as Described, IndexDescription } from '../define/model-description.ts';
+import type { EntityDescription as Described, IndexDescription } from '../define/declaration/model-description.ts';
 
 /** An entity of `GET /api/model` with its name, which begins its paths. */
 export interface EntityDescription extends Described {

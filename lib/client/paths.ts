@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import { invalidInput } from './errors.ts';
 import type { EntityDescription, RangesDescription } from './model-description.ts';
 

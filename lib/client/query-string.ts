@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import { invalidInput } from './errors.ts';
 
 /** The query of a list. `URLSearchParams` is not complete in React Native. */

@@ -1,4 +1,4 @@
-import type { Index } from '../define/indexes.ts';
+import type { Index } from '../define/declaration/indexes.ts';
 import type {
   AnyStart,
   Asked,

@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import type { CallOptions, Explanation, Page } from './client-types.ts';
 import type { Core } from './core.ts';
 import type { Problem } from './errors.ts';

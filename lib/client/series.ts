@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import type { CallOptions, CreateOptions, SpanPoint, WriteOptions } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
 import type { EntityDescription } from './model-description.ts';

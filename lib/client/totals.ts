@@ -1,4 +1,4 @@
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
 import type { CallOptions } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
 import type { EntityDescription, RangesDescription } from './model-description.ts';

@@ -1,6 +1,8 @@
 import type { z } from 'zod';
-import { DeclarationError } from '../errors.ts';
-import { Attachment } from './codec/reference.ts';
+import { DeclarationError } from '../base/errors.ts';
+import { frozenCopy } from '../base/frozen-copy.ts';
+import { omit, type Values } from '../base/values.ts';
+import { present, withoutPrototype } from '../base/without-prototype.ts';
 import {
   acceptedBy,
   type ColumnType,
@@ -9,18 +11,16 @@ import {
   ENTITY_OPTIONS,
   type Options,
   withDefaults,
-} from './declaration.ts';
-import type { Checked, EntityBy } from './declared-types.ts';
-import { frozenCopy } from './frozen-copy.ts';
-import type { Condition, Index } from './indexes.ts';
+} from './declaration/declaration.ts';
+import type { Checked, EntityBy } from './declaration/declared-types.ts';
+import type { Condition, Index } from './declaration/indexes.ts';
+import { Attachment } from './declaration/reference.ts';
+import type { Total } from './declaration/totals.ts';
 import { compileTemplate } from './keys/key-template.ts';
-import { fieldsHiddenFrom, rolesToReadBy, rolesToReadIndex } from './readers.ts';
-import type { Total } from './totals.ts';
-import { type FieldSchema, fieldSchemas, schemaError } from './validate/field-schema.ts';
-import { optionErrors, partErrors } from './validate/options.ts';
+import { fieldsHiddenFrom, rolesToReadBy, rolesToReadIndex } from './places/readers.ts';
+import { type FieldSchema, fieldSchemas, schemaError } from './schema/field-schema.ts';
+import { optionErrors, partErrors } from './schema/options.ts';
 import { validationErrors } from './validate/validate-entity.ts';
-import { omit, type Values } from './values.ts';
-import { present, withoutPrototype } from './without-prototype.ts';
 
 const ACCEPTED = acceptedBy(ENTITY_OPTIONS);
 

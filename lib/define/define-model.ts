@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { DeclarationError } from '../errors.ts';
-import type { Access, DeclaredEntity } from './declaration.ts';
-import type { Entity, Linked } from './entity.ts';
+import { DeclarationError } from '../base/errors.ts';
+import { withoutPrototype } from '../base/without-prototype.ts';
+import type { Access, DeclaredEntity } from './declaration/declaration.ts';
+import type { Entity, Linked } from './declaration/entity.ts';
+import type { Pattern } from './declaration/pattern.ts';
 import { linkEntities, linkErrors } from './link-entities.ts';
-import type { Pattern } from './pattern.ts';
-import { declaredEntity, names, optionErrors, optionsOf } from './validate/options.ts';
+import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
-import { withoutPrototype } from './without-prototype.ts';
 
 export interface ModelDeclaration<
   Declared extends readonly DeclaredEntity[],

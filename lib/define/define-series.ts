@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { DeclarationError } from '../errors.ts';
+import { DeclarationError } from '../base/errors.ts';
+import { frozenCopy } from '../base/frozen-copy.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
 import {
   acceptedBy,
@@ -10,14 +11,13 @@ import {
   type Period,
   type Slots,
   type Span,
-} from './declaration.ts';
-import type { Checked, EntityBy } from './declared-types.ts';
+} from './declaration/declaration.ts';
+import type { Checked, EntityBy } from './declaration/declared-types.ts';
+import type { Typed } from './declaration/typed.ts';
 import { compileEntity, rejectErrors } from './define-entity.ts';
-import { frozenCopy } from './frozen-copy.ts';
 import { CALENDAR_UNITS } from './keys/calendar.ts';
-import { ACCEPTED_SLOTS, periodValue, slotLength } from './keys/slot-calendar.ts';
-import type { Typed } from './typed.ts';
-import { anything, optionErrors, optionsOf } from './validate/options.ts';
+import { ACCEPTED_SLOTS, periodValue, slotLength } from './places/slot-calendar.ts';
+import { anything, optionErrors, optionsOf } from './schema/options.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
 type SlotsOptions = Omit<Slots, 'perRow' | 'overflow' | 'span'> & Partial<Pick<Slots, 'perRow' | 'overflow'>>;

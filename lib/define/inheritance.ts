@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { DeclarationError } from '../errors.ts';
-import type { DeclaredEntity } from './declaration.ts';
-import { acceptedBy, type Declaration, ENTITY_OPTIONS, type Options } from './declaration.ts';
-import type { Checked, EntityBy } from './declared-types.ts';
+import { DeclarationError } from '../base/errors.ts';
+import { frozenCopy } from '../base/frozen-copy.ts';
+import type { DeclaredEntity } from './declaration/declaration.ts';
+import { acceptedBy, type Declaration, ENTITY_OPTIONS, type Options } from './declaration/declaration.ts';
+import type { Checked, EntityBy } from './declaration/declared-types.ts';
 import { compileEntity, rejectErrors } from './define-entity.ts';
-import { frozenCopy } from './frozen-copy.ts';
-import { schemaError } from './validate/field-schema.ts';
-import { byName, optionErrors } from './validate/options.ts';
-import { schemaMetadata } from './validate/schema-metadata.ts';
+import { schemaError } from './schema/field-schema.ts';
+import { byName, optionErrors } from './schema/options.ts';
+import { schemaMetadata } from './schema/schema-metadata.ts';
 
 /**
  * Inheritance pattern: several kinds of entities in one table, distinguished by the field `kind`. They share the key and

@@ -1,7 +1,7 @@
-import { ABSENT_IN_ARCHIVE, type Access, type DeclaredEntity, resolveDeclared } from './declaration.ts';
-import type { Counted, Denormalized, Entity, Reference } from './entity.ts';
-import type { Pattern } from './pattern.ts';
-import { withoutPrototype } from './without-prototype.ts';
+import { withoutPrototype } from '../base/without-prototype.ts';
+import { ABSENT_IN_ARCHIVE, type Access, type DeclaredEntity, resolveDeclared } from './declaration/declaration.ts';
+import type { Counted, Denormalized, Entity, Reference } from './declaration/entity.ts';
+import type { Pattern } from './declaration/pattern.ts';
 
 /** An entity while its references are filled in. */
 interface Draft extends Entity {

@@ -1,8 +1,8 @@
-import type { Engine, Timing } from '../define/engine.ts';
+import type { Engine, Timing } from '../define/declaration/engine.ts';
 import { createLazyKeyRing } from '../storage/lazy-key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
-export type { Engine, Timing } from '../define/engine.ts';
+export type { Engine, Timing } from '../define/declaration/engine.ts';
 
 /** Storage may execute a request 35 s late: it works for at most 15 s, and the rest is for pauses, delays and clocks. */
 export const TIMING: Timing = {

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { isoInstant } from '../base/time.ts';
 import type { Address } from '../storage/rows.ts';
-import { isoInstant } from '../time.ts';
 import type { Engine } from './engine.ts';
 
 /**

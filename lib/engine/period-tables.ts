@@ -1,5 +1,5 @@
-import type { Entity } from '../define/entity.ts';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import { isNotProvisioned, StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
 import { type Address, type Row, readRow } from '../storage/rows.ts';

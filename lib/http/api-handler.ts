@@ -1,5 +1,5 @@
 import type { HttpMethod } from '@azure/functions';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { nameRequest } from '../telemetry/invocation.ts';
 import type { Handler } from './handler.ts';
 import { callRoute, respond } from './respond.ts';

@@ -1,5 +1,5 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Handler } from './handler.ts';
 import { catchProblems } from './respond.ts';

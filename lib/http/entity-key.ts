@@ -1,6 +1,6 @@
-import type { Entity } from '../define/entity.ts';
-import { validateTexts } from '../define/validate/validation.ts';
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
+import { validateTexts } from '../define/codec/validation.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import { pathTo, type RequestContext, toPathTemplate } from './route.ts';
 
 /** Reads the key of an entity from the path. Throws `invalid-input`. */

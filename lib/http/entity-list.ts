@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Entity } from '../define/entity.ts';
-import { partialSchema, readableSchema } from '../define/validate/validation.ts';
+import { partialSchema, readableSchema } from '../define/codec/validation.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { toNextLink } from './paging.ts';
 import { readList } from './query.ts';

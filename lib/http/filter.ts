@@ -1,6 +1,6 @@
-import type { Entity } from '../define/entity.ts';
-import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/filter.ts';
-import { textToValue } from '../define/validate/validation.ts';
+import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/codec/filter.ts';
+import { textToValue } from '../define/codec/validation.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { FilterParameter, RequestContext } from './route.ts';
 
 /**

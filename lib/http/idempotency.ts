@@ -1,4 +1,4 @@
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { toRequestId } from '../store/request-id.ts';
 import type { RequestContext } from './route.ts';
 

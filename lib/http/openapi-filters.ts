@@ -1,4 +1,4 @@
-import { OPERATORS } from '../define/filter.ts';
+import { OPERATORS } from '../define/codec/filter.ts';
 import { toJsonSchema } from './json-schema.ts';
 import { type Parameter, refTo, type Schema } from './openapi-components.ts';
 import type { FilterParameter } from './route.ts';

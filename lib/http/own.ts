@@ -1,10 +1,10 @@
 import { checkMentions, requireRole } from '../access/rule.ts';
-import type { ClaimOwner } from '../define/declaration.ts';
-import type { Entity } from '../define/entity.ts';
-import { indexFields } from '../define/keys/index-range.ts';
-import { validateTexts } from '../define/validate/validation.ts';
-import type { Values } from '../define/values.ts';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { Values } from '../base/values.ts';
+import { validateTexts } from '../define/codec/validation.ts';
+import type { ClaimOwner } from '../define/declaration/declaration.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { indexFields } from '../define/places/index-range.ts';
 import { readByReference } from '../pattern-helpers/read-through-index.ts';
 import type { RequestContext } from './route.ts';
 

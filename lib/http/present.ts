@@ -1,7 +1,7 @@
 import { canRead } from '../access/rule.ts';
 import { openWithGaps, type View } from '../api/view.ts';
-import type { Entity } from '../define/entity.ts';
-import { pick, type Values } from '../define/values.ts';
+import { pick, type Values } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { RequestContext } from './route.ts';
 
 /** The view of a request's caller. */

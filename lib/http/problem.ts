@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { PROBLEMS, type ProblemCode } from './problem-kinds.ts';
 import { pathTo, rootOf } from './route.ts';
 

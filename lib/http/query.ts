@@ -1,4 +1,4 @@
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 
 export function queryError(name: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `Query parameter "${name}" ${why}.`, { field: name, accepted });

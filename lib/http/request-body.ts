@@ -1,6 +1,6 @@
 import type { HttpRequest } from '@azure/functions';
-import type { Entity } from '../define/entity.ts';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 
 /** Enough for a batch of 100 entities of a few KB each; a body is held in memory as a whole. */
 const MAX_BODY_BYTES = 1_048_576;

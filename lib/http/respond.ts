@@ -2,10 +2,10 @@ import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/fu
 import { canReadWhole, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { rereadIfBlobGone } from '../api/view.ts';
-import { withArchives } from '../define/entity.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { withArchives } from '../define/declaration/entity.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { FurtherRowLost } from '../engine/read/entity-rows.ts';
-import { RowkeyError } from '../errors.ts';
 import { type Cost, measureCost } from '../storage/cost.ts';
 import { explain } from '../storage/explain.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';

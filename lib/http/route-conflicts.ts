@@ -1,5 +1,5 @@
-import type { Entity } from '../define/entity.ts';
-import { fieldSchemas, isExact } from '../define/validate/field-schema.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { fieldSchemas, isExact } from '../define/schema/field-schema.ts';
 import type { Route } from './route.ts';
 import { groupOf, groupRoutes, parseSegments, type Segment } from './router.ts';
 

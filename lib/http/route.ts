@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
-import type { Entity } from '../define/entity.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { Log } from '../engine/consume/poison.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import type { Model } from '../define/define-model.ts';
-import { type Entity, withArchives } from '../define/entity.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { queryError } from './query.ts';
 import { type OperatorRoute, type Route, tagOf } from './route.ts';

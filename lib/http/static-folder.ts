@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import type { HttpRequest, HttpResponseInit } from '@azure/functions';
-import { toContentEtag } from '../content-etag.ts';
-import { isNamed } from '../define/conditions.ts';
-import { loadOnce } from '../load-once.ts';
+import { toContentEtag } from '../base/content-etag.ts';
+import { loadOnce } from '../base/load-once.ts';
+import { isNamed } from '../define/declaration/conditions.ts';
 import { parseEncodings } from './encodings.ts';
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { hiddenFields } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
-import { type Conditions, isNamed } from '../define/conditions.ts';
-import type { Entity } from '../define/entity.ts';
+import { type Conditions, isNamed } from '../define/declaration/conditions.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { RequestContext } from './route.ts';
 
 /** The part of an ETag that names a view. No ETag of storage contains `;`. */

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { unavailable } from '../base/errors.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { ChangeRecord } from '../engine/note-change.ts';
-import { unavailable } from '../errors.ts';
 import { appendBlock, createAppendBlob, listBlobs } from '../storage/append-blobs.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
+import { DAY_MS } from '../base/time.ts';
 import { listedRows } from '../define/codec/further-rows.ts';
-import type { Entity } from '../define/entity.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import { furtherRowRange } from '../define/keys/further-rows.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
@@ -9,7 +10,6 @@ import { LARGE_CONTAINER, parseReferrer } from '../pattern-helpers/text-blobs.ts
 import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { DAY_MS } from '../time.ts';
 
 /**
  * Large entities pattern: an orphan is a blob that no row refers to. It is left by a crash, by a write with an unknown outcome,

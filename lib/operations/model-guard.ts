@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { RowkeyError } from '../base/errors.ts';
+import { DAY_MS, isoInstant } from '../base/time.ts';
+import { withoutPrototype } from '../base/without-prototype.ts';
 import { commandLine } from '../command-line.ts';
 import { decidedFields } from '../define/codec/kept-fields.ts';
-import type { Entity } from '../define/entity.ts';
-import { IndexShape } from '../define/index-shape.ts';
-import type { Remembered } from '../define/pattern.ts';
-import { isOptional } from '../define/validate/field-schema.ts';
-import { withoutPrototype } from '../define/without-prototype.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { IndexShape } from '../define/declaration/index-shape.ts';
+import type { Remembered } from '../define/declaration/pattern.ts';
+import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { RowkeyError } from '../errors.ts';
 import { patterns } from '../patterns/patterns.ts';
 import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { DAY_MS, isoInstant } from '../time.ts';
 import { resourcesOf } from './resources.ts';
 import { findRows } from './rows-of-key.ts';
 

@@ -1,4 +1,4 @@
-import type { Entity } from '../define/entity.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readShapes } from './model-guard.ts';
 

@@ -1,4 +1,4 @@
-import type { Entity } from '../define/entity.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { listTables } from '../storage/provision.ts';

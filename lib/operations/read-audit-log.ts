@@ -1,10 +1,10 @@
+import { isoInstant } from '../base/time.ts';
 import { periodsBetween } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ChangeRecord } from '../engine/note-change.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { listBlobs, readLines } from '../storage/append-blobs.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { isoInstant } from '../time.ts';
 import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
 
 /**

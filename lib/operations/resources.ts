@@ -1,6 +1,6 @@
-import type { Entity } from '../define/entity.ts';
-import { tablesOf } from '../define/keys/index-entries.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import { patternsOf } from '../define/link-entities.ts';
+import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';

@@ -1,12 +1,12 @@
 import pMap from 'p-map';
-import { isSealed } from '../define/codec/reference.ts';
-import type { Entity } from '../define/entity.ts';
-import { pick, type Values } from '../define/values.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { pick, type Values } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { isSealed } from '../define/declaration/reference.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { type PageOptions, scanEntities } from '../engine/read/retrieve.ts';
 import { changeEntity } from '../engine/write/entity-store.ts';
-import { RowkeyError } from '../errors.ts';
 import { rewrap, SealBroken } from '../patterns/encrypted-properties.ts';
 import { inPattern } from '../telemetry/span.ts';
 

@@ -1,4 +1,4 @@
-import { type Entity, isWrittenByClients } from '../define/entity.ts';
+import { type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { scanTable } from '../storage/rows.ts';

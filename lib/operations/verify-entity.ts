@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
-import type { Live } from '../define/codec/snapshot.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
-import { addressIfAny, indexEntriesOf, isContested, remoteIndexOf } from '../define/keys/index-entries.ts';
-import type { IndexEntry } from '../define/remote-index.ts';
-import type { Values } from '../define/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
+import type { IndexEntry } from '../define/declaration/remote-index.ts';
+import type { Live } from '../define/declaration/snapshot.ts';
+import { addressIfAny, indexEntriesOf, isContested, remoteIndexOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';

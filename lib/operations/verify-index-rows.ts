@@ -1,7 +1,7 @@
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
-import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/keys/index-entries.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
 import { parseKey } from '../define/keys/key-template.ts';
+import { indexEntriesOf, isSameEntry, remoteIndexesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readValues, repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
 import { hasLiveClaim } from '../engine/reconcile/unique-claim.ts';

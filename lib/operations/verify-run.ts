@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import type { Entity } from '../define/entity.ts';
-import { Finding } from '../define/finding.ts';
+import { DAY_MS, isoInstant } from '../base/time.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { Finding } from '../define/declaration/finding.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
 import { type Row, readRange, readRow, submit } from '../storage/rows.ts';
 import { countInconsistencies } from '../telemetry/metrics.ts';
-import { DAY_MS, isoInstant } from '../time.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**

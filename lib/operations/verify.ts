@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
-import { type Entity, isWrittenByClients } from '../define/entity.ts';
-import type { Finding, Suspicion } from '../define/finding.ts';
-import { tablesOf } from '../define/keys/index-entries.ts';
-import type { Pattern } from '../define/pattern.ts';
+import { type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
+import type { Finding, Suspicion } from '../define/declaration/finding.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';

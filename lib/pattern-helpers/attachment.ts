@@ -1,14 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { fileTypeFromBuffer } from 'file-type';
-import { Attachment, type AttachmentDeclaration, readDescription } from '../define/codec/reference.ts';
-import { type Conditions, checkConditions } from '../define/conditions.ts';
-import type { Entity } from '../define/entity.ts';
-import { addressOf } from '../define/keys/index-entries.ts';
-import { omit, type Stored, type Values } from '../define/values.ts';
+import { entityError, RowkeyError } from '../base/errors.ts';
+import { omit, type Stored, type Values } from '../base/values.ts';
+import { type Conditions, checkConditions } from '../define/declaration/conditions.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { Attachment, type AttachmentDeclaration, readDescription } from '../define/declaration/reference.ts';
+import { addressOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
 import { changeEntity } from '../engine/write/entity-store.ts';
-import { entityError, RowkeyError } from '../errors.ts';
 import {
   type BlobAddress,
   type BlobHeaders,

@@ -1,7 +1,7 @@
 import { formatListedRows, listedRows } from '../define/codec/further-rows.ts';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
 import {
   furtherRowKey,
   furtherRowRange,

@@ -1,8 +1,8 @@
+import { omit, type Values } from '../base/values.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
 import { keptFields, referenceFields } from '../define/codec/kept-fields.ts';
-import type { Denormalized } from '../define/entity.ts';
-import { fieldsHiddenFrom, rolesToSee } from '../define/readers.ts';
-import { omit, type Values } from '../define/values.ts';
+import type { Denormalized } from '../define/declaration/entity.ts';
+import { fieldsHiddenFrom, rolesToSee } from '../define/places/readers.ts';
 import { unreadableErrors } from './oracle-errors.ts';
 
 /** The copies of a source's fields; none if there is no source. */

@@ -1,6 +1,6 @@
-import type { Hold } from '../define/engine.ts';
-import type { IndexEntry } from '../define/remote-index.ts';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { Hold } from '../define/declaration/engine.ts';
+import type { IndexEntry } from '../define/declaration/remote-index.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';

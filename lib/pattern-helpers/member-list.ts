@@ -1,6 +1,6 @@
+import { RowkeyError } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
-import { isInBlob } from '../define/codec/reference.ts';
-import { RowkeyError } from '../errors.ts';
+import { isInBlob } from '../define/declaration/reference.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { BlobGone, dropText, loadText, storeText } from './text-blobs.ts';

@@ -1,5 +1,5 @@
-import type { Entity } from '../define/entity.ts';
-import { rolesToReadBy, rolesToSee } from '../define/readers.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { rolesToReadBy, rolesToSee } from '../define/places/readers.ts';
 
 /** Errors of a model in which what one entity does or shows tells of another entity, which the role may not read. */
 

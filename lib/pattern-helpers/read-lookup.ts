@@ -1,16 +1,16 @@
 import { LRUCache } from 'lru-cache';
-import { toContentEtag } from '../content-etag.ts';
-import type { Entity } from '../define/entity.ts';
-import type { InterPartitionIndex } from '../define/indexes.ts';
-import { copiedFields } from '../define/keys/index-range.ts';
+import { toContentEtag } from '../base/content-etag.ts';
+import { SECOND_MS } from '../base/time.ts';
+import { omit, type Values } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { InterPartitionIndex } from '../define/declaration/indexes.ts';
 import { buildKey } from '../define/keys/key-template.ts';
-import { omit, type Values } from '../define/values.ts';
+import { copiedFields } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import { valuesLength } from '../engine/read/page-length.ts';
 import { listedFields, type Page } from '../engine/read/retrieve.ts';
 import { countPartitionWrites } from '../storage/partition-writes.ts';
 import type { Storage } from '../storage/storage.ts';
-import { SECOND_MS } from '../time.ts';
 import { readByCopies } from './read-through-index.ts';
 
 /**

@@ -1,10 +1,13 @@
 import pMap from 'p-map';
+import { pick, type Values } from '../base/values.ts';
 import { storedNames, storedVersion, toValues } from '../define/codec/entity-codec.ts';
+import { type Filter, matches } from '../define/codec/filter.ts';
 import { apartFields, withDefaultFields } from '../define/codec/further-rows.ts';
-import type { Live } from '../define/codec/snapshot.ts';
-import type { Entity } from '../define/entity.ts';
-import { type Filter, matches } from '../define/filter.ts';
-import type { CopyIndex, Index, IndexEntity } from '../define/indexes.ts';
+import { withKeyOfReferences } from '../define/codec/select.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { CopyIndex, Index, IndexEntity } from '../define/declaration/indexes.ts';
+import type { Live } from '../define/declaration/snapshot.ts';
+import { buildKey, buildKeys, isKeyOf, parseKey } from '../define/keys/key-template.ts';
 import {
   addressIfAny,
   arePartial,
@@ -13,11 +16,8 @@ import {
   isIndexed,
   isUnique,
   selectIndexed,
-} from '../define/keys/index-entries.ts';
-import { copiedFields, type IndexBounds, indexRange } from '../define/keys/index-range.ts';
-import { buildKey, buildKeys, isKeyOf, parseKey } from '../define/keys/key-template.ts';
-import { withKeyOfReferences } from '../define/select.ts';
-import { pick, type Values } from '../define/values.ts';
+} from '../define/places/index-entries.ts';
+import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import { startOf } from '../engine/read/continuation.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';

@@ -1,4 +1,4 @@
-import type { Entity } from '../define/entity.ts';
+import type { Entity } from '../define/declaration/entity.ts';
 import { dropBlob } from '../engine/write/blobs.ts';
 import { type BlobAddress, writeBlob } from '../storage/blobs.ts';
 import type { Address, Row } from '../storage/rows.ts';

@@ -1,7 +1,7 @@
-import type { Slots } from '../define/declaration.ts';
-import type { Entity } from '../define/entity.ts';
-import { addressOf } from '../define/keys/index-entries.ts';
-import type { Values } from '../define/values.ts';
+import type { Values } from '../base/values.ts';
+import type { Slots } from '../define/declaration/declaration.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { addressOf } from '../define/places/index-entries.ts';
 import type { Address, Row } from '../storage/rows.ts';
 
 /** How the counts of a series are laid out over its rows. */

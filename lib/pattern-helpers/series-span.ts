@@ -1,16 +1,16 @@
 import pMap from 'p-map';
-import type { Span } from '../define/declaration.ts';
-import { type Entity, isWrittenByClients } from '../define/entity.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { isoSeconds } from '../base/time.ts';
+import type { Values } from '../base/values.ts';
+import type { Span } from '../define/declaration/declaration.ts';
+import { type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
 import { keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
-import { type Instants, instantsOf, periodValue, type SlotTime, slotsBetween } from '../define/keys/slot-calendar.ts';
-import type { Values } from '../define/values.ts';
+import { type Instants, instantsOf, periodValue, type SlotTime, slotsBetween } from '../define/places/slot-calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readEntityRow, unlessTableMissing } from '../engine/period-tables.ts';
-import { RowkeyError } from '../errors.ts';
 import { type Address, type Row, readRange } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { isoSeconds } from '../time.ts';
 import { openCounts } from './series-blob.ts';
 import { rowAddresses, rowOf, slotsOf } from './series-rows.ts';
 

@@ -1,7 +1,7 @@
-import type { Hold } from '../define/engine.ts';
+import { backOff } from '../base/time.ts';
+import type { Hold } from '../define/declaration/engine.ts';
 import { isExplaining } from '../storage/explain.ts';
 import type { Storage } from '../storage/storage.ts';
-import { backOff } from '../time.ts';
 
 /**
  * Writes of rows that several entities share, such as a list in another partition. Concurrent changes of one row in a process

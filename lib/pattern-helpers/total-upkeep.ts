@@ -1,10 +1,10 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import type { Hold } from '../define/engine.ts';
+import { pick, type Values } from '../base/values.ts';
+import type { Hold } from '../define/declaration/engine.ts';
+import type { IndexEntry } from '../define/declaration/remote-index.ts';
+import { contributedFields, type Total } from '../define/declaration/totals.ts';
 import { buildKey, rangeOfPrefix } from '../define/keys/key-template.ts';
-import type { IndexEntry } from '../define/remote-index.ts';
-import { contributedFields, type Total } from '../define/totals.ts';
-import { pick, type Values } from '../define/values.ts';
 import { isExplaining } from '../storage/explain.ts';
 import {
   type Action,

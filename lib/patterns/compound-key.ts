@@ -1,16 +1,16 @@
 import pMap from 'p-map';
-import type { CarriedRows, Change, Siblings } from '../define/change.ts';
+import { busy, RowkeyError } from '../base/errors.ts';
+import type { Values } from '../base/values.ts';
 import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
-import { liveValues } from '../define/codec/snapshot.ts';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
-import { addressOf } from '../define/keys/index-entries.ts';
+import type { CarriedRows, Change, Siblings } from '../define/declaration/change.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/keys/key-template.ts';
-import type { Pattern } from '../define/pattern.ts';
-import type { Values } from '../define/values.ts';
+import { addressOf } from '../define/places/index-entries.ts';
 import { PlanTooLarge } from '../engine/write/plan.ts';
 import { toPlaced } from '../engine/write/stored-values.ts';
-import { busy, RowkeyError } from '../errors.ts';
 import { oracleErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../storage/rows.ts';
 

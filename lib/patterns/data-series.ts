@@ -1,18 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { busy, RowkeyError } from '../base/errors.ts';
+import { backOff } from '../base/time.ts';
+import { pick, type Values } from '../base/values.ts';
 import { fieldsToProperties, TOMBSTONE } from '../define/codec/entity-codec.ts';
-import { type Conditions, checkConditions } from '../define/conditions.ts';
-import type { Slots } from '../define/declaration.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Pattern } from '../define/pattern.ts';
-import { pick, type Values } from '../define/values.ts';
+import { type Conditions, checkConditions } from '../define/declaration/conditions.ts';
+import type { Slots } from '../define/declaration/declaration.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
 import { notFound } from '../engine/read/read-live.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
 import { checkWritable } from '../engine/write/entity-store.ts';
-import { busy, RowkeyError } from '../errors.ts';
 import {
   blobOf,
   dropOtherBlobs,
@@ -37,7 +38,6 @@ import type { BlobAddress } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { type Action, type Address, type Properties, type Row, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { backOff } from '../time.ts';
 
 /**
  * Data series pattern: the counts of a day or a year are properties of one entity instead of separate entities, so setting a

@@ -1,17 +1,17 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import { RowkeyError } from '../base/errors.ts';
+import { MINUTE_MS } from '../base/time.ts';
+import { pick, type Values } from '../base/values.ts';
 import { MAX_STRING_LENGTH } from '../define/codec/entity-codec.ts';
-import { isSealed, ReferenceBroken, type Sealed } from '../define/codec/reference.ts';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
-import { addressOf } from '../define/keys/index-entries.ts';
-import type { Pattern } from '../define/pattern.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { isSealed, ReferenceBroken, type Sealed } from '../define/declaration/reference.ts';
+import { addressOf } from '../define/places/index-entries.ts';
 import { keysWith } from '../define/validate/index-errors.ts';
-import { pick, type Values } from '../define/values.ts';
-import { RowkeyError } from '../errors.ts';
 import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
-import { MINUTE_MS } from '../time.ts';
 
 /**
  * Encrypted properties pattern: AES-256-GCM with a data key for each entity. The data key is stored beside the ciphertext,

@@ -1,13 +1,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { type Change, type PlanDraft, relatedKey } from '../define/change.ts';
+import { busy, RowkeyError } from '../base/errors.ts';
+import { omit, pick, type Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import { keptFields } from '../define/codec/kept-fields.ts';
-import { type Live, liveValues } from '../define/codec/snapshot.ts';
-import type { Engine } from '../define/engine.ts';
-import { type Denormalized, type Entity, isWrittenByClients } from '../define/entity.ts';
-import { addressIfAny, isCopy } from '../define/keys/index-entries.ts';
-import { lookupBy } from '../define/keys/lookup.ts';
+import { type Change, type PlanDraft, relatedKey } from '../define/declaration/change.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import { type Denormalized, type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
+import type { FanOutPosition, FanOutStep, Pattern } from '../define/declaration/pattern.ts';
+import { type Live, liveValues } from '../define/declaration/snapshot.ts';
+import { addressIfAny, isCopy } from '../define/places/index-entries.ts';
+import { lookupBy } from '../define/places/lookup.ts';
 import {
   isByKey,
   keyIn,
@@ -15,15 +18,12 @@ import {
   type Relation,
   referrersRange,
   referringFields,
-} from '../define/keys/relation.ts';
-import type { FanOutPosition, FanOutStep, Pattern } from '../define/pattern.ts';
-import { isOptional } from '../define/validate/field-schema.ts';
-import { omit, pick, type Values } from '../define/values.ts';
+} from '../define/places/relation.ts';
+import { isOptional } from '../define/schema/field-schema.ts';
 import { fieldsOf } from '../engine/reconcile/possible-entries.ts';
 import { EntityChanged } from '../engine/write/conflict.ts';
 import { commit } from '../engine/write/eventual-transaction.ts';
 import { splitAfter } from '../engine/write/plan.ts';
-import { busy, RowkeyError } from '../errors.ts';
 import { copiesOf, copyErrors } from '../pattern-helpers/copied-fields.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { countFanOut } from '../telemetry/metrics.ts';

@@ -1,6 +1,10 @@
 import { z } from 'zod';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { MINUTE_MS } from '../base/time.ts';
+import type { Values } from '../base/values.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern, Remembered, WholeModel } from '../define/declaration/pattern.ts';
 import {
   addPeriods,
   boundsOf,
@@ -11,16 +15,12 @@ import {
   periodOfTable,
   tableOfPeriod,
 } from '../define/keys/calendar.ts';
-import { tablesOf } from '../define/keys/index-entries.ts';
-import type { Pattern, Remembered, WholeModel } from '../define/pattern.ts';
-import { fieldSchemas, isInstant } from '../define/validate/field-schema.ts';
-import type { Values } from '../define/values.ts';
+import { tablesOf } from '../define/places/index-entries.ts';
+import { fieldSchemas, isInstant } from '../define/schema/field-schema.ts';
 import { unlessBeingDeleted } from '../engine/period-tables.ts';
-import { RowkeyError } from '../errors.ts';
 import { archivePeriod, deleteUnfinished, listPeriodArchives } from '../pattern-helpers/period-archive.ts';
 import { createTable, dropTable, listTables } from '../storage/provision.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { MINUTE_MS } from '../time.ts';
 
 /**
  * High volume delete pattern: each calendar period has a table, so that all rows of a period are deleted in one storage

@@ -1,10 +1,14 @@
 import pMap from 'p-map';
-import type { Change } from '../define/change.ts';
-import { liveValues } from '../define/codec/snapshot.ts';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
-import { type IndexEntity, indexEntity } from '../define/indexes.ts';
+import type { Values } from '../base/values.ts';
+import type { Change } from '../define/declaration/change.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
+import { type IndexEntity, indexEntity } from '../define/declaration/indexes.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import type { RemoteIndex } from '../define/declaration/remote-index.ts';
+import { liveValues } from '../define/declaration/snapshot.ts';
+import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import {
   addressIfAny,
   indexEntriesOf,
@@ -15,12 +19,8 @@ import {
   isSameEntry,
   selectIndexed,
   shapesOf,
-} from '../define/keys/index-entries.ts';
-import { buildKey, parseKey } from '../define/keys/key-template.ts';
-import type { Pattern } from '../define/pattern.ts';
-import type { RemoteIndex } from '../define/remote-index.ts';
+} from '../define/places/index-entries.ts';
 import { eachErrors, settleErrors } from '../define/validate/index-errors.ts';
-import type { Values } from '../define/values.ts';
 import { readValues, repairEntries, repairSibling } from '../engine/reconcile/repair.ts';
 import { settleMember } from '../pattern-helpers/list-upkeep.ts';
 import {

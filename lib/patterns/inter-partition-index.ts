@@ -1,5 +1,7 @@
-import type { Entity } from '../define/entity.ts';
-import { type InterPartitionIndex, interPartitionIndex } from '../define/indexes.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { type InterPartitionIndex, interPartitionIndex } from '../define/declaration/indexes.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import type { RemoteIndex } from '../define/declaration/remote-index.ts';
 import {
   arePartial,
   copyProperties,
@@ -8,9 +10,7 @@ import {
   indexShape,
   selectIndexed,
   shapesOf,
-} from '../define/keys/index-entries.ts';
-import type { Pattern } from '../define/pattern.ts';
-import type { RemoteIndex } from '../define/remote-index.ts';
+} from '../define/places/index-entries.ts';
 import { settleErrors } from '../define/validate/index-errors.ts';
 
 /**

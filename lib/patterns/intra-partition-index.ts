@@ -1,8 +1,11 @@
-import type { PlannedAction } from '../define/change.ts';
-import { liveValues } from '../define/codec/snapshot.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
-import { type IntraPartitionIndex, intraPartitionIndex } from '../define/indexes.ts';
+import type { Values } from '../base/values.ts';
+import type { PlannedAction } from '../define/declaration/change.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
+import { type IntraPartitionIndex, intraPartitionIndex } from '../define/declaration/indexes.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { liveValues } from '../define/declaration/snapshot.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import {
   arePartial,
   copyProperties,
@@ -12,11 +15,8 @@ import {
   isIndexed,
   isRowOf,
   shapesOf,
-} from '../define/keys/index-entries.ts';
-import { buildKey } from '../define/keys/key-template.ts';
-import type { Pattern } from '../define/pattern.ts';
+} from '../define/places/index-entries.ts';
 import { eachErrors } from '../define/validate/index-errors.ts';
-import type { Values } from '../define/values.ts';
 import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';
 import { readValues, repairSibling } from '../engine/reconcile/repair.ts';
 import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';

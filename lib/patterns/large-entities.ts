@@ -1,14 +1,14 @@
 import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
+import type { Values } from '../base/values.ts';
 import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
-import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../define/codec/reference.ts';
 import { splitText } from '../define/codec/split-text.ts';
-import type { Entity } from '../define/entity.ts';
-import { addressOf } from '../define/keys/index-entries.ts';
-import type { Pattern } from '../define/pattern.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../define/declaration/reference.ts';
+import { addressOf } from '../define/places/index-entries.ts';
 import { keysWith } from '../define/validate/index-errors.ts';
-import type { Values } from '../define/values.ts';
 import {
   createBlobName,
   hasText,

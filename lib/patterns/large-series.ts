@@ -1,5 +1,5 @@
-import type { Entity } from '../define/entity.ts';
-import type { Pattern } from '../define/pattern.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
 import { blobOf } from '../pattern-helpers/series-blob.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { readRow } from '../storage/rows.ts';

@@ -1,6 +1,6 @@
-import type { Entity } from '../define/entity.ts';
-import type { Pattern } from '../define/pattern.ts';
-import { isOptional } from '../define/validate/field-schema.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { isOptional } from '../define/schema/field-schema.ts';
 
 /** The longest time for which a process may serve a list that another process has changed. */
 const MAX_AGE_S = 3_600;

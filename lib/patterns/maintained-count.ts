@@ -1,13 +1,13 @@
-import type { Change } from '../define/change.ts';
+import { pick, type Values } from '../base/values.ts';
 import { PLACEHOLDER } from '../define/codec/entity-codec.ts';
-import { liveValues } from '../define/codec/snapshot.ts';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
+import type { Change } from '../define/declaration/change.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
+import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
-import type { Pattern } from '../define/pattern.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
-import { pick, type Values } from '../define/values.ts';
 import { unreadableErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 

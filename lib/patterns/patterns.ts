@@ -1,5 +1,5 @@
-import type { Entity } from '../define/entity.ts';
-import type { Pattern } from '../define/pattern.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
 import { compoundKey } from './compound-key.ts';
 import { dataSeries } from './data-series.ts';
 import { denormalization } from './denormalization.ts';

@@ -1,14 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { apartFields } from '../define/codec/further-rows.ts';
-import type { Engine } from '../define/engine.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Suspicion } from '../define/finding.ts';
-import { addressOf, indexEntriesOf, remoteIndexOf, selectIndexed } from '../define/keys/index-entries.ts';
+import type { Engine } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Suspicion } from '../define/declaration/finding.ts';
+import type { Pattern, VerifySubject } from '../define/declaration/pattern.ts';
+import type { IndexEntry, RemoteIndex } from '../define/declaration/remote-index.ts';
+import { type Total, toIndex, total } from '../define/declaration/totals.ts';
 import { compileTemplate, type Part, parseKey } from '../define/keys/key-template.ts';
-import type { Pattern, VerifySubject } from '../define/pattern.ts';
-import type { IndexEntry, RemoteIndex } from '../define/remote-index.ts';
-import { type Total, toIndex, total } from '../define/totals.ts';
-import { fieldSchemas, isInstant } from '../define/validate/field-schema.ts';
+import { addressOf, indexEntriesOf, remoteIndexOf, selectIndexed } from '../define/places/index-entries.ts';
+import { fieldSchemas, isInstant } from '../define/schema/field-schema.ts';
 import { repairEntries } from '../engine/reconcile/repair.ts';
 import {
   addUp,

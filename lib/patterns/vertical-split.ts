@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { Entity } from '../define/entity.ts';
+import { omit, pick } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Pattern } from '../define/declaration/pattern.ts';
 import { FURTHER_GROUP } from '../define/keys/further-rows.ts';
-import type { Pattern } from '../define/pattern.ts';
 import { keysWith } from '../define/validate/index-errors.ts';
-import { omit, pick } from '../define/values.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../pattern-helpers/check-further-rows.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { AzureNamedKeyCredential, generateTableSas } from '@azure/data-tables';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { TableSasSigner } from './table-sas.ts';
 
 /** The account that `UseDevelopmentStorage=true` means. Microsoft publishes its key, so the key is not a secret. */

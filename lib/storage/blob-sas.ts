@@ -5,7 +5,7 @@ import {
   StorageSharedKeyCredential,
   type UserDelegationKey,
 } from '@azure/storage-blob';
-import { HOUR_MS } from '../time.ts';
+import { HOUR_MS } from '../base/time.ts';
 import type { BlobAddress, BlobHeaders } from './blobs.ts';
 import { storageCall } from './errors.ts';
 import { runUnexplained } from './explain.ts';

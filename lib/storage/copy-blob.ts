@@ -1,4 +1,4 @@
-import { MINUTE_MS } from '../time.ts';
+import { MINUTE_MS } from '../base/time.ts';
 import { signBlobUrl } from './blob-sas.ts';
 import type { BlobAddress, Metadata } from './blobs.ts';
 import { unlessRefused } from './errors.ts';

@@ -1,6 +1,6 @@
 import { type HttpClient, isRestError, type PipelineRequest } from '@azure/core-rest-pipeline';
+import { RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
-import { RowkeyError, unavailable } from '../errors.ts';
 
 /** Storage rejected an action for a reason that the caller can act on. */
 export class StorageConflict extends Error {

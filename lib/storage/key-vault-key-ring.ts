@@ -2,9 +2,9 @@ import { constants, createPublicKey, type KeyObject, publicEncrypt } from 'node:
 import { type HttpClient, isRestError } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
 import type { CryptographyClient, KeyVaultKey } from '@azure/keyvault-keys';
-import { RowkeyError, unavailable } from '../errors.ts';
-import { loadOnce } from '../load-once.ts';
-import { MINUTE_MS } from '../time.ts';
+import { RowkeyError, unavailable } from '../base/errors.ts';
+import { loadOnce } from '../base/load-once.ts';
+import { MINUTE_MS } from '../base/time.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 
 const ALGORITHM = 'RSA-OAEP-256';

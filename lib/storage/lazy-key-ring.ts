@@ -1,4 +1,4 @@
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { KeyRing } from './key-ring.ts';
 import { createKeyVaultKeyRing } from './key-vault-key-ring.ts';
 import { createLocalKeyRing } from './local-key-ring.ts';

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from 'node:
 import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 
 const KEY_BYTES = 32;

@@ -4,7 +4,7 @@ import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { withAsciiJson } from './ascii-json.ts';
 import { countingHttpClient } from './cost.ts';
 import { isUnsent, noteUnanswered } from './errors.ts';

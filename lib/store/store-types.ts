@@ -1,17 +1,17 @@
 import type { z } from 'zod';
-import type { Attachment } from '../define/codec/reference.ts';
-import type { Conditions } from '../define/conditions.ts';
-import type { Slots } from '../define/declaration.ts';
-import type { TypesBy } from '../define/declared-types.ts';
+import type { RowkeyError } from '../base/errors.ts';
+import type { Conditions } from '../define/declaration/conditions.ts';
+import type { Slots } from '../define/declaration/declaration.ts';
+import type { TypesBy } from '../define/declaration/declared-types.ts';
+import type { Index } from '../define/declaration/indexes.ts';
+import type { Attachment } from '../define/declaration/reference.ts';
+import type { TotalTypes } from '../define/declaration/totals.ts';
+import type { IndexTypes, TypesOf } from '../define/declaration/typed.ts';
 import type { SeriesTypes } from '../define/define-series.ts';
-import type { Index } from '../define/indexes.ts';
-import type { Order } from '../define/keys/index-range.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
-import type { TotalTypes } from '../define/totals.ts';
-import type { IndexTypes, TypesOf } from '../define/typed.ts';
+import type { Order } from '../define/places/index-range.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { BatchOutcome } from '../engine/write/entity-batch.ts';
-import type { RowkeyError } from '../errors.ts';
 import type { SeriesPoint, SpanBounds } from '../pattern-helpers/series-span.ts';
 
 /** The types of the store, inferred from the declarations of a model. */

@@ -15,12 +15,13 @@ import {
   wholeList,
 } from '../api/reads.ts';
 import { openWithGaps, rereadIfBlobGone, type View } from '../api/view.ts';
-import type { Conditions } from '../define/conditions.ts';
-import type { Entity } from '../define/entity.ts';
-import type { Index } from '../define/indexes.ts';
-import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/keys/index-range.ts';
-import { groupFields, type Total, toIndex } from '../define/totals.ts';
-import { pick, type Stored, type Values } from '../define/values.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { pick, type Stored, type Values } from '../base/values.ts';
+import type { Conditions } from '../define/declaration/conditions.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Index } from '../define/declaration/indexes.ts';
+import { groupFields, type Total, toIndex } from '../define/declaration/totals.ts';
+import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
@@ -28,7 +29,6 @@ import { createOnce } from '../engine/write/create-once.ts';
 import { deleteRange } from '../engine/write/delete-range.ts';
 import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
-import { RowkeyError } from '../errors.ts';
 import { checkGroup } from '../pattern-helpers/read-totals.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';

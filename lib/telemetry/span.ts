@@ -9,7 +9,7 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api';
-import { RowkeyError } from '../errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 
 /**
  * Traces have a span for each function call, each pattern it uses, and each storage transaction. Spans name routes,

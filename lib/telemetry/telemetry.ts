@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { MetricReader } from '@opentelemetry/sdk-metrics';
 import type { SpanProcessor } from '@opentelemetry/sdk-trace-node';
-import type { RowkeyError } from '../errors.ts';
+import type { RowkeyError } from '../base/errors.ts';
+import { MINUTE_MS } from '../base/time.ts';
 import { managedIdentity } from '../storage/managed-identity.ts';
-import { MINUTE_MS } from '../time.ts';
 
 /** How often metrics are sent; the alerts evaluate a few minutes. */
 const EXPORT_EVERY_MS = MINUTE_MS;

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../time.ts';
+import { DAY_MS } from '../base/time.ts';
 
 /**
  * What this process has used of storage since the day began, in UTC, or since the process started. Operators see it without

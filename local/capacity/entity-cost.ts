@@ -1,7 +1,7 @@
-import type { Entity } from '../../lib/define/entity.ts';
-import { remoteIndexesOf } from '../../lib/define/keys/index-entries.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { RemoteIndex } from '../../lib/define/declaration/remote-index.ts';
 import type { KeyTemplate } from '../../lib/define/keys/key-template.ts';
-import type { RemoteIndex } from '../../lib/define/remote-index.ts';
+import { remoteIndexesOf } from '../../lib/define/places/index-entries.ts';
 
 /** What follows from a declaration for one entity: its rows, and the storage calls of a read and of a create. */
 export interface EntityCost {

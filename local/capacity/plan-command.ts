@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 import { formatPlan, readMeasured } from './format-plan.ts';
 import { planCapacity } from './plan.ts';

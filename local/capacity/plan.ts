@@ -1,5 +1,5 @@
 import { Cron } from 'croner';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 import { costOfEntity } from './entity-cost.ts';
 import type { Published } from './published.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/entity.ts';
-import { omit, type Values } from '../../lib/define/values.ts';
+import { omit, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { Problem } from '../../lib/http/problem.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import type { ImportRow } from './csv-rows.ts';

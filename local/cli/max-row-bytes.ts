@@ -1,5 +1,5 @@
 import { constants } from 'node:buffer';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { maxBodyBytesOf } from '../../lib/http/request-body.ts';
 
 /** JSON in ASCII takes up to three times the bytes of UTF-8: `\\u00e9` for two bytes, and twelve bytes for four. */

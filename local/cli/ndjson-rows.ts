@@ -1,5 +1,5 @@
-import type { Entity } from '../../lib/define/entity.ts';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { ImportEvents, ImportRow } from './csv-rows.ts';
 import { maxRowBytes } from './max-row-bytes.ts';
 import { decodeUtf8, LINE_FEED } from './read-utf8.ts';

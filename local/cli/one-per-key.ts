@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { Entity } from '../../lib/define/entity.ts';
-import { validateKey } from '../../lib/define/validate/validation.ts';
-import type { Values } from '../../lib/define/values.ts';
-import { RowkeyError } from '../../lib/errors.ts';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
+import { validateKey } from '../../lib/define/codec/validation.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { ImportRow } from './csv-rows.ts';
 
 /** A key takes about 250 bytes of memory. */

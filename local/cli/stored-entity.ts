@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
-import type { Entity } from '../../lib/define/entity.ts';
 import { readInstance } from '../instance/instance.ts';
 import { loadModel } from '../instance/load-local-app.ts';
 import type { LocalApp } from '../instance/local-app.ts';

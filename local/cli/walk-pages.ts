@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { Findings } from '../../lib/define/finding.ts';
+import { Findings } from '../../lib/define/declaration/finding.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { ask, formatProblem, readNextPage, readProblem, type Target } from './target.ts';
 

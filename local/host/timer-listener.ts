@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MINUTE_MS } from '../../lib/time.ts';
+import { MINUTE_MS } from '../../lib/base/time.ts';
 import { invoke } from './invoke.ts';
 import type { HostedFunction, TimerTrigger } from './load-app.ts';
 import { compileSchedule } from './schedule.ts';

@@ -1,6 +1,6 @@
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
-import type { Entity } from '../../lib/define/entity.ts';
-import type { Values } from '../../lib/define/values.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { addDerived, makeExampleValues } from './example-values.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/entity.ts';
-import { schemaMetadata } from '../../lib/define/validate/schema-metadata.ts';
-import { writableSchema } from '../../lib/define/validate/validation.ts';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
+import { writableSchema } from '../../lib/define/codec/validation.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { schemaMetadata } from '../../lib/define/schema/schema-metadata.ts';
 import { createExample } from '../../lib/http/openapi-examples.ts';
 
 /** The parts of JSON Schema that decide which fields an example has. */

@@ -37,13 +37,17 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'The three index-table shapes, and composite keys',
     about:
       'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values, or by the first and a [range](http.md#ranges-of-an-index) of the second. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
-    modules: ['lib/define/indexes.ts', 'lib/define/keys/index-entries.ts', 'lib/pattern-helpers/read-through-index.ts'],
+    modules: [
+      'lib/define/declaration/indexes.ts',
+      'lib/define/places/index-entries.ts',
+      'lib/pattern-helpers/read-through-index.ts',
+    ],
     tests: ['test/scenarios/index-table-shapes.test.ts', 'test/scenarios/ranging-over-indexes.test.ts'],
   },
   {
     name: 'Sparse index',
     about: 'An index contains only the entities that have every field of its key and for which `when` is true.',
-    modules: ['lib/define/keys/index-entries.ts'],
+    modules: ['lib/define/places/index-entries.ts'],
     tests: ['test/scenarios/retrieving.test.ts'],
   },
   {
@@ -94,7 +98,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'One-to-many relationships',
     about:
       "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](model.md#references).",
-    modules: ['lib/patterns/references.ts', 'lib/define/keys/lookup.ts'],
+    modules: ['lib/patterns/references.ts', 'lib/define/places/lookup.ts'],
     tests: ['test/scenarios/referring.test.ts'],
   },
   {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { HOUR_MS, isoSeconds } from '../../lib/time.ts';
+import { HOUR_MS, isoSeconds } from '../../lib/base/time.ts';
 import { importFromPacks } from './pack-modules.ts';
 
 /** A request that shows a pattern. */

@@ -2,8 +2,7 @@
 
 export function formatEntityFile(name: string): string {
   return `import { z } from 'zod';
-import { defineEntity } from '../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../lib/define/indexes.ts';
+import { defineEntity, interPartitionIndex } from '../lib/define.ts';
 
 /** Your first entity. Change it, or copy it for the next one: docs/declare-an-entity.md explains every part. */
 export const ${name} = defineEntity('${name}', {
@@ -65,7 +64,7 @@ To add an entity, write a file like [${name}.ts](model/${name}.ts) and add its l
 }
 
 export function formatModelFile(): string {
-  return `import { defineModel } from '../lib/define-model.ts';
+  return `import { defineModel } from '../lib/define.ts';
 import * as entities from './entities.ts';
 
 /** The model of this app: its routes, tables and description follow from it. */

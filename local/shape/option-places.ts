@@ -6,7 +6,7 @@ import type { SourceFile } from './source-files.ts';
 const MIN_OPTIONS_OF_LIST = 3;
 
 /**
- * Lists the places that state each option, such as `lib/define/declaration.ts:24`. A place is a list of options that names at least three:
+ * Lists the places that state each option, such as `lib/define/declaration/declaration.ts:24`. A place is a list of options that names at least three:
  * the members of a type, the keys of an object, or the texts of an array or union. Another place is the `option` of a feature. What only
  * uses an option is no place: a destructuring, and a declaration that is passed to `defineEntity`.
  */

@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { type ESTree, parseSync } from 'rolldown/utils';
 
 export interface SourceFile {
-  /** From the root of the repository, such as `lib/time.ts`. */
+  /** From the root of the repository, such as `lib/base/time.ts`. */
   readonly path: string;
   readonly text: string;
   readonly program: ESTree.Program;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Entity } from '../../lib/define/entity.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { addDerived } from '../packs/example-values.ts';
 import type { BatchAction, Step } from './steps.ts';
 import { targetOf } from './values.ts';

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import { omit, pick, type Values } from '../../lib/base/values.ts';
 import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
-import type { Denormalized, Entity } from '../../lib/define/entity.ts';
-import type { Index } from '../../lib/define/indexes.ts';
-import { isIndexed } from '../../lib/define/keys/index-entries.ts';
-import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/keys/index-range.ts';
-import { omit, pick, type Values } from '../../lib/define/values.ts';
+import type { Denormalized, Entity } from '../../lib/define/declaration/entity.ts';
+import type { Index } from '../../lib/define/declaration/indexes.ts';
+import { isIndexed } from '../../lib/define/places/index-entries.ts';
+import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/places/index-range.ts';
 import { listedFields } from '../../lib/engine/read/retrieve.ts';
 import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { copiesOf } from '../../lib/pattern-helpers/copied-fields.ts';

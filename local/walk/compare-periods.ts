@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { createGunzip } from 'node:zlib';
+import { omit, type Values } from '../../lib/base/values.ts';
 import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { addPeriods, periodOf, periodOfTable } from '../../lib/define/keys/calendar.ts';
-import { omit, type Values } from '../../lib/define/values.ts';
 import { listPeriodArchives } from '../../lib/pattern-helpers/period-archive.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
 import { streamBlob } from '../../lib/storage/block-blobs.ts';

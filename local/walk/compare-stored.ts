@@ -1,13 +1,13 @@
 import { inspect } from 'node:util';
+import { pick, type Values } from '../../lib/base/values.ts';
 import { toSnapshot, toValues } from '../../lib/define/codec/entity-codec.ts';
 import { groupsToRead, joinRows, withoutApart } from '../../lib/define/codec/further-rows.ts';
-import type { Entity } from '../../lib/define/entity.ts';
-import type { Index } from '../../lib/define/indexes.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Index } from '../../lib/define/declaration/indexes.ts';
+import type { Total } from '../../lib/define/declaration/totals.ts';
 import { parseFurtherRowKey } from '../../lib/define/keys/further-rows.ts';
-import { indexEntriesOf, isIndexed, isRowOf, remoteTables } from '../../lib/define/keys/index-entries.ts';
 import { buildKey } from '../../lib/define/keys/key-template.ts';
-import type { Total } from '../../lib/define/totals.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
+import { indexEntriesOf, isIndexed, isRowOf, remoteTables } from '../../lib/define/places/index-entries.ts';
 import { POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { membersOf, readList } from '../../lib/pattern-helpers/member-list.ts';
 import type { Row } from '../../lib/storage/rows.ts';

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Entity } from '../../lib/define/entity.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { groupFields, periodFields, type Total, toIndex } from '../../lib/define/declaration/totals.ts';
 import { periodOf } from '../../lib/define/keys/calendar.ts';
-import { rangeStarts } from '../../lib/define/keys/index-range.ts';
-import { groupFields, periodFields, type Total, toIndex } from '../../lib/define/totals.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
+import { rangeStarts } from '../../lib/define/places/index-range.ts';
 import type { WalkWorld } from './walk-world.ts';
 
 /** Compares the totals that the store returns, of each group and as ranges, with the entities. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
-import type { Entity } from '../../lib/define/entity.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
-import { RowkeyError } from '../../lib/errors.ts';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { creationOf, keyOf, patchOf } from './values.ts';
 import type { WalkWorld } from './walk-world.ts';
 

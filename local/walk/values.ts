@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import type { z } from 'zod';
-import type { Entity } from '../../lib/define/entity.ts';
-import { indexKeyFields, isUnique } from '../../lib/define/keys/index-entries.ts';
-import { creatableSchema } from '../../lib/define/validate/validation.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
+import { creatableSchema } from '../../lib/define/codec/validation.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { indexKeyFields, isUnique } from '../../lib/define/places/index-entries.ts';
 import { toJsonSchema } from '../../lib/http/json-schema.ts';
 import { createExample, type JsonSchema } from '../../lib/http/openapi-examples.ts';
 import { addDerived } from '../packs/example-values.ts';

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { TableServiceClient } from '@azure/data-tables';
 import pMap from 'p-map';
+import type { Values } from '../../lib/base/values.ts';
 import type { Model } from '../../lib/define/define-model.ts';
-import type { Values } from '../../lib/define/values.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import type { RequestContext } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
-import type { Entity } from '../../lib/define/entity.ts';
 import { aimSteps } from './aim-steps.ts';
 import { compareAll } from './compare-answers.ts';
 import { type Step, stepsOf, takeStep } from './steps.ts';

@@ -1,6 +1,6 @@
 import { glob, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { withArchives } from '../../lib/define/entity.ts';
+import { withArchives } from '../../lib/define/declaration/entity.ts';
 import { model } from '../fixtures/model.ts';
 
 const LIB = new URL('../../lib', import.meta.url).pathname;

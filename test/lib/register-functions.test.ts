@@ -1,9 +1,9 @@
 import type { HttpFunctionOptions, StorageQueueFunctionOptions } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../lib/base/errors.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { type FunctionsApp, registerFunctions } from '../../lib/register-functions.ts';
 import { createRowkey, type RowkeyOptions } from '../../lib/rowkey.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Finding } from '../../lib/define/finding.ts';
+import { Finding } from '../../lib/define/declaration/finding.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../../local/commands/checklist.ts';
 import { formatProblems } from '../../local/commands/problems.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/entity.ts';
-import { omit, pick, type Values } from '../../lib/define/values.ts';
+import { omit, pick, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';

@@ -1,11 +1,12 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Entity } from '../../lib/define/entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
-import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
-import type { Values } from '../../lib/define/values.ts';
+import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
@@ -14,7 +15,6 @@ import { requestArchive, requestMove, runTransfer, type Transfer } from '../../l
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';

@@ -1,9 +1,9 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Entity } from '../../lib/define/entity.ts';
-import type { Values } from '../../lib/define/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';

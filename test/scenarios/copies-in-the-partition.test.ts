@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { RowkeyError } from '../../lib/base/errors.ts';
+import { intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { intraPartitionIndex } from '../../lib/define/indexes.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import type { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { dropTable } from '../../lib/storage/provision.ts';

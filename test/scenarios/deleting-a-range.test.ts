@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
+import { RowkeyError } from '../../lib/base/errors.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange } from '../../lib/engine/write/delete-range.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { customers, doorevents, employees, logins, orders, reviews } from '../fixtures/model.ts';

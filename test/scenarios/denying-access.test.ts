@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Caller } from '../../lib/access/token.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { recordPoison } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';

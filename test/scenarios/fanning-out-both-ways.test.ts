@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../lib/define/declaration.ts';
+import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/indexes.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { consume, costOf, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';

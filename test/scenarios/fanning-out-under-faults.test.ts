@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
 import { consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestMove } from '../../lib/engine/transfer/transfer.ts';

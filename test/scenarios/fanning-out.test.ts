@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';

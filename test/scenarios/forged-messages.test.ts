@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/entity.ts';
-import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import { listPoison, POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { toContinuation } from '../../lib/engine/read/continuation.ts';

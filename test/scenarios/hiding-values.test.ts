@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { pick, type Values } from '../../lib/base/values.ts';
+import { writableSchema } from '../../lib/define/codec/validation.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { indexEntity, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
+import { total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
-import type { Entity } from '../../lib/define/entity.ts';
-import { indexEntity, intraPartitionIndex } from '../../lib/define/indexes.ts';
-import { total } from '../../lib/define/totals.ts';
-import { writableSchema } from '../../lib/define/validate/validation.ts';
-import { pick, type Values } from '../../lib/define/values.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';

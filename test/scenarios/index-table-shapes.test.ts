@@ -1,17 +1,17 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Entity } from '../../lib/define/entity.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import {
   type CopyIndex,
   type InterPartitionIndex,
   type IntraPartitionIndex,
   interPartitionIndex,
   intraPartitionIndex,
-} from '../../lib/define/indexes.ts';
-import { indexFields } from '../../lib/define/keys/index-range.ts';
-import type { Values } from '../../lib/define/values.ts';
+} from '../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { indexFields } from '../../lib/define/places/index-range.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
+import { omit, pick, type Values } from '../../lib/base/values.ts';
 import { createClient } from '../../lib/client/index.ts';
-import { omit, pick, type Values } from '../../lib/define/values.ts';
 import type { model } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
 

@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import {
   type IndexEntity,
   type InterPartitionIndex,
   type IntraPartitionIndex,
   intraPartitionIndex,
-} from '../../lib/define/indexes.ts';
-import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
+} from '../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';

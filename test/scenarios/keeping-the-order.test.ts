@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
+import { MINUTE_MS } from '../../lib/base/time.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Message } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -9,7 +10,6 @@ import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { createAuditLog } from '../../lib/operations/audit-log.ts';
 import { readChanges } from '../../lib/operations/read-audit-log.ts';
-import { MINUTE_MS } from '../../lib/time.ts';
 import { showMessages } from '../../local/walk/known-messages.ts';
 import { requestTo } from '../faulty-http-client.ts';
 import { receiveMessage } from '../receive-message.ts';

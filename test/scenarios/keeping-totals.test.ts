@@ -1,13 +1,13 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Total } from '../../lib/define/totals.ts';
-import type { Values } from '../../lib/define/values.ts';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Total } from '../../lib/define/declaration/totals.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { readTotal } from '../../lib/pattern-helpers/read-totals.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';

@@ -1,9 +1,9 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../lib/base/values.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
-import type { Values } from '../../lib/define/values.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';

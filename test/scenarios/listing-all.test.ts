@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { createRowkey } from '../../lib/rowkey.ts';

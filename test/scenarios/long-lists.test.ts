@@ -1,11 +1,11 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
+import { type IndexEntity, indexEntity } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { type IndexEntity, indexEntity } from '../../lib/define/indexes.ts';
-import type { Values } from '../../lib/define/values.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { membersOf, readList } from '../../lib/pattern-helpers/member-list.ts';
 import { readByList } from '../../lib/pattern-helpers/read-through-index.ts';

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { admitGrant, restoreGrants, revokeGrants } from '../../lib/access/grant-limits.ts';
-import type { Values } from '../../lib/define/values.ts';
+import { RowkeyError, unavailable } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
@@ -15,7 +16,6 @@ import {
   putEntity,
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
-import { RowkeyError, unavailable } from '../../lib/errors.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../lib/patterns/data-series.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { doorevents, doorminutes, employees, messagehours, messageyears, model, sales } from '../fixtures/model.ts';

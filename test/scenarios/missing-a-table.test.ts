@@ -1,7 +1,8 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { DAY_MS } from '../../lib/base/time.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { listPoison, MAX_ATTEMPTS, type Message, replayPoison } from '../../lib/engine/consume/poison.ts';
@@ -13,7 +14,6 @@ import { createRowkey } from '../../lib/rowkey.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { DAY_MS } from '../../lib/time.ts';
 import { testInvocation, testRequest } from '../lib/http/request.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { respondWith } from '../respond-with.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/entity.ts';
-import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Message } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';

@@ -1,8 +1,8 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
-import type { Filter } from '../../lib/define/filter.ts';
-import type { InterPartitionIndex } from '../../lib/define/indexes.ts';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Filter } from '../../lib/define/codec/filter.ts';
+import type { InterPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import type { Page, PageOptions } from '../../lib/engine/read/retrieve.ts';
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { RestError } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
 import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';

@@ -1,9 +1,9 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { buildKey, buildKeys } from '../../lib/define/keys/key-template.ts';
-import { total } from '../../lib/define/totals.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { readTotals } from '../../lib/pattern-helpers/read-totals.ts';

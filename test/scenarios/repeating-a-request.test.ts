@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/entity.ts';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { createOnce } from '../../lib/engine/write/create-once.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { listTables } from '../../lib/storage/provision.ts';

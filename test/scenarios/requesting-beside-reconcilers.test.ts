@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeAll, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/values.ts';
+import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';

@@ -1,10 +1,10 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../lib/base/values.ts';
+import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { indexEntity, interPartitionIndex } from '../../lib/define/indexes.ts';
-import { indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
-import type { Values } from '../../lib/define/values.ts';
+import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';

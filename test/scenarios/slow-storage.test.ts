@@ -1,9 +1,9 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/values.ts';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
 import type { Timing } from '../../lib/engine/engine.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
 import { employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';

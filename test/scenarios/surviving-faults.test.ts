@@ -1,12 +1,12 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/define/values.ts';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../../lib/errors.ts';
 import { FAULTS, type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { departments, employees, model } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';

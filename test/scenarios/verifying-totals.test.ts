@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../lib/base/values.ts';
+import { type Total, total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { type Total, total } from '../../lib/define/totals.ts';
-import type { Values } from '../../lib/define/values.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';

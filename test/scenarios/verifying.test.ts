@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Finding } from '../../lib/define/declaration/finding.ts';
+import { type IndexEntity, indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Entity } from '../../lib/define/entity.ts';
-import type { Finding } from '../../lib/define/finding.ts';
-import { type IndexEntity, indexEntity, interPartitionIndex } from '../../lib/define/indexes.ts';
-import { addressOf, indexEntriesOf } from '../../lib/define/keys/index-entries.ts';
-import type { Values } from '../../lib/define/values.ts';
+import { addressOf, indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive } from '../../lib/engine/transfer/transfer.ts';

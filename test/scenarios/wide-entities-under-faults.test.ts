@@ -1,13 +1,13 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import { omit, pick, type Values } from '../../lib/define/values.ts';
+import type { RowkeyError } from '../../lib/base/errors.ts';
+import { omit, pick, type Values } from '../../lib/base/values.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { writeAtomically } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
-import type { RowkeyError } from '../../lib/errors.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { readByCopies, readByList } from '../../lib/pattern-helpers/read-through-index.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { compileFilter } from '../../lib/define/codec/filter.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { compileFilter } from '../../lib/define/filter.ts';
-import { interPartitionIndex } from '../../lib/define/indexes.ts';
-import { omit, pick, type Values } from '../../lib/define/values.ts';
 import { readEntities, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange } from '../../lib/engine/write/delete-range.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';

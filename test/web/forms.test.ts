@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ModelDescription } from '../../lib/define/model-description.ts';
+import type { ModelDescription } from '../../lib/define/declaration/model-description.ts';
 import { toJsonSchema } from '../../lib/http/json-schema.ts';
 import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';

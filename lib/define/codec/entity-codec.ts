@@ -1,12 +1,12 @@
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import { onceFor } from '../../base/once-for.ts';
+import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
-import type { ColumnType } from '../declaration.ts';
-import { type Entity, isWrittenByClients } from '../entity.ts';
-import { onceFor } from '../once-for.ts';
-import type { ColumnForm } from '../pattern.ts';
-import { hasValue, pick, type Values } from '../values.ts';
+import type { ColumnType } from '../declaration/declaration.ts';
+import { type Entity, isWrittenByClients } from '../declaration/entity.ts';
+import type { ColumnForm } from '../declaration/pattern.ts';
+import type { Snapshot, SystemProperties } from '../declaration/snapshot.ts';
 import { furtherRowFormOf } from './further-rows.ts';
-import type { Snapshot, SystemProperties } from './snapshot.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 export const MAX_STRING_LENGTH = 32_768;

@@ -1,9 +1,9 @@
+import { onceFor } from '../../base/once-for.ts';
+import { hasValue, omit, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
-import type { Entity } from '../entity.ts';
+import type { Entity } from '../declaration/entity.ts';
+import type { FurtherRowForm } from '../declaration/pattern.ts';
 import { furtherRowType, groupOfFurtherRow, parseFurtherRowKey } from '../keys/further-rows.ts';
-import { onceFor } from '../once-for.ts';
-import type { FurtherRowForm } from '../pattern.ts';
-import { hasValue, omit, type Values } from '../values.ts';
 
 /**
  * An entity may be stored in further rows beside its own. Its own row lists them, each with the id of the write that last changed

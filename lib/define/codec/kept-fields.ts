@@ -1,5 +1,5 @@
-import type { Entity } from '../entity.ts';
-import { onceFor } from '../once-for.ts';
+import { onceFor } from '../../base/once-for.ts';
+import type { Entity } from '../declaration/entity.ts';
 
 /** Fields that only the engine sets. A write keeps them. */
 export const keptFields = onceFor((entity: Entity): readonly string[] =>

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
 import { CALENDAR_UNITS, type CalendarUnit, periodOf } from './calendar.ts';
 import { instantOf, invertedBounds, invertedTicks, isInvertedTicks } from './log-tail.ts';
 

@@ -1,4 +1,4 @@
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
 import { boundsOf, CALENDAR_UNITS, periodOf } from './calendar.ts';
 
 /**

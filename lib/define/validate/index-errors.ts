@@ -1,6 +1,6 @@
-import type { Entity } from '../entity.ts';
-import type { Index, IndexEntity, InterPartitionIndex } from '../indexes.ts';
-import { indexKeyFields } from '../keys/index-entries.ts';
+import type { Entity } from '../declaration/entity.ts';
+import type { Index, IndexEntity, InterPartitionIndex } from '../declaration/indexes.ts';
+import { indexKeyFields } from '../places/index-entries.ts';
 
 /** What contains a field: the key of the entity, those of its indexes, and totals. */
 export function* keysWith({ keyFields, indexes, totals }: Entity, field: string): Generator<string> {

@@ -1,9 +1,16 @@
 import type { z } from 'zod';
-import type { DeclaredEntity } from '../declaration.ts';
-import { indexKeyFields, indexTables, isUnique } from '../keys/index-entries.ts';
+import type { DeclaredEntity } from '../declaration/declaration.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from '../keys/key-template.ts';
-import { type FieldSchema, fieldSchemas, isInstant, isOptional, keepsValues, patternsIn } from './field-schema.ts';
-import { isSlow } from './slow-pattern.ts';
+import { indexKeyFields, indexTables, isUnique } from '../places/index-entries.ts';
+import {
+  type FieldSchema,
+  fieldSchemas,
+  isInstant,
+  isOptional,
+  keepsValues,
+  patternsIn,
+} from '../schema/field-schema.ts';
+import { isSlow } from '../schema/slow-pattern.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;

@@ -1,9 +1,9 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
-import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../entity.ts';
-import { remoteIndexesOf, tablesOf } from '../keys/index-entries.ts';
-import { canBeGranted, canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../keys/key-overlap.ts';
+import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../declaration/entity.ts';
+import type { RowKeys } from '../declaration/pattern.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
-import type { RowKeys } from '../pattern.ts';
+import { remoteIndexesOf, tablesOf } from '../places/index-entries.ts';
+import { canBeGranted, canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../places/key-overlap.ts';
 
 /**
  * The service reserves this name:

@@ -1,8 +1,8 @@
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
-import type { Hold } from '../../define/engine.ts';
-import { type Entity, withArchives } from '../../define/entity.ts';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
+import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';

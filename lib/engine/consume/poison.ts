@@ -1,13 +1,13 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { busy, RowkeyError } from '../../base/errors.ts';
+import { DAY_MS, isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/split-text.ts';
-import type { Hold } from '../../define/engine.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
-import { busy, RowkeyError } from '../../errors.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
 import { countPoison } from '../../telemetry/metrics.ts';
-import { DAY_MS, isoInstant, MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
 import { runUnexplained } from '../../storage/explain.ts';
 import { readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';

@@ -1,4 +1,7 @@
 import pMap from 'p-map';
+import { busy, RowkeyError } from '../../base/errors.ts';
+import { backOff } from '../../base/time.ts';
+import { omit } from '../../base/values.ts';
 import { commandLine } from '../../command-line.ts';
 import { storedVersion } from '../../define/codec/entity-codec.ts';
 import {
@@ -9,10 +12,8 @@ import {
   listedRows,
   typesToRead,
 } from '../../define/codec/further-rows.ts';
-import type { Entity } from '../../define/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { furtherRowRange, parseFurtherRowKey } from '../../define/keys/further-rows.ts';
-import { omit } from '../../define/values.ts';
-import { busy, RowkeyError } from '../../errors.ts';
 import {
   type Address,
   type Row,
@@ -22,7 +23,6 @@ import {
   scanTable,
   type TableScan,
 } from '../../storage/rows.ts';
-import { backOff } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { readEntityRow } from '../period-tables.ts';
 

@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
+import { RowkeyError } from '../../base/errors.ts';
+import { omit, pick, type Values } from '../../base/values.ts';
 import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import { decidedFields } from '../../define/codec/kept-fields.ts';
-import type { Live } from '../../define/codec/snapshot.ts';
-import type { ColumnType } from '../../define/declaration.ts';
-import { type Entity, isWrittenByClients } from '../../define/entity.ts';
-import { addressIfAny, isCopy } from '../../define/keys/index-entries.ts';
+import { validate, validateTexts } from '../../define/codec/validation.ts';
+import type { ColumnType } from '../../define/declaration/declaration.ts';
+import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
+import type { RowForm } from '../../define/declaration/pattern.ts';
+import type { Live } from '../../define/declaration/snapshot.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
-import type { RowForm } from '../../define/pattern.ts';
-import { validate, validateTexts } from '../../define/validate/validation.ts';
-import { omit, pick, type Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import type { Row } from '../../storage/rows.ts';
 
 /**

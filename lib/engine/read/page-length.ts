@@ -1,8 +1,8 @@
+import type { Values } from '../../base/values.ts';
 import { columnFormOf } from '../../define/codec/entity-codec.ts';
-import { BLOB_PREFIX, isInBlob } from '../../define/codec/reference.ts';
-import { type Entity, isWrittenByClients } from '../../define/entity.ts';
-import { fieldSchemas } from '../../define/validate/field-schema.ts';
-import type { Values } from '../../define/values.ts';
+import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
+import { BLOB_PREFIX, isInBlob } from '../../define/declaration/reference.ts';
+import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { type ReadBound, type Row, textLength } from '../../storage/rows.ts';
 
 /** Bounds the length of a page and the memory that reading it takes. All lengths are in characters. */

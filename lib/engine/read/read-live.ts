@@ -1,7 +1,7 @@
-import type { Live } from '../../define/codec/snapshot.ts';
-import type { Entity } from '../../define/entity.ts';
-import type { Values } from '../../define/values.ts';
-import { entityError, type RowkeyError } from '../../errors.ts';
+import { entityError, type RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Live } from '../../define/declaration/snapshot.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readJoinedRow } from './entity-rows.ts';
 import { type Judged, judgeRow } from './judge-row.ts';

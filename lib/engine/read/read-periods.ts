@@ -1,10 +1,10 @@
 import { pMapIterable } from 'p-map';
-import { type Entity, isWrittenByClients } from '../../define/entity.ts';
-import type { Filter } from '../../define/filter.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import type { Filter } from '../../define/codec/filter.ts';
+import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
 import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import type { KeyRange } from '../../define/keys/key-template.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
 import { type ReadBound, type Row, type RowPage, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';

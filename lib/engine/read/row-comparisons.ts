@@ -1,6 +1,6 @@
 import { fieldsToProperties } from '../../define/codec/entity-codec.ts';
-import { type Entity, isWrittenByClients } from '../../define/entity.ts';
-import type { Filter } from '../../define/filter.ts';
+import type { Filter } from '../../define/codec/filter.ts';
+import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
 import type { RowComparison } from '../../storage/row-filter.ts';
 
 /** A longer text would make the request too long, or no property could have it. */

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import type { Hold } from '../../define/engine.ts';
-import { busy, RowkeyError } from '../../errors.ts';
+import { busy, RowkeyError } from '../../base/errors.ts';
+import { MINUTE_MS } from '../../base/time.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
 import { deleteMessage, hideMessage, type SentMessage, sendMessage, sendMessageOnce } from '../../storage/messages.ts';
-import { MINUTE_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 
 /**

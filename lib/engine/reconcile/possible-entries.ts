@@ -1,9 +1,9 @@
-import type { Entity } from '../../define/entity.ts';
-import { remoteIndexOf, tableOf } from '../../define/keys/index-entries.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { IndexEntry } from '../../define/declaration/remote-index.ts';
 import { buildKey, type KeyTemplate, parseKey } from '../../define/keys/key-template.ts';
-import type { IndexEntry } from '../../define/remote-index.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { remoteIndexOf, tableOf } from '../../define/places/index-entries.ts';
 import type { Address } from '../../storage/rows.ts';
 import type { Intent, IntentItem } from './intent.ts';
 

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
 import {
   currentValues,
   PLACEHOLDER,
@@ -8,13 +10,11 @@ import {
   toSnapshot,
   toValues,
 } from '../../define/codec/entity-codec.ts';
-import { liveValues, type Snapshot } from '../../define/codec/snapshot.ts';
-import type { Hold } from '../../define/engine.ts';
-import type { Entity } from '../../define/entity.ts';
-import { indexEntriesOf, isContested, isCopy, isSameEntry, remoteIndexOf } from '../../define/keys/index-entries.ts';
-import type { IndexEntry } from '../../define/remote-index.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import { liveValues, type Snapshot } from '../../define/declaration/snapshot.ts';
+import { indexEntriesOf, isContested, isCopy, isSameEntry, remoteIndexOf } from '../../define/places/index-entries.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';

@@ -1,6 +1,6 @@
-import type { IndexEntry } from '../../define/remote-index.ts';
+import { isoInstant } from '../../base/time.ts';
+import type { IndexEntry } from '../../define/declaration/remote-index.ts';
 import { type Address, type Row, readRow, tryAction, trySubmit } from '../../storage/rows.ts';
-import { isoInstant } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown } from '../note-change.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Hold } from '../../define/engine.ts';
-import type { Entity } from '../../define/entity.ts';
-import { indexEntriesOf, isContested } from '../../define/keys/index-entries.ts';
-import type { Values } from '../../define/values.ts';
+import type { Values } from '../../base/values.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { indexEntriesOf, isContested } from '../../define/places/index-entries.ts';
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';

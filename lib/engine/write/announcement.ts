@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import type { Change } from '../../define/change.ts';
-import type { Entity } from '../../define/entity.ts';
-import { busy } from '../../errors.ts';
+import { busy } from '../../base/errors.ts';
+import type { Change } from '../../define/declaration/change.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import type { Row } from '../../storage/rows.ts';
 import { traceContext } from '../../telemetry/span.ts';

@@ -1,6 +1,6 @@
-import type { Entity } from '../../define/entity.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { type BlobAddress, deleteBlob } from '../../storage/blobs.ts';
 import type { Storage } from '../../storage/storage.ts';
 

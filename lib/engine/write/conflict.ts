@@ -1,11 +1,11 @@
 import pMap from 'p-map';
-import type { Change } from '../../define/change.ts';
+import { entityError, RowkeyError } from '../../base/errors.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import type { Snapshot, Unread } from '../../define/codec/snapshot.ts';
-import type { Entity } from '../../define/entity.ts';
-import { remoteIndexOf } from '../../define/keys/index-entries.ts';
-import type { IndexEntry } from '../../define/remote-index.ts';
-import { entityError, RowkeyError } from '../../errors.ts';
+import type { Change } from '../../define/declaration/change.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { Snapshot, Unread } from '../../define/declaration/snapshot.ts';
+import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { ANY_ETAG, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 

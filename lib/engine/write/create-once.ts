@@ -1,8 +1,8 @@
-import type { Entity } from '../../define/entity.ts';
-import { validate } from '../../define/validate/validation.ts';
-import { pick, type Stored, type Values } from '../../define/values.ts';
+import { DAY_MS } from '../../base/time.ts';
+import { pick, type Stored, type Values } from '../../base/values.ts';
+import { validate } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { StorageConflict } from '../../storage/errors.ts';
-import { DAY_MS } from '../../time.ts';
 import type { Engine } from '../engine.ts';
 import { createEntity } from './entity-store.ts';
 import { findOperation, newOperationId, writeOperation } from './operation.ts';

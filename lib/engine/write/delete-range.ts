@@ -1,6 +1,6 @@
-import { type Entity, isOneRow } from '../../define/entity.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import { type Entity, isOneRow } from '../../define/declaration/entity.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';

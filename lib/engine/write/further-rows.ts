@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Change, PlannedAction } from '../../define/change.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
 import { checkRowSize, currentValues, fieldsToProperties } from '../../define/codec/entity-codec.ts';
 import { formatListedRows, furtherRowFormOf, type ListedRows, listedRows } from '../../define/codec/further-rows.ts';
-import type { Entity } from '../../define/entity.ts';
+import type { Change, PlannedAction } from '../../define/declaration/change.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import {
   furtherRowKey,
   furtherRowType,
@@ -10,8 +12,6 @@ import {
   MAX_FURTHER_SUFFIX,
 } from '../../define/keys/further-rows.ts';
 import { MAX_KEY_LENGTH } from '../../define/keys/key-template.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
 import { type Action, type Address, type Properties, transactionBytes } from '../../storage/rows.ts';
 
 /** A transaction has at most 4 MiB. The rest is for index copies, lists and children. */

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
 import { toProperties } from '../../define/codec/entity-codec.ts';
 import { defineEntity } from '../../define/define-entity.ts';
 import { periodOf } from '../../define/keys/calendar.ts';
-import { addressIfAny, addressOf } from '../../define/keys/index-entries.ts';
 import { linkEntity } from '../../define/link-entities.ts';
-import type { Values } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { addressIfAny, addressOf } from '../../define/places/index-entries.ts';
 import { submit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { withPeriodTable } from '../period-tables.ts';

@@ -1,16 +1,16 @@
-import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/change.ts';
+import { busy, RowkeyError } from '../../base/errors.ts';
 import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
-import { liveValues, type SystemProperties } from '../../define/codec/snapshot.ts';
-import type { Entity } from '../../define/entity.ts';
+import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/declaration/change.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
 import {
   changedEntries,
   indexEntriesOf,
   isContested,
   isSameEntry,
   unionOfEntries,
-} from '../../define/keys/index-entries.ts';
-import type { IndexEntry } from '../../define/remote-index.ts';
-import { busy, RowkeyError } from '../../errors.ts';
+} from '../../define/places/index-entries.ts';
 import {
   type Action,
   type Address,

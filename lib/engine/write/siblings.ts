@@ -1,8 +1,8 @@
 import pMap from 'p-map';
-import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/change.ts';
-import type { Entity } from '../../define/entity.ts';
-import type { SiblingForm } from '../../define/pattern.ts';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { SiblingForm } from '../../define/declaration/pattern.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { actingOf, type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';

@@ -1,9 +1,9 @@
 import pMap from 'p-map';
+import { omit, type Values } from '../../base/values.ts';
 import { referenceFields } from '../../define/codec/kept-fields.ts';
-import { isReference, ReferenceBroken } from '../../define/codec/reference.ts';
-import type { Entity } from '../../define/entity.ts';
-import { addressOf } from '../../define/keys/index-entries.ts';
-import { omit, type Values } from '../../define/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { isReference, ReferenceBroken } from '../../define/declaration/reference.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../engine.ts';
 
 /** Converts between the values of callers and those of rows. A pattern may store a reference instead of a value. */

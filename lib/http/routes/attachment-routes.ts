@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { admitGrant } from '../../access/grant-limits.ts';
 import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import { VALID_FOR_MS, validityAt } from '../../access/validity.ts';
-import { Attachment, type AttachmentDeclaration } from '../../define/codec/reference.ts';
-import type { Entity } from '../../define/entity.ts';
-import { addressOf } from '../../define/keys/index-entries.ts';
-import { rolesToReadBy } from '../../define/readers.ts';
-import { parse } from '../../define/validate/validation.ts';
-import type { Stored } from '../../define/values.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Stored } from '../../base/values.ts';
+import { parse } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { Attachment, type AttachmentDeclaration } from '../../define/declaration/reference.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import { rolesToReadBy } from '../../define/places/readers.ts';
 import { noteChange } from '../../engine/note-change.ts';
-import { RowkeyError } from '../../errors.ts';
 import {
   type AttachmentKey,
   acceptFile,

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { GRANTS } from '../../access/grant-limits.ts';
 import { canReadKeys } from '../../access/rule.ts';
-import { omit } from '../../define/values.ts';
+import { DAY_MS } from '../../base/time.ts';
+import { omit } from '../../base/values.ts';
 import { POISON_TABLE } from '../../engine/consume/poison.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import { readChanges } from '../../operations/read-audit-log.ts';
-import { DAY_MS } from '../../time.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import { queryError } from '../query.ts';
 import { type OperatorRoute, pathTo, type RequestContext, type RouteResult } from '../route.ts';

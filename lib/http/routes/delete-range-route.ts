@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { canRead, requireRemover } from '../../access/rule.ts';
-import type { Entity } from '../../define/entity.ts';
-import { validateTexts } from '../../define/validate/validation.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import { validateTexts } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { deleteRange } from '../../engine/write/delete-range.ts';
-import { RowkeyError } from '../../errors.ts';
 import { toEntityTemplate } from '../entity-key.ts';
 import { readContinuation, toNextLink } from '../paging.ts';
 import { Problem, toProblem } from '../problem.ts';

@@ -1,9 +1,9 @@
 import { perform } from '../../api/operation.ts';
 import { type Found, type GetInput, getEntity, listRange as listRangeOf } from '../../api/reads.ts';
-import type { Entity } from '../../define/entity.ts';
-import type { AskedFilter } from '../../define/filter.ts';
-import { onceFor } from '../../define/once-for.ts';
-import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
+import { onceFor } from '../../base/once-for.ts';
+import type { AskedFilter } from '../../define/codec/filter.ts';
+import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { readKey, toEntityTemplate } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';

@@ -1,4 +1,4 @@
-import type { Entity } from '../../define/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import type { Route } from '../route.ts';
 import { deleteRangeRoutes } from './delete-range-route.ts';
 import { entityReadRoutes } from './entity-read-routes.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields, requireRemover } from '../../access/rule.ts';
-import type { Entity } from '../../define/entity.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Stored } from '../../base/values.ts';
 import {
   creatableSchema,
   maskOf,
@@ -8,8 +9,8 @@ import {
   readableSchema,
   replaceableSchema,
   writableSchema,
-} from '../../define/validate/validation.ts';
-import type { Stored } from '../../define/values.ts';
+} from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { createOnce } from '../../engine/write/create-once.ts';
 import {
   type BatchAction,
@@ -19,7 +20,6 @@ import {
   writeBatch,
 } from '../../engine/write/entity-batch.ts';
 import { deleteEntity, mergeEntity, patchEntity, putEntity } from '../../engine/write/entity-store.ts';
-import { RowkeyError } from '../../errors.ts';
 import { readKey, toEntityPath, toEntityTemplate } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { presentToWriter } from '../present.ts';

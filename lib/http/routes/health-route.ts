@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { RowkeyError } from '../../base/errors.ts';
 import { SYSTEM_TABLE } from '../../engine/read/continuation.ts';
-import { RowkeyError } from '../../errors.ts';
 import { describeMissing, isNotProvisioned } from '../../storage/errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';

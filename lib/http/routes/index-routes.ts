@@ -1,7 +1,8 @@
 import { perform } from '../../api/operation.ts';
 import { getThroughIndex, listIndex } from '../../api/reads.ts';
-import type { Entity } from '../../define/entity.ts';
-import type { Index } from '../../define/indexes.ts';
+import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Index } from '../../define/declaration/indexes.ts';
 import {
   copiedFields,
   type IndexBounds,
@@ -10,9 +11,8 @@ import {
   isOfMany,
   ORDERS,
   rangeStarts,
-} from '../../define/keys/index-range.ts';
-import { rolesToReadIndex } from '../../define/readers.ts';
-import { partialSchema, readableSchema, validateTexts } from '../../define/validate/validation.ts';
+} from '../../define/places/index-range.ts';
+import { rolesToReadIndex } from '../../define/places/readers.ts';
 import { toEntityPath } from '../entity-key.ts';
 import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';

@@ -1,6 +1,6 @@
 import { perform } from '../../api/operation.ts';
 import { listLookup } from '../../api/reads.ts';
-import type { Entity } from '../../define/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { lookupFields } from '../../pattern-helpers/read-lookup.ts';
 import { describeList, presentPage, readSelect, SELECT } from '../entity-list.ts';
 import { filterParameters, readFilter } from '../filter.ts';

@@ -1,20 +1,20 @@
 import { keptFields } from '../../define/codec/kept-fields.ts';
-import type { Period, Slots } from '../../define/declaration.ts';
-import type { Model } from '../../define/define-model.ts';
-import { type Entity, isWrittenByClients, withArchives } from '../../define/entity.ts';
-import type { Index } from '../../define/indexes.ts';
-import { isUnique } from '../../define/keys/index-entries.ts';
-import { indexFields, isOfMany, rangeStarts } from '../../define/keys/index-range.ts';
-import type { KeyTemplate } from '../../define/keys/key-template.ts';
+import type { Period, Slots } from '../../define/declaration/declaration.ts';
+import { type Entity, isWrittenByClients, withArchives } from '../../define/declaration/entity.ts';
+import type { Index } from '../../define/declaration/indexes.ts';
 import {
   type EntityDescription,
   type IndexDescription,
   ModelDescription,
   type RangeDescription,
   type TotalDescription,
-} from '../../define/model-description.ts';
-import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
-import { isOptional } from '../../define/validate/field-schema.ts';
+} from '../../define/declaration/model-description.ts';
+import { groupFields, periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import type { Model } from '../../define/define-model.ts';
+import type { KeyTemplate } from '../../define/keys/key-template.ts';
+import { isUnique } from '../../define/places/index-entries.ts';
+import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
+import { isOptional } from '../../define/schema/field-schema.ts';
 import { lookupMaxAge } from '../../pattern-helpers/read-lookup.ts';
 import { serveBuiltOnce } from '../built-once.ts';
 import { toJsonSchema } from '../json-schema.ts';

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { listRevocations } from '../../access/grant-limits.ts';
-import { omit } from '../../define/values.ts';
+import { isoInstant } from '../../base/time.ts';
+import { omit } from '../../base/values.ts';
 import { readModelState } from '../../operations/model-state.ts';
 import { listPeriodTables } from '../../operations/period-tables.ts';
 import { readQueueStates } from '../../operations/queue-state.ts';
 import { canVerify } from '../../operations/verify.ts';
 import { listVerifyRuns, VerifyRun } from '../../operations/verify-run.ts';
 import { readUsage } from '../../telemetry/usage.ts';
-import { isoInstant } from '../../time.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';
 

@@ -2,14 +2,14 @@ import { z } from 'zod';
 import { admitGrant } from '../../access/grant-limits.ts';
 import { requireWholeReader } from '../../access/rule.ts';
 import { validityAt } from '../../access/validity.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import { isoInstant } from '../../base/time.ts';
+import { parse } from '../../define/codec/validation.ts';
 import { tableOfPeriod } from '../../define/keys/calendar.ts';
-import { parse } from '../../define/validate/validation.ts';
 import { noteChange } from '../../engine/note-change.ts';
-import { RowkeyError } from '../../errors.ts';
 import { listPeriodArchives, type PeriodArchive, State } from '../../pattern-helpers/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../../storage/blob-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
-import { isoInstant } from '../../time.ts';
 import type { OperatorRoute, RequestContext, RouteResult } from '../route.ts';
 
 const PATH = 'operations/period-archives';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { canReadKeys } from '../../access/rule.ts';
-import { parse } from '../../define/validate/validation.ts';
-import { omit } from '../../define/values.ts';
+import { omit } from '../../base/values.ts';
+import { parse } from '../../define/codec/validation.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { restoreGrants, revokeGrants } from '../../access/grant-limits.ts';
-import { parse } from '../../define/validate/validation.ts';
+import { parse } from '../../define/codec/validation.ts';
 import type { OperatorRoute } from '../route.ts';
 
 const Identity = z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Entity } from '../../define/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
 import type { OperatorRoute } from '../route.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
-import type { Entity } from '../../define/entity.ts';
-import { parse, validateTexts } from '../../define/validate/validation.ts';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import { parse, validateTexts } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { slotsOf } from '../../pattern-helpers/series-rows.ts';
 import { readSpan, spanKeyFields } from '../../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../../patterns/data-series.ts';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { perform } from '../../api/operation.ts';
 import { getTotal, listTotals } from '../../api/reads.ts';
-import type { Entity } from '../../define/entity.ts';
-import { incompleteError, rangeStarts } from '../../define/keys/index-range.ts';
-import { groupFields, periodFields, type Total, toIndex } from '../../define/totals.ts';
-import { maskOf, validateTexts } from '../../define/validate/validation.ts';
+import { maskOf, validateTexts } from '../../define/codec/validation.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { groupFields, periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import { incompleteError, rangeStarts } from '../../define/places/index-range.ts';
 import { checkGroup } from '../../pattern-helpers/read-totals.ts';
 import { presentPage } from '../entity-list.ts';
 import { PAGE_QUERY, readPageQuery } from '../paging.ts';

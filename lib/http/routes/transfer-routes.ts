@@ -1,8 +1,8 @@
 import { requireRemover } from '../../access/rule.ts';
-import type { Entity } from '../../define/entity.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { moveSchema, requestArchive, requestMove } from '../../engine/transfer/transfer.ts';
 import { Operation, readOperation } from '../../engine/write/operation.ts';
-import { RowkeyError } from '../../errors.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { canReadWhole } from '../../access/rule.ts';
 import type { Caller } from '../../access/token.ts';
-import type { Entity } from '../../define/entity.ts';
-import { type Finding, Findings, VisibleFinding } from '../../define/finding.ts';
-import { omit } from '../../define/values.ts';
-import { RowkeyError } from '../../errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
+import { omit } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { type Finding, Findings, VisibleFinding } from '../../define/declaration/finding.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
-import { canWriteThroughGrant } from '../../../lib/define/entity.ts';
+import { canWriteThroughGrant } from '../../../lib/define/declaration/entity.ts';
 import { anyText } from '../../any-text.ts';
 import { departments, employees as employee, expenses, logins } from '../../fixtures/model.ts';
 import { covers } from './covers.ts';

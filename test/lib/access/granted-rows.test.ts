@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { grantFor } from '../../../lib/access/grant.ts';
-import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
+import type { Values } from '../../../lib/base/values.ts';
+import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { buildKey } from '../../../lib/define/keys/key-template.ts';
-import type { Values } from '../../../lib/define/values.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { model as deployed } from '../../../model/model.ts';
 import { model as fixtures } from '../../fixtures/model.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
+import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import type { FieldsOf } from '../../../lib/define/keys/key-template.ts';
 import { defineModel } from '../../../lib/define-model.ts';

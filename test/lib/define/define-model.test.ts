@@ -1,12 +1,12 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
+import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
+import type { Pattern } from '../../../lib/define/declaration/pattern.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
-import type { Pattern } from '../../../lib/define/pattern.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { patterns } from '../../../lib/patterns/patterns.ts';
 

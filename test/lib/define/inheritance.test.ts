@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { validate } from '../../../lib/define/codec/validation.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
-import { validate } from '../../../lib/define/validate/validation.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { reservations } from '../../fixtures/model.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { parse } from '../../../lib/define/validate/validation.ts';
+import { parse } from '../../../lib/define/codec/validation.ts';
 
 const schema = z.strictObject({
   plate: z.string().min(2).max(8),

@@ -1,6 +1,6 @@
 import type { HttpMethod } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/errors.ts';
+import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createApiHandler } from '../../../lib/http/api-handler.ts';
 import { testApp, testInvocation, testRequest, testRoute } from './request.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/errors.ts';
+import { RowkeyError } from '../../../lib/base/errors.ts';
 import { type ConsoleApp, createConsoleHandler, createRootHandler } from '../../../lib/http/console.ts';
 import { testInvocation, testRequest } from './request.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { requireFields } from '../../../lib/access/rule.ts';
+import { askedFields, compileFilter } from '../../../lib/define/codec/filter.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { askedFields, compileFilter } from '../../../lib/define/filter.ts';
 import { filterParameters, readFilter } from '../../../lib/http/filter.ts';
 import { PAGE_QUERY } from '../../../lib/http/paging.ts';
 import { deploy } from '../../fixtures/deploy.ts';

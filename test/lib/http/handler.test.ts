@@ -1,6 +1,6 @@
 import { HttpResponse, type HttpResponseInit } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/errors.ts';
+import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createHandler, type Handle, type HandlerOptions } from '../../../lib/http/handler.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { readRow } from '../../../lib/storage/rows.ts';

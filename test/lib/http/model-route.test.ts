@@ -1,6 +1,6 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { ModelDescription } from '../../../lib/define/model-description.ts';
+import { ModelDescription } from '../../../lib/define/declaration/model-description.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { describeModel, modelRoute } from '../../../lib/http/routes/model-route.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';

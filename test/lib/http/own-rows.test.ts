@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../../lib/base/errors.ts';
+import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
-import { RowkeyError } from '../../../lib/errors.ts';
 import { createHandler } from '../../../lib/http/handler.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { testStorage } from '../../storage.ts';

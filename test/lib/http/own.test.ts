@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import { interPartitionIndex } from '../../../lib/define/indexes.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readOwn } from '../../../lib/http/own.ts';
 import type { RequestContext } from '../../../lib/http/route.ts';

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openList, openValues, openWithGaps } from '../../../lib/api/view.ts';
+import type { Values } from '../../../lib/base/values.ts';
+import { toSelection } from '../../../lib/define/codec/select.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { toSelection } from '../../../lib/define/select.ts';
-import type { Values } from '../../../lib/define/values.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readSelect } from '../../../lib/http/entity-list.ts';

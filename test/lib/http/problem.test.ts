@@ -1,6 +1,6 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/errors.ts';
+import { RowkeyError } from '../../../lib/base/errors.ts';
 import { toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
 import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
 import type { App, Route } from '../../../lib/http/route.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../../lib/base/errors.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { ChangeRecord } from '../../../lib/engine/note-change.ts';
 import { noteChange } from '../../../lib/engine/note-change.ts';
 import { FurtherRowLost } from '../../../lib/engine/read/entity-rows.ts';
-import { RowkeyError } from '../../../lib/errors.ts';
 import { toProblem } from '../../../lib/http/problem.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';

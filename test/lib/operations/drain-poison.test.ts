@@ -1,6 +1,7 @@
 import type { QueueClient } from '@azure/storage-queue';
 import fc from 'fast-check';
 import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { DAY_MS } from '../../../lib/base/time.ts';
 import { dropPoison, listPoison, MAX_ATTEMPTS, POISON_TABLE } from '../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../../lib/engine/reconcile/intent.ts';
@@ -8,7 +9,6 @@ import { drainPoison } from '../../../lib/operations/drain-poison.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
-import { DAY_MS } from '../../../lib/time.ts';
 import { httpClient, showMessages } from '../../../local/walk/known-messages.ts';
 import { anyText } from '../../any-text.ts';
 import { employees } from '../../fixtures/model.ts';

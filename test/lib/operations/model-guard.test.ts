@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import { DAY_MS } from '../../../lib/base/time.ts';
+import type { Values } from '../../../lib/base/values.ts';
 import { toProperties, toValues } from '../../../lib/define/codec/entity-codec.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
-import type { Values } from '../../../lib/define/values.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import { readRow, tryAction } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { DAY_MS } from '../../../lib/time.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
 

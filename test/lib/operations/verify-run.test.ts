@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
-import { indexEntriesOf } from '../../../lib/define/keys/index-entries.ts';
+import { DAY_MS } from '../../../lib/base/time.ts';
+import { indexEntriesOf } from '../../../lib/define/places/index-entries.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
 import { continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
-import { DAY_MS } from '../../../lib/time.ts';
 import { employees, products } from '../../fixtures/model.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { putAll } from '../../put-all.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import type { Finding } from '../../../lib/define/declaration/finding.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import type { Finding } from '../../../lib/define/finding.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
-import { addressOf } from '../../../lib/define/keys/index-entries.ts';
+import { addressOf } from '../../../lib/define/places/index-entries.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { type VerifyOptions, type VerifyPosition, verifyPage } from '../../../lib/operations/verify.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../../lib/base/values.ts';
 import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
+import type { IndexEntity, InterPartitionIndex, IntraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { IndexEntity, InterPartitionIndex, IntraPartitionIndex } from '../../../lib/define/indexes.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
-import { addressOf, copyProperties } from '../../../lib/define/keys/index-entries.ts';
 import { buildKey } from '../../../lib/define/keys/key-template.ts';
-import type { Values } from '../../../lib/define/values.ts';
+import { addressOf, copyProperties } from '../../../lib/define/places/index-entries.ts';
 import type { Page } from '../../../lib/engine/read/retrieve.ts';
 import { CLAIM } from '../../../lib/engine/reconcile/unique-claim.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';

@@ -2,13 +2,13 @@ import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import {
   type IndexEntity,
   type IntraPartitionIndex,
   indexEntity,
   intraPartitionIndex,
-} from '../../../lib/define/indexes.ts';
+} from '../../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { Engine } from '../../../lib/engine/engine.ts';
 import type { Page } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';

@@ -1,10 +1,10 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../../lib/base/values.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
-import type { Values } from '../../../lib/define/values.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { consumeIntent } from '../../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../../lib/engine/engine.ts';

@@ -1,9 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { DAY_MS } from '../../../lib/base/time.ts';
+import type { Values } from '../../../lib/base/values.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../lib/define/entity.ts';
 import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
-import type { Values } from '../../../lib/define/values.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { periodsToRead } from '../../../lib/engine/read/read-periods.ts';
 import { readEntities } from '../../../lib/engine/read/retrieve.ts';
@@ -12,7 +13,6 @@ import { PERIOD_ARCHIVES_CONTAINER } from '../../../lib/pattern-helpers/period-a
 import { rollPeriods } from '../../../lib/patterns/high-volume-delete.ts';
 import { createTable, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { DAY_MS } from '../../../lib/time.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { logins } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../../lib/base/errors.ts';
+import { DAY_MS } from '../../../lib/base/time.ts';
+import type { Values } from '../../../lib/base/values.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
-import type { Values } from '../../../lib/define/values.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import { RowkeyError } from '../../../lib/errors.ts';
 import { collectOrphans } from '../../../lib/operations/collect-orphans.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
@@ -16,7 +17,6 @@ import { deleteBlob, type ListedBlob, listContainer } from '../../../lib/storage
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { DAY_MS } from '../../../lib/time.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
 import { samplePoints, sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Entity } from '../../../lib/define/entity.ts';
-import type { Values } from '../../../lib/define/values.ts';
+import { RowkeyError } from '../../../lib/base/errors.ts';
+import type { Values } from '../../../lib/base/values.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
-import { RowkeyError } from '../../../lib/errors.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../lib/patterns/data-series.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { createTable } from '../../../lib/storage/provision.ts';

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../lib/define/declaration.ts';
+import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';

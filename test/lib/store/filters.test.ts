@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { type AskedComparison, OPERATORS } from '../../../lib/define/codec/filter.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { type AskedComparison, OPERATORS } from '../../../lib/define/filter.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';

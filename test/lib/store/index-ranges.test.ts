@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { sampleRuns } from '../../points.ts';

@@ -1,8 +1,8 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/indexes.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { readChanges } from '../../../lib/operations/read-audit-log.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
@@ -214,7 +214,9 @@ test('records its writes in the audit log with the given subject', async () => {
 });
 
 test('fails with wrong-setting if no setting is valid', async () => {
-  const { refusal } = { refusal: new (await import('../../../lib/errors.ts')).RowkeyError('wrong-setting', 'None.') };
+  const { refusal } = {
+    refusal: new (await import('../../../lib/base/errors.ts')).RowkeyError('wrong-setting', 'None.'),
+  };
   const refused = createRowkey({ model: rowkey.model, refusal });
   await expect(refused.store.writers.get(ann)).rejects.toMatchObject({ code: 'wrong-setting' });
 });

@@ -1,11 +1,11 @@
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
+import { HOUR_MS } from '../../../lib/base/time.ts';
 import { deleteMessage, receiveMessages, sendMessage } from '../../../lib/storage/messages.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
-import { HOUR_MS } from '../../../lib/time.ts';
 
 const insert = {
   table: 'things',

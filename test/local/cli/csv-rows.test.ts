@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { Entity } from '../../../lib/define/entity.ts';
-import type { Values } from '../../../lib/define/values.ts';
+import type { Values } from '../../../lib/base/values.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
 import { maxRowBytes } from '../../../local/cli/max-row-bytes.ts';

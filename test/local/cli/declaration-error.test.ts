@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 /** Runs a module that imports a command's helpers first, as every command does. */
 async function load(statement: string) {
-  const code = `import './local/cli/command.ts'; const { DeclarationError } = await import('./lib/errors.ts'); ${statement}`;
+  const code = `import './local/cli/command.ts'; const { DeclarationError } = await import('./lib/base/errors.ts'); ${statement}`;
   const failed: unknown = await promisify(execFile)('node', ['--input-type=module', '--eval', code]).catch(
     (error: unknown) => error,
   );

@@ -1,4 +1,8 @@
-import type { EntityDescription, IndexDescription, ModelDescription } from '../../../lib/define/model-description.ts';
+import type {
+  EntityDescription,
+  IndexDescription,
+  ModelDescription,
+} from '../../../lib/define/declaration/model-description.ts';
 
 /** An entity of the model, with its name. */
 export interface Entity extends EntityDescription {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { TotalDescription } from '../../../lib/define/model-description.ts';
+import type { TotalDescription } from '../../../lib/define/declaration/model-description.ts';
 import { formatCosts } from '../api/cost.ts';
 import { canLack, type Entity, isNumeric, type Roles, readableFields } from '../api/model.ts';
 import { useApp } from '../app/context.ts';

@@ -1,4 +1,4 @@
-import type { RangeDescription, TemplateDescription } from '../../../lib/define/model-description.ts';
+import type { RangeDescription, TemplateDescription } from '../../../lib/define/declaration/model-description.ts';
 import {
   type Entity,
   hasRange,

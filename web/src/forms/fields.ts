@@ -1,5 +1,5 @@
-import { parseDecimal } from '../../../lib/define/csv-value.ts';
-import type { ReferenceDescription } from '../../../lib/define/model-description.ts';
+import { parseDecimal } from '../../../lib/define/declaration/csv-value.ts';
+import type { ReferenceDescription } from '../../../lib/define/declaration/model-description.ts';
 import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
 import { joinNames } from '../ui/format.ts';
 import { findHint, findProblem } from './find-problem.ts';

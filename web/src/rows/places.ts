@@ -1,4 +1,4 @@
-import type { IndexDescription, TemplateDescription } from '../../../lib/define/model-description.ts';
+import type { IndexDescription, TemplateDescription } from '../../../lib/define/declaration/model-description.ts';
 import type { Explained, Explanation } from '../api/entity-client.ts';
 import { type Entity, type Model, neededFields, type Values } from '../api/model.ts';
 

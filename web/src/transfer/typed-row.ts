@@ -1,4 +1,4 @@
-import { isEmptyCell, parseCell } from '../../../lib/define/csv-value.ts';
+import { isEmptyCell, parseCell } from '../../../lib/define/declaration/csv-value.ts';
 import type { Entity, Values } from '../api/model.ts';
 
 /** The values of the cells of a CSV row, by the types of the model. An empty cell has no value. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { DAY_MS } from '../../../../lib/base/time.ts';
 import {
   addPeriods,
   boundsOf,
@@ -12,7 +13,6 @@ import {
   periodsBetween,
   tableOfPeriod,
 } from '../../../../lib/define/keys/calendar.ts';
-import { DAY_MS } from '../../../../lib/time.ts';
 
 const unit = fc.constantFrom<CalendarUnit>(...CALENDAR_UNITS);
 const anyInstant = fc

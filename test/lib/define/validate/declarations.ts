@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Declaration, DeclaredEntity } from '../../../../lib/define/declaration.ts';
+import type { Declaration, DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
+import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
-import { interPartitionIndex } from '../../../../lib/define/indexes.ts';
 import { defineModel } from '../../../../lib/define-model.ts';
 import { createRoutes } from '../../../../lib/http/routes.ts';
 

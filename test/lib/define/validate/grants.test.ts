@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {
   access,

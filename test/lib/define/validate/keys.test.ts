@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration.ts';
+import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
 import {
   access,
   byName,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {
   access,

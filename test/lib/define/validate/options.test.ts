@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import {
   access,
   allThings,

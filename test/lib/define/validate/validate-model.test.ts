@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { model } from '../../../fixtures/model.ts';
 import { entity, granted, handedIn, load, ofOne, owned, type Parts, photo } from './declarations.ts';
 

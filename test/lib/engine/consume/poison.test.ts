@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import pMap from 'p-map';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { RowkeyError } from '../../../../lib/base/errors.ts';
 import {
   dropPoison,
   handleMessage,
@@ -12,7 +13,6 @@ import {
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { RowkeyError } from '../../../../lib/errors.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { testStorage } from '../../../storage.ts';

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
+import { busy, unavailable } from '../../../../lib/base/errors.ts';
+import { indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import {
   handleMessage,
   listPoison,
@@ -13,7 +14,6 @@ import type { Engine } from '../../../../lib/engine/engine.ts';
 import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
-import { busy, unavailable } from '../../../../lib/errors.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { customers, employees } from '../../../fixtures/model.ts';
 import { samplePoints } from '../../../points.ts';

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Hold } from '../../../../lib/define/engine.ts';
+import { unavailable } from '../../../../lib/base/errors.ts';
+import type { Hold } from '../../../../lib/define/declaration/engine.ts';
 import { consumePoison } from '../../../../lib/engine/consume/consume.ts';
 import {
   delayOf,
@@ -13,7 +14,6 @@ import {
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
-import { unavailable } from '../../../../lib/errors.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';

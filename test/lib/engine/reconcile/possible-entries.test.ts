@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
+import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import type { IndexEntry } from '../../../../lib/define/declaration/remote-index.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex } from '../../../../lib/define/indexes.ts';
-import { addressOf, indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
-import type { IndexEntry } from '../../../../lib/define/remote-index.ts';
-import type { Values } from '../../../../lib/define/values.ts';
+import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import { possibleItems } from '../../../../lib/engine/reconcile/possible-entries.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { customers, employees, movies, orders } from '../../../fixtures/model.ts';

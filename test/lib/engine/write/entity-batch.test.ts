@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../../../lib/base/errors.ts';
+import type { Values } from '../../../../lib/base/values.ts';
+import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import type { Entity } from '../../../../lib/define/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/indexes.ts';
-import type { Values } from '../../../../lib/define/values.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import {
   type BatchAction,
@@ -19,7 +20,6 @@ import {
   patchEntity,
   putEntity,
 } from '../../../../lib/engine/write/entity-store.ts';
-import { RowkeyError } from '../../../../lib/errors.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';

@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Change } from '../../../../lib/define/change.ts';
+import type { Values } from '../../../../lib/base/values.ts';
 import { toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
-import type { Snapshot } from '../../../../lib/define/codec/snapshot.ts';
-import type { Entity } from '../../../../lib/define/entity.ts';
-import { addressOf, indexEntriesOf } from '../../../../lib/define/keys/index-entries.ts';
-import type { Values } from '../../../../lib/define/values.ts';
+import type { Change } from '../../../../lib/define/declaration/change.ts';
+import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import type { Snapshot } from '../../../../lib/define/declaration/snapshot.ts';
+import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import { membersOf } from '../../../../lib/pattern-helpers/member-list.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';

@@ -1,0 +1,190 @@
+import { RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import type { ColumnType } from '../declaration/declaration.ts';
+import type { Entity } from '../declaration/entity.ts';
+import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
+import { columnFormOf } from './entity-codec.ts';
+import { groupsToRead } from './further-rows.ts';
+import { validateRequired } from './validation.ts';
+
+/**
+ * Filters compare fields with values. No comparison holds for a field without a value, as in SQL. Texts are compared by UTF-16
+ * code unit, as storage does. Storage leaves out rows that do not match, as far as it can; the rows that it returns are always
+ * compared here too, so this file alone decides which entities match.
+ */
+
+export const OPERATORS = ['eq', 'ne', 'gt', 'ge', 'lt', 'le', 'in'] as const;
+export type Operator = (typeof OPERATORS)[number];
+const EQUALITY: readonly Operator[] = ['eq', 'ne', 'in'];
+
+type Scalar = string | number | boolean;
+
+export interface Comparison {
+  readonly field: string;
+  readonly operator: Operator;
+  /** One value; for `in` one or more. */
+  readonly values: readonly Scalar[];
+}
+
+/** Comparisons that must all hold. */
+export type Filter = readonly Comparison[];
+
+/** A comparison with values that have not been validated. */
+export interface AskedComparison {
+  readonly field: string;
+  readonly operator: Operator;
+  readonly values: readonly unknown[];
+}
+
+export const MAX_COMPARISONS = 20;
+export const MAX_LISTED_VALUES = 100;
+const INT32_LIMIT = 2 ** 31;
+
+/** A filter as it is asked for: comparisons, or the form of the store and of JSON, such as `{ jobTitle: 'Clerk', age: { ge: 30 } }`. */
+export type AskedFilter = Values | readonly AskedComparison[];
+
+/** The fields that an asked filter names. */
+export function askedFields(where: AskedFilter = {}): readonly string[] {
+  return isComparisons(where) ? where.map(({ field }) => field) : Object.keys(where);
+}
+
+function isComparisons(where: AskedFilter): where is readonly AskedComparison[] {
+  return Array.isArray(where);
+}
+
+/** The reason why a field cannot be compared, or undefined. `available` are the fields of a partial copy. */
+export function reasonNotToFilter(entity: Entity, field: string, available?: readonly string[]): string | undefined {
+  if (entity.encrypted.includes(field)) return 'is encrypted, so storage cannot compare it';
+  if (columnFormOf(entity, field)) return 'is not stored as one property, so storage cannot compare it';
+  if (groupsToRead(entity, [field]).length > 0)
+    return 'is in a further row of the entity, so storage cannot compare it';
+  if (entity.columns[field] === 'Json') return 'is stored as JSON, which storage cannot compare';
+  const isAvailable = available?.includes(field) ?? Object.hasOwn(entity.columns, field);
+  return isAvailable ? undefined : 'is not in the copies of the index';
+}
+
+/** Throws `invalid-input`, which names the field. `available` are the fields of a partial copy. */
+export function compileFilter(entity: Entity, where: AskedFilter = {}, available?: readonly string[]): Filter {
+  return toFilter(entity, isComparisons(where) ? where : comparisonsOf(where), available);
+}
+
+function comparisonsOf(where: Values): AskedComparison[] {
+  return Object.entries(where).flatMap(([field, condition]) => {
+    if (condition === undefined) return [];
+    if (typeof condition !== 'object' || condition === null)
+      return [{ field, operator: 'eq' as const, values: [condition] }];
+    return Object.entries(condition).flatMap(([name, value]) => {
+      const operator = OPERATORS.find((one) => one === name);
+      if (!operator) throw filterError(field, `has no operator "${name.slice(0, 20)}"`, OPERATORS.join(', '));
+      return value === undefined ? [] : [{ field, operator, values: Array.isArray(value) ? value : [value] }];
+    });
+  });
+}
+
+/** The filter of each included child by its name. Throws `invalid-input`. */
+export function compileChildFilters(
+  { name }: Entity,
+  kinds: readonly Entity[],
+  where: Readonly<Record<string, AskedFilter>>,
+): Readonly<Record<string, Filter>> {
+  const filters = Object.entries(where).map(([child, conditions]) => {
+    const kind = kinds.find((one) => one.name === child);
+    if (kind) return [child, compileFilter(kind, conditions)] as const;
+    throw new RowkeyError(
+      'invalid-input',
+      `"where" names "${child.slice(0, 100)}", which is not an included child of ${name}.`,
+      {
+        field: 'where',
+        accepted: kinds.map((one) => one.name).join(', ') || 'children that are included',
+      },
+    );
+  });
+  return Object.fromEntries(filters);
+}
+
+/** Validates comparisons and converts their values to the stored form. */
+function toFilter(entity: Entity, asked: readonly AskedComparison[], available?: readonly string[]): Filter {
+  if (asked.length > MAX_COMPARISONS)
+    throw filterError(asked[MAX_COMPARISONS]?.field ?? '', 'exceeds the filter', `${MAX_COMPARISONS} comparisons`);
+  return asked.map(({ field, operator, values }) => {
+    const type = entity.columns[field];
+    if (!type) throw filterError(field.slice(0, 100), `is not a field of ${entity.name}`, 'a field of the entity');
+    const reason = reasonNotToFilter(entity, field, available);
+    if (reason) throw filterError(field, reason, 'other fields');
+    const most = operator === 'in' ? MAX_LISTED_VALUES : 1;
+    if (values.length < 1 || values.length > most)
+      throw filterError(field, `has ${values.length} values for "${operator}"`, most > 1 ? `1 to ${most}` : 'one');
+    if (type === 'Boolean' && !EQUALITY.includes(operator))
+      throw filterError(field, 'is true or false and has no order', EQUALITY.join(', '));
+    const toValue = EQUALITY.includes(operator) ? toEqual : toBound;
+    return { field, operator, values: values.map((value) => checkScalar(field, toValue(entity, field, value))) };
+  });
+}
+
+/** True if every comparison holds. */
+export function matches(filter: Filter, values: Values): boolean {
+  return filter.every(({ field, operator, values: compared }) => holds(operator, values[field], compared));
+}
+
+function holds(operator: Operator, value: unknown, compared: readonly Scalar[]): boolean {
+  const [first] = compared;
+  if (first === undefined || !isScalar(value) || typeof value !== typeof first) return false;
+  if (operator === 'ne') return value !== first;
+  if (operator === 'gt') return value > first;
+  if (operator === 'ge') return value >= first;
+  if (operator === 'lt') return value < first;
+  if (operator === 'le') return value <= first;
+  return compared.includes(value);
+}
+
+/** A value that the field can have, in the form in which the schema stores it. */
+function toEqual(entity: Entity, field: string, value: unknown): unknown {
+  return validateRequired(entity, { [field]: value }, [field])[field];
+}
+
+/** The beginning of an ISO date. */
+const DATE_PREFIX = /^\d{4}(-\d{2}(-\d{2})?)?$/;
+
+/** A bound need not be a value that the field can have: `hireDate < 2021`, `age < 1000`. */
+function toBound(entity: Entity, field: string, value: unknown): unknown {
+  const parsed = entity.schema.shape[field]?.safeParse(value);
+  if (parsed?.success) return parsed.data;
+  const accepted = boundOf(entity, field);
+  if (!accepted.isBound(value)) throw filterError(field, 'has a bound of the wrong form', accepted.is);
+  return value;
+}
+
+function boundOf(entity: Entity, field: string): { is: string; isBound: (value: unknown) => boolean } {
+  const schema = fieldSchemas(entity.schema)[field];
+  const type: ColumnType = entity.columns[field] ?? 'String';
+  if (type === 'Double') return { is: 'a number', isBound: Number.isFinite };
+  if (type === 'Int64') return { is: 'a whole number', isBound: Number.isSafeInteger };
+  if (type === 'Int32') {
+    const isInt32 = (value: unknown) =>
+      Number.isInteger(value) && Number(value) >= -INT32_LIMIT && Number(value) < INT32_LIMIT;
+    return { is: 'a whole number of 32 bits', isBound: isInt32 };
+  }
+  const isText = (value: unknown) => typeof value === 'string';
+  if (!schema || !isInstant(schema)) return { is: 'a text', isBound: isText };
+  const isDate = (value: unknown) => typeof value === 'string' && DATE_PREFIX.test(value);
+  return { is: 'an ISO date or its beginning, such as 2026-11', isBound: isDate };
+}
+
+function checkScalar(field: string, value: unknown): Scalar {
+  if (!isScalar(value)) throw filterError(field, 'is compared with null', 'a text, a number, true or false');
+  // A request to storage can contain only UTF-8.
+  if (typeof value === 'string' && !value.isWellFormed())
+    throw filterError(field, 'is compared with an invalid text', 'well-formed Unicode');
+  return value;
+}
+
+function isScalar(value: unknown): value is Scalar {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+export function filterError(field: string, why: string, accepted: string): RowkeyError {
+  return new RowkeyError('invalid-input', `The filter by "${field}" is not valid: the field ${why}.`, {
+    field,
+    accepted,
+  });
+}

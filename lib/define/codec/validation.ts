@@ -1,0 +1,241 @@
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { RowkeyError } from '../../base/errors.ts';
+import { omit, pick, type Values } from '../../base/values.ts';
+import type { Entity } from '../declaration/entity.ts';
+import { describeIssues } from '../schema/issues.ts';
+import { apartFields } from './further-rows.ts';
+import { decidedFields, referenceFields } from './kept-fields.ts';
+
+/** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
+function wholeSchema(entity: Entity): z.ZodType {
+  const apart = apartFields(entity);
+  return entity.union ?? (apart.length === 0 ? entity.schema : entity.schema.partial(maskOf(apart)));
+}
+
+/** The same as callers read it: an unreadable field may be null in lists and in responses to writes. */
+function schemaWithGaps(entity: Entity): z.ZodType {
+  const remote = referenceFields(entity);
+  if (remote.length === 0) return wholeSchema(entity);
+  const readable = wholeSchema(entity);
+  const whole = readable instanceof z.ZodObject ? readable : entity.schema;
+  const fields = Object.entries(whole.shape as z.ZodRawShape).filter(([field]) => remote.includes(field));
+  return whole.extend(Object.fromEntries(fields.map(([field, type]) => [field, z.nullable(type)])));
+}
+
+/** An entity as every route returns it: the children are present if a request includes them. */
+export function readableSchema(entity: Entity): z.ZodType {
+  const whole = schemaWithGaps(entity);
+  if (entity.children.length === 0 || !(whole instanceof z.ZodObject)) return whole;
+  const lists = entity.children.map((child) => [
+    child.name,
+    z.array(toPartial(child, schemaWithGaps(child))).optional(),
+  ]);
+  return whole.extend(Object.fromEntries(lists));
+}
+
+/** The same for a partial copy or for selected fields. Only the `certain` fields are always present. */
+export function partialSchema(entity: Entity, certain: readonly string[]): z.ZodType {
+  return toPartial(entity, readableSchema(entity), certain);
+}
+
+function toPartial(entity: Entity, whole: z.ZodType, certain: readonly string[] = []): z.ZodObject {
+  return (whole instanceof z.ZodObject ? whole : entity.schema).partial().required(maskOf(certain));
+}
+
+/** The fields that callers may write: without derived fields and without those in `without`. */
+export function writableSchema(entity: Entity, without: readonly string[] = []): z.ZodObject {
+  const left = [...decidedFields(entity), ...without];
+  return entity.schema.omit(maskOf(left));
+}
+
+/** The same for a whole entity, which for an entity of several kinds depends on its kind. */
+export function creatableSchema(entity: Entity, without: readonly string[] = []): z.ZodType {
+  if (!(entity.union instanceof z.ZodDiscriminatedUnion)) return writableSchema(entity, without);
+  const left = [...decidedFields(entity), ...without];
+  return mapKinds(entity, (kind) => kind.omit(maskOf(left.filter((field) => field in kind.shape))));
+}
+
+/** The same for an entity whose key is in the path: the key fields are optional. */
+export function replaceableSchema(entity: Entity): z.ZodType {
+  const whole = creatableSchema(entity);
+  const withoutKey = (kind: z.ZodObject) =>
+    kind.partial(maskOf(entity.keyFields.filter((field) => field in kind.shape)));
+  return whole instanceof z.ZodObject ? withoutKey(whole) : mapKinds({ ...entity, union: whole }, withoutKey);
+}
+
+function mapKinds(
+  { name, schema, union }: Pick<Entity, 'name' | 'schema' | 'union'>,
+  map: (kind: z.ZodObject) => z.ZodObject,
+): z.ZodType {
+  if (!(union instanceof z.ZodDiscriminatedUnion)) return schema;
+  const [first, ...others] = union.options.map((kind) => {
+    if (!(kind instanceof z.ZodObject)) throw new Error(`A kind of ${name} is not an object.`);
+    return map(kind);
+  });
+  return first ? z.discriminatedUnion('kind', [first, ...others]) : schema;
+}
+
+/** Fields in the form that zod's `pick` and `omit` expect. */
+export function maskOf(fields: readonly string[]): Record<string, true> {
+  return Object.fromEntries(fields.map((field) => [field, true]));
+}
+
+/**
+ * Validates a whole entity. The fields in `held` are already valid and not part of the input. Throws `invalid-input`, which
+ * names every invalid field.
+ */
+export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
+  const fields = Object.keys(held);
+  const written = parse(
+    compileOnce(entity, 'writable', fields, () => writableSchema(entity, fields)),
+    input,
+  );
+  // Only the schema of the union knows the fields and defaults of each kind.
+  const whole = entity.union
+    ? (parse(
+        compileOnce(entity, 'creatable', fields, () => creatableSchema(entity, fields)),
+        input,
+      ) as Values)
+    : written;
+  const values: Values = { ...whole, ...held };
+  for (const [field, value] of Object.entries(values))
+    if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
+  const all = withDerived(entity, values);
+  for (const field of entity.keyFields) if (field in entity.derived) checkText(field, all[field], true);
+  return all;
+}
+
+/** The values with the derived fields, which follow from the fields that callers write. */
+export function withDerived(entity: Entity, values: Values): Values {
+  const given = omit(values, decidedFields(entity));
+  const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(given)] as const);
+  const kept = omit(values, Object.keys(entity.derived));
+  return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
+}
+
+/** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */
+export function validateFields(entity: Entity, given: Values): Values {
+  const parsed: Values = parse(
+    compileOnce(entity, 'partial', [], () => writableSchema(entity).partial()),
+    given,
+  );
+  // The schema of an absent field may have a default.
+  const values = pick(parsed, Object.keys(given));
+  for (const [field, value] of Object.entries(values)) checkText(field, value, false);
+  return values;
+}
+
+/** Validates the fields of a key within a body. Throws `invalid-input`. */
+export function validateKey(entity: Entity, input: unknown): Values {
+  const { keyFields } = entity;
+  const schema = compileOnce(entity, 'key', [], () => entity.schema.pick(maskOf(keyFields)).required());
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
+  const key: Values = parse(schema, isObject ? pick({ ...input }, keyFields) : input);
+  for (const [field, value] of Object.entries(key)) checkText(field, value, true);
+  return key;
+}
+
+/**
+ * Clients remove a dot segment from a path, the host cannot distinguish an encoded `%2F` from an encoded slash, and it rejects a path
+ * with a NUL.
+ */
+const LOST_IN_PATHS = /^\.{1,2}$|%2f|\0/i;
+
+function checkText(field: string, value: unknown, isKey: boolean): void {
+  const refuse = (accepted: string) => {
+    throw new RowkeyError('invalid-input', `"${field}" must be ${accepted}.`, { field, accepted });
+  };
+  // JSON can contain half of a surrogate pair; UTF-8 cannot.
+  const text = typeof value === 'object' ? JSON.stringify(value) : value;
+  if (typeof text !== 'string') return;
+  if (!text.isWellFormed() || (typeof value === 'object' && /\\ud[89a-f]/i.test(text))) refuse('well-formed Unicode');
+  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can contain: not . or .., and without %2F and NUL');
+}
+
+/** Validates fields that arrive as texts, in a path or a query. Throws `invalid-input`, which names the field. */
+export function validateTexts(
+  entity: Entity,
+  texts: Readonly<Record<string, string | undefined>>,
+  fields: readonly string[],
+): Values {
+  const typed = fields.map((field) => [field, textToValue(entity, field, texts[field])]);
+  const parsed = validateRequired(entity, Object.fromEntries(typed), fields);
+  return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
+}
+
+/** Schemas of one entity at a time; a caller chooses the fields of some of them. */
+const MAX_COMPILED = 100;
+
+const compiled = new WeakMap<Entity, LRUCache<string, z.ZodType>>();
+
+/** Returns the schema of these fields from memory after the first time, because building and compiling a schema takes longer than validating with it. */
+export function compileOnce<Schema extends z.ZodType>(
+  entity: Entity,
+  form: string,
+  fields: readonly string[],
+  build: () => Schema,
+): Schema {
+  const schemas = compiled.get(entity) ?? new LRUCache<string, z.ZodType>({ max: MAX_COMPILED });
+  compiled.set(entity, schemas);
+  const id = JSON.stringify([form, ...fields]);
+  const known = schemas.get(id) as Schema | undefined;
+  if (known) return known;
+  const schema = build();
+  schemas.set(id, schema);
+  return schema;
+}
+
+/** Validates some fields, all of them required. Throws `invalid-input`, which names the field. */
+export function validateRequired(entity: Entity, values: Values, fields: readonly string[]): Values {
+  return parse(
+    compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required()),
+    values,
+  );
+}
+
+/** Validates `input` against any schema. Throws `invalid-input`. */
+export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(input);
+  if (parsed.success) return parsed.data;
+  const all = describeIssues(parsed.error, input, () => NO_SUCH_FIELD);
+  // The caller controls the number of errors and the length of unknown field names.
+  const errors = all.slice(0, MAX_ERRORS).map(({ field, message }) => {
+    return { field: shortened(field, MAX_FIELD_LENGTH), message: shortened(message, MAX_MESSAGE_LENGTH) };
+  });
+  const [first] = errors;
+  const field = first?.field ? { field: first.field } : {};
+  const subject = first?.field ? `"${first.field}"` : 'The body';
+  const more = all.length > MAX_ERRORS ? ` The first ${MAX_ERRORS} of ${all.length} errors are listed.` : '';
+  const message = `${subject} ${first?.message}.${more}`;
+  throw new RowkeyError('invalid-input', message, { ...field, errors });
+}
+
+const NO_SUCH_FIELD = 'does not exist or cannot be written';
+
+/** Limits the number of errors in a response, and the length of each. */
+const MAX_ERRORS = 20;
+const MAX_FIELD_LENGTH = 100;
+const MAX_MESSAGE_LENGTH = 300;
+
+function shortened(text: string, length: number): string {
+  // Half of a surrogate pair cannot be sent.
+  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
+}
+
+/** A text for a list field is one element of the list, for an index of list elements. */
+function fromOneElement(value: unknown): unknown {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** A number as in JSON. `Number` also accepts a blank and hexadecimal digits. */
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+
+/** The value that a text in a path or a query stands for. A text that does not match the type stays a text, for the schema to reject. */
+export function textToValue(entity: Entity, field: string, text: string | undefined): unknown {
+  const type = entity.columns[field];
+  if (text === undefined || type === 'String') return text;
+  if (type === 'Json') return [text];
+  if (type === 'Boolean') return /^(true|false)$/.test(text) ? text === 'true' : text;
+  return NUMBER.test(text) ? Number(text) : text;
+}

@@ -1,0 +1,153 @@
+import type { z } from 'zod';
+import type { FieldsOf } from '../keys/key-template.ts';
+import type { Access, Declaration, DeclaredEntity } from './declaration.ts';
+import type { Index } from './indexes.ts';
+import type { Typed } from './typed.ts';
+
+/**
+ * What the compiler makes of a declaration, which it infers as it is written: sentences about names that are not in the schema, and
+ * the types of the store and the client.
+ */
+
+/** The member of a declaration; `Absent` if it has none. */
+type Of<Given, Name extends PropertyKey, Absent = never> = [Given] extends [never]
+  ? Absent
+  : Name extends keyof Given
+    ? Exclude<Given[Name], undefined>
+    : Absent;
+type NamesIn<Record> = Record extends unknown ? keyof Record & string : never;
+type NamesOf<Given, Option extends string> = NamesIn<Of<Given, Option>>;
+type Each<List> = List extends readonly (infer Name extends string)[] ? Name : never;
+type ListOf<Given, Option extends string> = Each<Of<Given, Option>>;
+type EachMember<Lists> = Lists extends unknown ? Each<Lists[keyof Lists]> : never;
+type IndexesOf<Given> =
+  Of<Given, 'indexes', Record<never, never>> extends infer Indexes extends Readonly<Record<string, Index>>
+    ? Indexes
+    : never;
+/** Without any index, `defineEntity` reports the name. */
+type IndexNameOf<Given> = [keyof IndexesOf<Given>] extends [never] ? string : keyof IndexesOf<Given> & string;
+
+/** Sentences for the compiler to show. */
+type NotAField<Name extends string> = `"${Name}" is not a field of the schema`;
+type NotAKeyField<Name extends string> = `${NotAField<Name>}, or is encrypted`;
+type NotAnOption<Name> = `"${Name & string}" is not an option of an entity`;
+
+/** A template whose fields are all accepted; otherwise a sentence. */
+type CheckedTemplate<Template, Field extends string> = Template extends string
+  ? [Exclude<FieldsOf<Template>, Field>] extends [never]
+    ? Template
+    : NotAKeyField<Exclude<FieldsOf<Template>, Field>>
+  : Template;
+type CheckedTemplates<Templates, Field extends string> = {
+  readonly [Name in keyof Templates]: CheckedTemplate<Templates[Name], Field>;
+};
+
+/** The same for indexes and totals. */
+type CheckedParts<Parts, Field extends string> = {
+  readonly [Name in keyof Parts]: [Misnamed<Parts[Name], Field>] extends [never]
+    ? Parts[Name]
+    : NotAKeyField<Misnamed<Parts[Name], Field>>;
+};
+type Misnamed<Part, Field extends string> = Part extends { readonly uses: readonly (infer Used extends string)[] }
+  ? string extends Used
+    ? never
+    : Exclude<Used, Field>
+  : never;
+
+/** An object whose names must all be fields. */
+type CheckedNames<Given, Field extends string> = {
+  readonly [Name in keyof Given]: Name extends Field
+    ? Given[Name]
+    : string extends Name
+      ? Given[Name]
+      : NotAField<Name & string>;
+};
+type CheckedCopies<Links, Field extends string> = {
+  readonly [Position in keyof Links]: {
+    readonly [Part in keyof Links[Position]]: Part extends 'copies'
+      ? CheckedNames<Links[Position][Part], Field>
+      : Links[Position][Part];
+  };
+};
+type CheckedAccess<Given, Field extends string, IndexName extends string> = {
+  readonly [Part in keyof Given]: Part extends 'restricted'
+    ? CheckedNames<Given[Part], Field>
+    : Part extends 'own'
+      ? WithIndex<Given[Part], IndexName>
+      : Part extends keyof Access
+        ? Given[Part]
+        : NotAnOption<Part>;
+};
+type WithIndex<Given, IndexName extends string> = {
+  readonly [Part in keyof Given]: Part extends 'index'
+    ? IndexName & Given[Part] extends never
+      ? IndexName
+      : Given[Part]
+    : Given[Part];
+};
+
+/** A declaration whose names are those of the schema; in place of others, sentences. `Written` are the fields that may be computed. */
+type Rules<Given, Field extends string, Written extends string> = {
+  readonly [Option in keyof Given]: Option extends 'key'
+    ? CheckedTemplates<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
+    : Option extends 'indexes' | 'totals'
+      ? CheckedParts<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
+      : Option extends 'derived' | 'counts'
+        ? CheckedNames<Given[Option], Written>
+        : Option extends 'references'
+          ? CheckedNames<Given[Option], Field>
+          : Option extends 'denormalized'
+            ? CheckedCopies<Given[Option], Written>
+            : Option extends 'access'
+              ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
+              : Option extends 'lookup'
+                ? WithIndex<Given[Option], IndexNameOf<Given>>
+                : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
+                  ? Given[Option]
+                  : NotAnOption<Option>;
+};
+
+/** The declaration, if it keeps the rules. A conditional type, because an intersection would hide the sentences. */
+export type Checked<Given, Field extends string, Written extends string = Field> = [Given] extends [
+  Rules<Given, Field, Written>,
+]
+  ? Given
+  : Rules<Given, Field, Written>;
+
+/** What the typed store and client know of an entity besides its schema and name: see `Typed`. */
+export interface TypesBy<Given> {
+  /** The templates of its key. */
+  readonly partition: Of<Of<Given, 'key'>, 'partition'> & string;
+  readonly row: Of<Of<Given, 'key'>, 'row'> & string;
+  readonly encrypted: ListOf<Given, 'encrypted'>;
+  readonly large: ListOf<Given, 'large'>;
+  readonly attachments: NamesOf<Given, 'attachments'>;
+  /** The fields that callers cannot write: derived fields, counts, copies and the clock of an expiry. */
+  readonly decided:
+    | NamesOf<Given, 'derived'>
+    | NamesOf<Given, 'counts'>
+    | NamesOf<Of<Of<Given, 'denormalized'>, number>, 'copies'>
+    | (Of<Of<Given, 'expiry'>, 'clock'> & string);
+  /** The totals by name. */
+  readonly totals: Of<Given, 'totals', Record<never, never>>;
+  /** The name of the parent entity. */
+  readonly parent: Of<Of<Given, 'childOf'>, 'name'> & string;
+  /** The groups of a vertical split, and their fields, which only some reads return. */
+  readonly groups: NamesOf<Given, 'split'>;
+  readonly apart: EachMember<Of<Given, 'split'>>;
+  /** The index of the lookup. */
+  readonly lookup: Of<Of<Given, 'lookup'>, 'index'> & string;
+}
+
+/** `string` if the compiler does not know the roles. */
+type RoleOf<Given> = ListOf<Of<Given, 'access'>, 'read' | 'write'> | EachMember<Of<Of<Given, 'access'>, 'restricted'>>;
+
+/** What `defineEntity` returns. */
+export type EntityBy<Name extends string, Shape extends z.ZodRawShape, Given> = DeclaredEntity<
+  Shape,
+  Name,
+  FieldsOf<TypesBy<Given>['partition'] | TypesBy<Given>['row']>,
+  IndexesOf<Given>,
+  RoleOf<Given>
+> &
+  Typed<Given>;

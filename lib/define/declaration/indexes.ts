@@ -1,0 +1,213 @@
+import { z } from 'zod';
+import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
+import { anything, buildPart, names, optionsOf } from '../schema/options.ts';
+import type { IndexTypes, Typed } from './typed.ts';
+
+/** The fields that a copy contains besides the key of its entity. */
+export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
+
+/** Who writes the index entries of a change: its writer, before it returns, or the queue function afterwards. */
+export type Settle = 'inline' | 'queue';
+
+/** The location of an index outside the partition of its entities. */
+export interface Remote {
+  readonly table: string;
+  readonly partition: KeyTemplate;
+}
+
+/**
+ * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key. The same
+ * entity group transaction changes both, so they always agree.
+ */
+export interface IntraPartitionIndex<Field extends string = string> {
+  readonly kind: 'intra-partition';
+  readonly remote: undefined;
+  readonly row: KeyTemplate;
+  readonly when: Condition | undefined;
+  readonly copies: Copies<string>;
+  /** The fields it depends on. The compiler checks them against the schema. */
+  readonly uses: readonly Field[];
+}
+
+/**
+ * Inter-partition secondary index pattern: a copy in another partition or table, kept by an eventual transaction. With
+ * `unique`, the row is claimed before the entity is written, so that no two entities share a value.
+ */
+export interface InterPartitionIndex<Field extends string = string> {
+  readonly kind: 'inter-partition';
+  readonly remote: Remote;
+  readonly row: KeyTemplate;
+  readonly unique: boolean;
+  readonly settle: Settle;
+  readonly when: Condition | undefined;
+  readonly copies: Copies<string>;
+  readonly uses: readonly Field[];
+}
+
+/**
+ * Index entities pattern: one row lists the entities that share a value. It is in the entity's own partition (changed in
+ * the same transaction, under the list's ETag) or, with `table`, in another one (changed through the queue).
+ */
+export interface IndexEntity<Field extends string = string> {
+  readonly kind: 'index-entity';
+  readonly remote: Remote | undefined;
+  readonly row: KeyTemplate;
+  /** The text that the list stores for each entity: enough to find it. */
+  readonly holds: KeyTemplate;
+  /** Of a list in another partition. */
+  readonly settle: Settle;
+  readonly when: Condition | undefined;
+  readonly uses: readonly Field[];
+}
+
+/** An index whose rows are copies of an entity or refer to it. */
+export type CopyIndex<Field extends string = string> = IntraPartitionIndex<Field> | InterPartitionIndex<Field>;
+
+export type Index<Field extends string = string> = CopyIndex<Field> | IndexEntity<Field>;
+
+/**
+ * Makes an index sparse: only entities for which it returns true are indexed. By default, entities are indexed if they have
+ * all fields of the keys.
+ */
+export type Condition = (values: Readonly<Record<string, unknown>>) => boolean;
+
+/** The types of an index by the options that declare it. */
+type TypesBy<Options> = Typed<
+  Options extends { readonly row: infer Row extends string }
+    ? {
+        readonly partition: Options extends { readonly partition: infer Partition extends string }
+          ? Partition
+          : undefined;
+        readonly row: Row;
+        readonly unique: Options extends { readonly unique: true } ? true : false;
+        readonly copies: Options extends { readonly copies: readonly (infer Field extends string)[] }
+          ? Field
+          : undefined;
+      }
+    : IndexTypes
+>;
+
+type CopiedBy<Options> = Options extends { readonly copies: readonly (infer Field extends string)[] } ? Field : never;
+
+/** The options, if all are in a list such as `row, when`; otherwise a sentence for the compiler to show. */
+export type CheckedOptions<Options, Accepted extends string> = [Exclude<keyof Options, NamesIn<Accepted>>] extends [
+  never,
+]
+  ? Options
+  : {
+      readonly [Name in keyof Options]: Name extends NamesIn<Accepted>
+        ? Options[Name]
+        : `"${Name & string}" is not an option; ${Accepted} are accepted`;
+    };
+type NamesIn<List extends string> = List extends `${infer First}, ${infer Rest}` ? First | NamesIn<Rest> : List;
+
+interface IntraPartitionOptions {
+  readonly row: string;
+  readonly when?: Condition;
+  readonly copies?: Copies<string>;
+}
+
+export const isCondition = z.custom((value) => typeof value === 'function', 'a function is accepted').optional();
+const INTRA_PARTITION = optionsOf({
+  row: z.string(),
+  when: isCondition,
+  copies: z
+    .custom((value) => value === 'everything' || value === 'keys' || names.safeParse(value).success, {
+      error: '"everything", "keys" and a list of fields are accepted',
+    })
+    .optional(),
+} satisfies Record<keyof IntraPartitionOptions, z.ZodType>);
+
+/** Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors. */
+export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
+  options: CheckedOptions<Options, 'row, when, copies'>,
+): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
+  return buildPart(INTRA_PARTITION, options, () => {
+    const row = compileTemplate(options.row);
+    const copies = options.copies ?? 'everything';
+    const { when } = options;
+    return { kind: 'intra-partition', remote: undefined, row, when, copies, uses: usedFields(row.fields, copies) };
+  });
+}
+
+interface InterPartitionOptions extends IntraPartitionOptions {
+  readonly table: string;
+  readonly partition: string;
+  readonly unique?: boolean;
+  /** By default `inline`. `queue` is rejected for a unique index. */
+  readonly settle?: Settle;
+}
+
+const INTER_PARTITION = optionsOf({
+  table: z.string(),
+  partition: z.string(),
+  ...INTRA_PARTITION.shape,
+  unique: z.boolean().optional(),
+  settle: anything,
+} satisfies Record<keyof InterPartitionOptions, z.ZodType>);
+
+/** Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors. */
+export function interPartitionIndex<const Options extends InterPartitionOptions>(
+  options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle'>,
+): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
+  TypesBy<Options> {
+  return buildPart(INTER_PARTITION, options, () => {
+    const partition = compileTemplate(options.partition);
+    const row = compileTemplate(options.row);
+    const copies = options.copies ?? 'everything';
+    const uses = usedFields<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>>(
+      [...partition.fields, ...row.fields],
+      copies,
+    );
+    return {
+      kind: 'inter-partition',
+      remote: { table: options.table, partition },
+      row,
+      unique: options.unique ?? false,
+      settle: options.settle ?? 'inline',
+      when: options.when,
+      copies,
+      uses,
+    };
+  });
+}
+
+type IndexEntityOptions = { readonly row: string; readonly holds: string; readonly when?: Condition } & (
+  | { readonly table: string; readonly partition: string; readonly settle?: Settle }
+  | { readonly table?: never; readonly partition?: never; readonly settle?: never }
+);
+type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string }
+  ? FieldsOf<Partition>
+  : never;
+
+const INDEX_ENTITY = {
+  row: z.string(),
+  holds: z.string(),
+  when: isCondition,
+  table: z.string().optional(),
+  partition: z.string().optional(),
+  settle: anything,
+} satisfies Record<keyof IndexEntityOptions, z.ZodType>;
+const LOCAL_LIST = optionsOf(INDEX_ENTITY);
+const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });
+
+/** Declares a list of entities: see `IndexEntity`. `defineEntity` reports the errors. */
+export function indexEntity<const Options extends IndexEntityOptions>(
+  options: CheckedOptions<Options, 'row, holds, when, table, partition, settle'>,
+): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {
+  const { table, partition, settle = 'inline', when }: IndexEntityOptions = options as Options;
+  const isRemote = [table, partition, options.settle].some((option) => option !== undefined);
+  return buildPart(isRemote ? REMOTE_LIST : LOCAL_LIST, options, () => {
+    const row = compileTemplate(options.row);
+    const holds = compileTemplate(options.holds);
+    const remote = table === undefined ? undefined : { table, partition: compileTemplate(partition) };
+    const fields = [...row.fields, ...holds.fields, ...(remote?.partition.fields ?? [])];
+    return { kind: 'index-entity', remote, row, holds, settle, when, uses: usedFields(fields, 'keys') };
+  });
+}
+
+/** The literal types of the templates are lost in a list of names, so the type is asserted. */
+function usedFields<Field extends string>(fields: readonly string[], copies: Copies<string>): readonly Field[] {
+  const copied = typeof copies === 'string' ? [] : copies;
+  return [...new Set([...fields, ...copied])] as Field[];
+}

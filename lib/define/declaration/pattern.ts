@@ -1,0 +1,281 @@
+import type { Values } from '../../base/values.ts';
+import type { BlobAddress } from '../../storage/blobs.ts';
+import type { Action, Address, Properties, Row } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
+import type { KeyTemplate } from '../keys/key-template.ts';
+import type { CarriedRows, Change, PlanDraft } from './change.ts';
+import type { Engine, Hold } from './engine.ts';
+import type { Suspicion } from './finding.ts';
+import type { IndexShape } from './index-shape.ts';
+import type { Index } from './indexes.ts';
+import type { RemoteIndex } from './remote-index.ts';
+import type { Live } from './snapshot.ts';
+import type { Total } from './totals.ts';
+
+/**
+ * One pattern of the design guide. The engine, the codec and the consistency check know no pattern by name: they call
+ * the members below for each pattern that an entity uses, in the order of lib/patterns/patterns.ts. A new pattern is one
+ * file in lib/patterns, one line in that list and one key of the declaration.
+ *
+ * All members but `isUsed` are called only for entities that use the pattern. `Entity` is always that of entity.ts, which lists its
+ * patterns; it is a parameter because the two files must not import each other.
+ */
+export interface Pattern<Entity> {
+  /** The guide's name of the pattern. */
+  readonly name: string;
+  /** True if the entity uses the pattern, on either side of a relation. */
+  isUsed(entity: Entity): boolean;
+
+  /**
+   * Called when the model is defined. Yields a sentence for each error of the declaration. The entity is linked, so it refers to
+   * the entities of its relations; `model` is for what unrelated entities must not share.
+   */
+  validate?(entity: Entity, model: WholeModel<Entity>): Iterable<string>;
+  /** The keys of the pattern's rows in the table of the entity. Two rows must not be able to have one key. */
+  rowKeys?(entity: Entity): readonly RowKeys[];
+  /**
+   * Fields that the pattern sets. Callers cannot write them; a write keeps them. They cannot be in the key, be set by another
+   * pattern or be stored by reference.
+   */
+  keptFields?(entity: Entity): readonly string[];
+
+  /** How the codec stores fields that are not a single property. Pure. */
+  readonly columns?: ColumnForm<Entity>;
+  /** How an entity is stored in further rows beside its own. At most one pattern of an entity has this member. */
+  readonly furtherRows?: FurtherRowForm<Entity>;
+  /** Fields whose stored value may be a reference: see `store` and `load`. */
+  references?(entity: Entity): readonly string[];
+  /** Fields that lists leave out unless a caller selects them. */
+  unlistedFields?(entity: Entity): readonly string[];
+  /** Called for each write before it is planned. Replaces values with references. `current` is the stored entity. */
+  store?(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
+  /** Called for each read. Resolves a reference to its text. Throws `ReferenceBroken` if that is impossible. */
+  load?(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
+  /**
+   * Called with the values of an entity before it is created, and with its key before it is changed or deleted. Throws
+   * `invalid-input` if that is not possible at `now` (milliseconds).
+   */
+  check?(entity: Entity, values: Values, now: number): void;
+  /**
+   * Called before the changes of one partition are committed. Reads entities of other partitions on which they depend. Throws
+   * if the changes must be rejected.
+   */
+  checkRelated?(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<void>;
+  /** Returns an error if a merge cannot change these fields. */
+  refusePatch?(entity: Entity, fields: readonly string[]): Error | undefined;
+  /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */
+  blobs?(entity: Entity, values: Values): readonly BlobAddress[];
+  /** Called when an entity is copied to another address. Returns the values that differ there. */
+  copy?(engine: Engine, entity: Entity, values: Values, to: Address): Promise<Values>;
+
+  /**
+   * Row keys, in the entity's partition, of the rows that `complete` and `plan` need. Pure. A create is first planned as if the
+   * rows that are not remembered were absent: `complete` throws or `plan` inserts a row if that may be wrong.
+   */
+  siblings?(entity: Entity, change: Change): Iterable<string>;
+  /** Reads sibling rows that need a range query, for a change that deletes the entity. */
+  readSiblings?(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
+  /**
+   * Addresses of rows that `complete` needs and the transaction does not include. Pure. They are read within the time limit of the
+   * write, and no ETag protects them.
+   */
+  related?(entity: Entity, change: Change): Iterable<Address>;
+  /** How sibling rows that may be longer than a row are read and written. At most one pattern has this member. */
+  readonly siblingForm?: SiblingForm;
+  /** Returns the values with the fields that the pattern sets. Throws if such an entity cannot exist. Pure. */
+  complete?(entity: Entity, change: Change & { readonly after: Values }, draft: PlanDraft): Values;
+  /** Appends the pattern's actions for all changes of one partition, which commit atomically. Pure. */
+  plan?(entity: Entity, changes: readonly Change[], draft: PlanDraft): void;
+  /** True if a row is likely under the key of an entity that does not exist. A create then reads it: that costs less than a conflict. */
+  hasPlaceholder?(entity: Entity): boolean;
+  /** Properties of a row that replaces the deleted entity's row, instead of a tombstone. */
+  remains?(entity: Entity, before: Live): Properties | undefined;
+  /** True if an entity has rows besides its own. Its delete leaves a tombstone until the reconciler has settled them. */
+  readonly leavesTombstone?: true;
+  /** Rows that move with an entity to another partition or table. */
+  carry?(
+    engine: Engine,
+    entity: Entity,
+    from: Address,
+    there: { readonly entity: Entity; readonly address: Address; readonly to: Values },
+  ): Promise<CarriedRows>;
+
+  /**
+   * The tables to create in place of the one table of the entity, now (milliseconds); none without `now`. The consistency check
+   * skips entities of such a pattern.
+   */
+  tables?(entity: Entity, now: number | undefined): readonly string[];
+  /** The containers of the pattern's blobs. */
+  containers?(entity: Entity): readonly string[];
+  /** The pattern's rows in other partitions or tables. The engine keeps them consistent with the entity. */
+  remoteIndexes?(entity: Entity): readonly RemoteIndex[];
+
+  /** True if entities of any partition must be updated after the change (fan-out). Pure. */
+  mustFanOut?(entity: Entity, change: Change): boolean;
+  /**
+   * Updates the next of the entities that depend on `sources`, from the current state of the sources. Called for a queue message,
+   * which may be late, a duplicate, or out of order. Returns where to continue; undefined at the end.
+   */
+  fanOut?(engine: Engine, entity: Entity, step: FanOutStep): Promise<FanOutPosition | undefined>;
+  /** Called when a queue function, instead of the writer, has settled the index entries of an entity. */
+  afterSettled?(engine: Engine, entity: Entity, address: Address): Promise<void>;
+
+  /** The declared indexes of the pattern by name, as the model guard remembers them. */
+  indexShapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
+  /** A former index without entities, so that its rows are left over; undefined for an index of another pattern. */
+  former?(shape: IndexShape, name: string): Former | undefined;
+  readonly memory?: PatternMemory<Entity>;
+
+  /** Checks the pattern's rows in the partition of one entity, and its fields. */
+  verify?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
+  /** Checks a row of the entity's table that is not an entity. Returns undefined for a row of another pattern. */
+  verifyRow?(
+    engine: Engine,
+    entity: Entity,
+    row: Row,
+    members?: readonly string[],
+  ): Promise<readonly Suspicion[] | undefined>;
+  /** Checks a partition, once, if it contains a row of one of these types. */
+  readonly verifyPartition?: {
+    types(entity: Entity): readonly string[];
+    check(engine: Engine, entity: Entity, partition: Pick<Row, 'table' | 'partition'>): Promise<readonly Suspicion[]>;
+  };
+
+  /** A timer of the app for all entities that use the pattern. */
+  readonly timer?: PatternTimer<Entity>;
+
+  /** How to judge rows that clients write directly to storage, if an entity is more than one row of its fields. */
+  readonly rowForm?: RowForm<Entity>;
+}
+
+/** The position of a fan-out: the receiving entities of one source, by the name of their relation, after a row. */
+export interface FanOutPosition {
+  readonly source: number;
+  readonly relation: string;
+  readonly after?: string | undefined;
+}
+
+export interface FanOutStep {
+  readonly sources: readonly Address[];
+  readonly position: FanOutPosition | undefined;
+  readonly hold: Hold;
+  /** Logs an entity that cannot be updated. The others are. */
+  fail(why: string): void;
+}
+
+/** The declaration of a former index or of former totals. */
+export interface Former {
+  readonly indexes?: Readonly<Record<string, Index>>;
+  readonly totals?: Readonly<Record<string, Total>>;
+}
+
+/** What the model guard stores of an entity: JSON. Each pattern has members of its own in it. */
+export type Remembered = Readonly<Record<string, unknown>>;
+
+/** What a pattern compares between two deployments. Called for all entities, because an entity may have used the pattern before. */
+export interface PatternMemory<Entity> {
+  /** The pattern's members. `before` is what the previous deployment stored, `{}` for a new entity. */
+  remember(entity: Entity, before: Remembered): Remembered;
+  /** Yields a sentence for each change that makes stored data unreachable or loses it: an operator must agree to it. */
+  refuse?(entity: Entity, before: Remembered): Iterable<string>;
+  /**
+   * Tells which tables earlier declarations have left, which nothing reads or drops; undefined if they left none. The entity is
+   * undefined if it is no longer declared.
+   */
+  leftTables?(remembered: Remembered, entity: Entity | undefined): ((table: string) => boolean) | undefined;
+}
+
+/** The parts of the model with which a pattern may compare an entity. */
+export interface WholeModel<Entity> {
+  /** The entities of the model, and the engine's own. */
+  readonly entities: readonly Entity[];
+  /** The containers that the engine reserves. */
+  readonly containers: readonly string[];
+}
+
+/** Keys that rows may have in the partitions of an entity. */
+export interface RowKeys {
+  /** The rows in an error message, such as `its further rows`. */
+  readonly what: string;
+  readonly row: KeyTemplate;
+  /** True if `_2` and further numbers follow the template. */
+  readonly isNumbered?: boolean;
+}
+
+/** How the rows of an entity are judged. */
+export interface RowForm<Entity> {
+  /** The row key of the entity that a row belongs to. */
+  entityRow(entity: Entity, row: string): string;
+  /** The reason to reject a row, or undefined if its values match its keys. */
+  reasonToRefuse(entity: Entity, row: Row): string | undefined;
+}
+
+/** How the codec stores some fields. */
+export interface ColumnForm<Entity> {
+  /** The names of the properties that may store a field. Undefined for a field that the pattern does not store. */
+  names(entity: Entity, field: string): readonly string[] | undefined;
+  /** The properties of a value. Undefined for a value that the pattern does not store. Throws `too-large`. */
+  encode(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] | undefined;
+  /** The value in the properties of a field for which `names` returns names. Undefined if there is no value. */
+  decode(entity: Entity, field: string, properties: Properties): unknown;
+  /** The maximum length of the field in a row, in characters. */
+  longest(entity: Entity, field: string): number;
+}
+
+/** How an entity is stored in further rows of its partition: see codec/further-rows.ts. */
+export interface FurtherRowForm<Entity> {
+  /** The fields that are read only if a caller asks for them. Keys, indexes, copies and derived fields cannot use them. */
+  apartFields(entity: Entity): readonly string[];
+  /** The groups of further rows that a read of these fields needs; without fields, those that every read needs. */
+  groupsOf(entity: Entity, fields: readonly string[] | undefined): readonly string[];
+  /** Distributes the fields over rows. `current` is the stored entity with the further rows that were read. Pure. */
+  divide(entity: Entity, values: Values, current: Live | undefined): DividedValues;
+}
+
+export interface DividedValues {
+  /** The fields in the entity's own row. */
+  readonly own: Values;
+  /** The fields in each further row, by its name: see keys/further-rows.ts. A row without fields is left out. */
+  readonly further: ReadonlyMap<string, Values>;
+}
+
+/** Storage of sibling rows that may be longer than a row. */
+export interface SiblingForm {
+  /** Reads a whole row. Throws `needs-repair` if a part is lost. */
+  read(storage: Storage, address: Address): Promise<Row | undefined>;
+  /** The same for a check: the row is returned even if a part is lost. */
+  readAny(storage: Storage, address: Address): Promise<Row | undefined>;
+  /** Completes a row of a scan with the part of it that is stored in a blob. Reads nothing else. */
+  complete(storage: Storage, row: Row): Promise<Row | undefined>;
+  /** The members of a row that lists several entities, so that a check can process them in parts. */
+  members(row: Row): readonly string[];
+  /** True for a row that is stored in this form. The row does not name its entity. */
+  has(row: Row): boolean;
+  /** Converts an action to one that storage can hold. */
+  write(storage: Storage, address: Address, action: Action): Promise<Action>;
+  /** Deletes the blob of a row that was replaced or never written. */
+  drop(storage: Storage, row: Pick<Row, 'properties'>): Promise<void>;
+}
+
+/** The subject of a check: an entity, or with `only` its entries of this index. */
+export interface VerifySubject {
+  readonly address: Address;
+  readonly snapshot: Live;
+  readonly only: string | undefined;
+}
+
+export interface PatternTimer<Entity> {
+  /** Unique within the app. */
+  readonly name: string;
+  /** Six fields, as Azure Functions expects them, in UTC. */
+  readonly schedule: string;
+  /**
+   * Must be safe to run late, twice or concurrently. A run starts nothing after `until` (milliseconds); the next run
+   * continues.
+   */
+  run(
+    engine: Engine,
+    entities: readonly Entity[],
+    options: { readonly until: number; log(text: string): void },
+  ): Promise<void>;
+}

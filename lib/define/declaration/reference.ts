@@ -1,0 +1,68 @@
+import { z } from 'zod';
+import { RowkeyError } from '../../base/errors.ts';
+
+/** A value that the row does not contain itself. The engine passes it on unchanged. */
+
+/** An encrypted property: see encrypted-properties.ts. */
+export interface Sealed {
+  readonly sealed: string;
+}
+
+/** A text that is too long for its row: see large-entities.ts. */
+export interface InBlob {
+  readonly blob: string;
+  /** In UTF-16 code units. */
+  readonly length: number;
+  readonly sha256: string;
+}
+
+/** A declared file of an entity: see attachment.ts. */
+export interface AttachmentDeclaration {
+  readonly container: string;
+  readonly maxBytes: number;
+  /** Types that can be recognized by their first bytes. */
+  readonly types: readonly string[];
+  /** Anyone who knows the URL may read the file, without a token. The entity stays protected. */
+  readonly public?: boolean | undefined;
+  /** Seconds for which clients, and for a public file also shared caches, may reuse the file without a new request. */
+  readonly maxAge?: number | undefined;
+}
+
+/** The stored description of an attachment. */
+export const Attachment = z.object({
+  blob: z.string(),
+  type: z.string(),
+  bytes: z.int32(),
+  /** As base64url, of a file that was sent through the API. */
+  sha256: z.string().optional(),
+  /** As base64url, of a file that was uploaded directly to storage: the hash that storage computes itself. */
+  md5: z.string().optional(),
+});
+export type Attachment = z.infer<typeof Attachment>;
+
+/** Returns a stored description of an attachment. Throws `needs-repair` if it was changed outside the API. */
+export function readDescription({ name }: { readonly name: string }, field: string, stored: unknown): Attachment {
+  const { data } = Attachment.safeParse(stored);
+  if (data) return data;
+  throw new RowkeyError('needs-repair', `"${field}" of an entity of ${name} cannot be read.`, { field });
+}
+
+export function isSealed(value: unknown): value is Sealed {
+  return typeof value === 'object' && value !== null && 'sealed' in value && typeof value.sealed === 'string';
+}
+
+export function isInBlob(value: unknown): value is InBlob {
+  return typeof value === 'object' && value !== null && 'blob' in value && 'sha256' in value && 'length' in value;
+}
+
+export function isReference(value: unknown): value is Sealed | InBlob {
+  return isSealed(value) || isInBlob(value);
+}
+
+/** A reference cannot be resolved: it was changed by hand, or its blob or key is gone. */
+export class ReferenceBroken extends Error {
+  override readonly name: string = 'ReferenceBroken';
+}
+
+/** The prefix of a property that refers to the blob of a field. */
+export const BLOB_PREFIX = 'Blob_';

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import type { CalendarUnit } from '../keys/calendar.ts';
+import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
+import { buildPart, names, optionsOf } from '../schema/options.ts';
+import { type CheckedOptions, type Condition, type InterPartitionIndex, isCondition } from './indexes.ts';
+import type { Typed } from './typed.ts';
+
+/**
+ * Maintained totals: the number of entities of a group, with sums and extremes of their fields. The fields of `partition` and
+ * `row` form the group.
+ */
+export interface Total<Field extends string = string> {
+  readonly table: string;
+  /** May have buckets (`{orderId%8}`), which a read adds up. */
+  readonly partition: KeyTemplate;
+  readonly row: KeyTemplate;
+  /** The row key of the total of a group. */
+  readonly totalRow: KeyTemplate;
+  /** The first part of the row keys of a group's contributions. */
+  readonly contributions: KeyTemplate;
+  readonly sum: readonly string[];
+  readonly min: readonly string[];
+  readonly max: readonly string[];
+  readonly when: Condition | undefined;
+  /** The fields it depends on. The compiler checks them against the schema. */
+  readonly uses: readonly Field[];
+}
+
+/** The types of a total by the options that declare it. */
+export interface TotalTypes {
+  readonly partition: string;
+  readonly row: string;
+  readonly sum: string;
+  readonly min: string;
+  readonly max: string;
+}
+
+export interface TotalOptions {
+  /** A table of its own. */
+  readonly table: string;
+  readonly partition: string;
+  readonly row: string;
+  /** Numbers, added exactly as decimals. */
+  readonly sum?: readonly string[];
+  /** Numbers, dates and instants. */
+  readonly min?: readonly string[];
+  readonly max?: readonly string[];
+  /** Only entities for which it returns true count. */
+  readonly when?: Condition;
+}
+
+type NamesIn<Options, Part extends string> = Options extends {
+  readonly [Each in Part]: readonly (infer Field extends string)[];
+}
+  ? Field
+  : never;
+
+const OPTIONS = optionsOf({
+  table: z.string(),
+  partition: z.string(),
+  row: z.string(),
+  sum: names.optional(),
+  min: names.optional(),
+  max: names.optional(),
+  when: isCondition,
+} satisfies Record<keyof TotalOptions, z.ZodType>);
+
+/** Declares totals: see `Total`. `defineEntity` reports the errors. */
+export function total<const Options extends TotalOptions>(
+  options: CheckedOptions<Options, 'table, partition, row, sum, min, max, when'>,
+): Total<
+  | FieldsOf<Options['partition']>
+  | FieldsOf<Options['row']>
+  | NamesIn<Options, 'sum'>
+  | NamesIn<Options, 'min'>
+  | NamesIn<Options, 'max'>
+> &
+  Typed<{
+    readonly partition: Options['partition'];
+    readonly row: Options['row'];
+    readonly sum: NamesIn<Options, 'sum'>;
+    readonly min: NamesIn<Options, 'min'>;
+    readonly max: NamesIn<Options, 'max'>;
+  }> {
+  return buildPart(OPTIONS, options, () => {
+    const { table, sum = [], min = [], max = [], when } = options;
+    const partition = compileTemplate(options.partition);
+    const row = compileTemplate(options.row);
+    const uses = [...new Set([...partition.fields, ...row.fields, ...sum, ...min, ...max])];
+    const totalRow = compileTemplate(`t_${row.template}`);
+    const contributions = compileTemplate(`c_${row.template}_`);
+    // The literal types of the templates are lost in a list of names.
+    return { table, partition, row, totalRow, contributions, sum, min, max, when, uses: uses as never[] };
+  });
+}
+
+/** The totals as an index whose rows are the totals, for what reads and validates both. */
+export function toIndex({ table, partition, totalRow: row, when, uses }: Total): InterPartitionIndex {
+  return {
+    kind: 'inter-partition',
+    remote: { table, partition },
+    row,
+    unique: false,
+    settle: 'inline',
+    when,
+    copies: 'keys',
+    uses,
+  };
+}
+
+/** The fields of the group: those of the key without the ones that only choose a bucket. */
+export function groupFields({ partition, row }: Pick<Total, 'partition' | 'row'>): string[] {
+  const parts = [...partition.parts, ...row.parts].filter(({ buckets }) => buckets === undefined);
+  return [...new Set(parts.map(({ field }) => field))];
+}
+
+/** The fields of the group of which the key has only a period, by name. */
+export function periodFields({ partition, row }: Pick<Total, 'partition' | 'row'>): Map<string, CalendarUnit> {
+  return new Map([...partition.parts, ...row.parts].flatMap(({ field, unit }) => (unit ? [[field, unit]] : [])));
+}
+
+/** The fields whose values an entity contributes. */
+export function contributedFields({ sum, min, max }: Pick<Total, 'sum' | 'min' | 'max'>): string[] {
+  return [...new Set([...sum, ...min, ...max])];
+}

@@ -1,0 +1,203 @@
+import { isDeepStrictEqual } from 'node:util';
+import { RowkeyError } from '../../base/errors.ts';
+import { onceFor } from '../../base/once-for.ts';
+import { pick, type Values } from '../../base/values.ts';
+import type { Address, Row } from '../../storage/rows.ts';
+import { fieldsToProperties } from '../codec/entity-codec.ts';
+import { apartFields, withoutApart } from '../codec/further-rows.ts';
+import type { DeclaredEntity } from '../declaration/declaration.ts';
+import type { Entity } from '../declaration/entity.ts';
+import type { IndexShape } from '../declaration/index-shape.ts';
+import type { Copies, Index, InterPartitionIndex } from '../declaration/indexes.ts';
+import type { IndexEntry, RemoteIndex } from '../declaration/remote-index.ts';
+import { periodOf, tableOfPeriod } from '../keys/calendar.ts';
+import { buildKey, type KeyTemplate, parseKey } from '../keys/key-template.ts';
+
+/** The address of an entity. Throws `invalid-input`, which names the field that cannot be part of a key. */
+export function addressOf(entity: Entity, values: Values): Address {
+  return {
+    table: tableOf(entity, values),
+    partition: buildKey(entity.partition, values),
+    row: buildKey(entity.row, values),
+  };
+}
+
+/** The table of an entity: with `period`, that of its period. Throws `invalid-input`. */
+export function tableOf({ name, table, period }: Entity, values: Values): string {
+  if (!period) return table;
+  const { field, per } = period;
+  const ofEntity = periodOf(per, String(values[field]));
+  if (ofEntity !== undefined) return tableOfPeriod(table, ofEntity);
+  throw new RowkeyError('invalid-input', `No table of ${name} has a name for this "${field}".`, {
+    field,
+    accepted: 'an ISO instant in UTC from year 0000 to year 9999',
+  });
+}
+
+/** The same, or undefined if a key cannot be built, for example from a list that was edited by hand. */
+export function addressIfAny(entity: Entity, values: Values): Address | undefined {
+  try {
+    return addressOf(entity, values);
+  } catch (error) {
+    if (error instanceof RowkeyError) return undefined;
+    throw error;
+  }
+}
+
+/** True if the entity has all fields of the index's keys and the condition of the index holds. */
+export function isIndexed(index: Index, values: Values | undefined): values is Values {
+  if (!values) return false;
+  const isThere = (field: string) => values[field] !== undefined && values[field] !== null;
+  return templatesOf(index).every(({ fields }) => fields.every(isThere)) && (index.when?.(values) ?? true);
+}
+
+function templatesOf(index: Index): KeyTemplate[] {
+  const { remote, row } = index;
+  return [...(remote ? [remote.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
+}
+
+/** The values from which an index builds its keys: one for each element of a list field, otherwise one or none. */
+export function selectIndexed(index: Index, values: Values): Values[] {
+  const field = templatesOf(index).flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
+  const list = field === undefined ? undefined : values[field];
+  const all =
+    field === undefined || !Array.isArray(list)
+      ? [values]
+      : [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
+  return all.filter((one) => isIndexed(index, one));
+}
+
+/** All rows in other partitions or tables that the engine keeps for an entity. */
+export const remoteIndexesOf = onceFor((entity: Entity): readonly RemoteIndex[] =>
+  entity.patterns.flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []),
+);
+
+/** The remote index that an entry belongs to. */
+export function remoteIndexOf(entity: Entity, { index }: Pick<IndexEntry, 'index'>): RemoteIndex | undefined {
+  return remoteIndexesOf(entity).find(({ name }) => name === index);
+}
+
+/** True if several entities compete for the row of an entry. */
+export function isContested(entity: Entity, indexEntry: IndexEntry): boolean {
+  return remoteIndexOf(entity, indexEntry)?.isContested ?? false;
+}
+
+/** The index entries outside the partition that an entity with these values has. */
+export function indexEntriesOf(entity: Entity, values: Values | undefined): IndexEntry[] {
+  if (!values) return [];
+  return remoteIndexesOf(entity).flatMap((remote) =>
+    remote.selections(values).map((one) => {
+      const { name: index, table, partition, row, list } = remote;
+      const indexEntry = { index, table, partition: buildKey(partition, one), row: buildKey(row, one) };
+      return list ? { ...indexEntry, member: buildKey(list.member, one) } : indexEntry;
+    }),
+  );
+}
+
+/**
+ * The entries that a change of an entity adds, removes or gives other properties. Another entry stays what it is, also while an
+ * earlier change is still being settled: the intent of that change names it.
+ */
+export function changedEntries(entity: Entity, before: Values | undefined, after: Values | undefined): IndexEntry[] {
+  const [former, next] = [indexEntriesOf(entity, before), indexEntriesOf(entity, after)];
+  const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
+    entries.some((other) => isSameEntry(other, entry));
+  const changed = remoteIndexesOf(entity).filter(
+    ({ properties }) => before && after && !isDeepStrictEqual(properties?.(before), properties?.(after)),
+  );
+  return unionOfEntries(former, next).filter(
+    (entry) => !isIn(former, entry) || !isIn(next, entry) || changed.some(({ name }) => name === entry.index),
+  );
+}
+
+/** The tables of an entity's indexes, besides its own. */
+export function remoteTables(entity: Entity): string[] {
+  return remoteIndexesOf(entity).map(({ table }) => table);
+}
+
+/** All tables of an entity, the first part of a name if each period has a table. */
+export function tablesOf(entity: Entity): string[] {
+  return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
+}
+
+/** The tables of declared indexes. */
+export function indexTables({ indexes }: Pick<DeclaredEntity, 'indexes'>): string[] {
+  return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
+}
+
+export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
+  return (
+    one.table === other.table &&
+    one.partition === other.partition &&
+    one.row === other.row &&
+    one.member === other.member
+  );
+}
+
+/** The entries of all lists without duplicates. */
+export function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
+  const all = lists.flat();
+  return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
+}
+
+/** The indexes of a kind, by name. */
+export function indexesOfKind<Kind extends Index['kind']>({ indexes }: Pick<DeclaredEntity, 'indexes'>, kind: Kind) {
+  return Object.entries(indexes).filter(
+    (each): each is [string, Extract<Index, { readonly kind: Kind }>] => each[1].kind === kind,
+  );
+}
+
+/** The shapes of indexes, by name. */
+export function shapesOf<Of extends Index>(
+  indexes: readonly (readonly [string, Of])[],
+  toShape: (index: Of) => IndexShape,
+): Readonly<Record<string, IndexShape>> {
+  return Object.fromEntries(indexes.map(([name, index]) => [name, toShape(index)]));
+}
+
+/** The members of a shape that all indexes have. */
+export function indexShape({ kind, remote, row }: Index): IndexShape {
+  return { kind, table: remote?.table, partition: remote?.partition.template, row: row.template };
+}
+
+/** The fields in the keys of an index. */
+export function indexKeyFields({ remote, row }: Index): string[] {
+  return [...new Set([...(remote?.partition.fields ?? []), ...row.fields])];
+}
+
+/** True if entities compete for the rows of the index, which are claimed before an entity is written. */
+export function isUnique(index: Index | undefined): index is InterPartitionIndex {
+  return index?.kind === 'inter-partition' && index.unique;
+}
+
+/** The properties of a copy: the fields that the index copies, the key fields, and the address of the entity. */
+export function copyProperties(entity: Entity, values: Values, copies: Copies<string>) {
+  const kept =
+    copies === 'everything'
+      ? withoutApart(entity, values)
+      : pick(values, [...entity.keyFields, ...(copies === 'keys' ? [] : copies)]);
+  const { partition, row } = addressOf(entity, values);
+  return {
+    ...fieldsToProperties(entity, kept),
+    EntityType: entity.name,
+    EntityVersion: entity.version,
+    SourcePartition: partition,
+    SourceRow: row,
+  };
+}
+
+/** True if the copies lack fields of the entity. */
+export function arePartial(entity: Entity, copies: Copies<string>): boolean {
+  return copies !== 'everything' || apartFields(entity).length > 0;
+}
+
+/** True if a row is a copy that an index keeps. A copy in the partition has the type of its entity. */
+export function isCopy({ properties }: Row): boolean {
+  // A projection may return null for a property that the row lacks.
+  return typeof properties.SourceRow === 'string';
+}
+
+/** True if the row is in the table of the index and its key matches the index's template. */
+export function isRowOf(entity: Entity, index: Pick<Index, 'remote' | 'row'>, { table, row }: Row): boolean {
+  return table === (index.remote ?? entity).table && parseKey(index.row, row) !== undefined;
+}

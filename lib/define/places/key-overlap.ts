@@ -1,0 +1,141 @@
+import type { DeclaredEntity } from '../declaration/declaration.ts';
+import { forbiddenInKeys, type KeyTemplate, type Part, rangeOfPrefix } from '../keys/key-template.ts';
+import { type FieldSchema, fieldSchemas, isExact } from '../schema/field-schema.ts';
+
+/**
+ * Decides whether two key templates can produce the same key. A template becomes a sequence of steps: a number of
+ * characters from a set. Two sequences can meet if walking both in parallel can reach both ends. A step may allow more than
+ * its template, never less, so "cannot meet" is always correct.
+ */
+
+/** From `least` to `most` characters of a set. */
+interface Step {
+  readonly characters: ReadonlySet<string>;
+  readonly least: number;
+  readonly most: number;
+}
+export type Steps = readonly Step[];
+
+/** From the space to `~`. */
+const ASCII = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
+/** Stands for every character outside ASCII; the sets do not distinguish them. */
+const OTHER = 'é';
+const DIGITS = setOf(/\d/);
+const HEX = setOf(/[0-9a-f]/);
+/** An escape is `!` and two hexadecimal digits. */
+const ESCAPES = new Set([...HEX, '!']);
+/** The number of digits that `invertedTicks` returns. */
+const TICKS_DIGITS = 19;
+const HASH_DIGITS = 2;
+
+/** The steps of the keys of a template, followed by `suffix`. */
+export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: Steps = []): Steps {
+  const fields = fieldSchemas(entity.schema);
+  const parts = template.parts.flatMap((part) => {
+    const isChecked = !Object.hasOwn(entity.derived, part.field) && isExact(entity.schema, part.field);
+    return [...partSteps(part, isChecked ? fields[part.field] : undefined), ...literalSteps(part.after)];
+  });
+  return [...literalSteps(template.head), ...parts, ...suffix];
+}
+
+/** The suffix of the second and later rows of a data series: `_2`, `_3` … */
+export const NUMBER_SUFFIX: Steps = [...literalSteps('_'), ...atLeastOne(DIGITS)];
+
+/**
+ * True if a key of the sequence can be one of a grant: a key that begins with `prefix`, or the first key after those, with which a
+ * signature ends.
+ */
+export function canBeGranted(steps: Steps, prefix: string): boolean {
+  const { before } = rangeOfPrefix(prefix);
+  const any = { characters: new Set([...ASCII, OTHER]), least: 0, most: Number.POSITIVE_INFINITY };
+  return (
+    canMeet(steps, [...literalSteps(prefix), any]) || (before !== undefined && canMeet(steps, literalSteps(before)))
+  );
+}
+
+/** True if both sequences can produce the same key. */
+export function canMeet(one: Steps, other: Steps): boolean {
+  const seen = new Set<string>();
+  const open: [number, number, number, number][] = [[0, 0, 0, 0]];
+  for (let state = open.pop(); state; state = open.pop()) {
+    const [at, count, otherAt, otherCount] = state;
+    const id = state.join();
+    if (seen.has(id)) continue;
+    seen.add(id);
+    const [step, otherStep] = [one[at], other[otherAt]];
+    if (!step && !otherStep) return true;
+    if (step && count >= step.least) open.push([at + 1, 0, otherAt, otherCount]);
+    if (otherStep && otherCount >= otherStep.least) open.push([at, count, otherAt + 1, 0]);
+    const canAdvance = step && otherStep && count < step.most && otherCount < otherStep.most;
+    if (canAdvance && [...step.characters].some((character) => otherStep.characters.has(character)))
+      open.push([at, countStep(step, count), otherAt, countStep(otherStep, otherCount)]);
+  }
+  return false;
+}
+
+/** Caps the count of an open-ended step at `least`: a higher count leads to no new state. */
+function countStep({ least, most }: Step, count: number): number {
+  return Number.isFinite(most) ? count + 1 : Math.min(count + 1, least);
+}
+
+function partSteps(part: Part, field: FieldSchema | undefined): Steps {
+  if (part.buckets !== undefined) return [exactly(DIGITS, String(part.buckets - 1).length)];
+  if (part.hash) return [exactly(HEX, HASH_DIGITS)];
+  if (part.newestFirst) return [exactly(DIGITS, TICKS_DIGITS)];
+  if (part.width !== undefined) return [exactly(DIGITS, part.width)];
+  const isEscaped = (character: string) => forbiddenInKeys(character) || character === part.after[0];
+  const known = part.each || part.unit ? undefined : knownSteps(field);
+  return (known ?? atLeastOne(new Set([...ASCII, OTHER]))).map((step) => withEscapes(step, isEscaped));
+}
+
+function withEscapes({ characters, least, most }: Step, isEscaped: (character: string) => boolean): Step {
+  const plain = [...characters].filter((character) => !isEscaped(character));
+  if (plain.length === characters.size) return { characters, least, most };
+  return { characters: new Set([...plain, ...ESCAPES]), least, most: Number.POSITIVE_INFINITY };
+}
+
+/** One ASCII character or a set of them without negation, and its quantifier. */
+const PIECE = /(\\[dw]|\[(?!\^)(?:[^\]\\]|\\(?:[dw]|[^\w]))+\]|[\w -]|\\[^\w])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
+
+/**
+ * The steps of a constant, or of a pattern that is a plain sequence of printable ASCII characters. Undefined for any other field, which
+ * may then have any text: the sets cannot distinguish other characters.
+ */
+function knownSteps(field: FieldSchema | undefined): Steps | undefined {
+  if (field?.constant !== undefined)
+    return /^[\x20-\x7e]+$/.test(field.constant) ? literalSteps(field.constant) : undefined;
+  const pattern = field?.pattern ?? '';
+  if (!/^\^[\x20-\x7e]+\$$/.test(pattern)) return undefined;
+  const source = pattern.slice(1, -1);
+  const steps: Step[] = [];
+  PIECE.lastIndex = 0;
+  for (let end = 0; end < source.length; end = PIECE.lastIndex) {
+    const [, one, least, comma, most, sign] = PIECE.exec(source) ?? [];
+    if (one === undefined) return undefined;
+    const characters = setOf(new RegExp(one));
+    if (sign)
+      steps.push({ characters, least: sign === '+' ? 1 : 0, most: sign === '?' ? 1 : Number.POSITIVE_INFINITY });
+    else if (least === undefined) steps.push(exactly(characters, 1));
+    else {
+      const open = most ? Number(most) : Number.POSITIVE_INFINITY;
+      steps.push({ characters, least: Number(least), most: comma ? open : Number(least) });
+    }
+  }
+  return steps;
+}
+
+function setOf(one: RegExp): ReadonlySet<string> {
+  return new Set(ASCII.filter((character) => one.test(character)));
+}
+
+function exactly(characters: ReadonlySet<string>, count: number): Step {
+  return { characters, least: count, most: count };
+}
+
+function atLeastOne(characters: ReadonlySet<string>): Steps {
+  return [{ characters, least: 1, most: Number.POSITIVE_INFINITY }];
+}
+
+function literalSteps(text: string): Steps {
+  return text.split('').map((character) => exactly(new Set([ASCII.includes(character) ? character : OTHER]), 1));
+}

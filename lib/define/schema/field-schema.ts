@@ -1,0 +1,207 @@
+import { z } from 'zod';
+import { withoutPrototype } from '../../base/without-prototype.ts';
+import { schemaMetadata } from './schema-metadata.ts';
+
+/** The JSON Schema of a field, as far as the validation of a model needs it. */
+export interface FieldSchema {
+  /** Undefined for a union, which is stored as JSON. */
+  readonly type: string | undefined;
+  /** The same, or the common type of a union's members: keys contain the value, regardless of how it is stored. */
+  readonly keyType: string | undefined;
+  readonly format: string | undefined;
+  readonly pattern: string | undefined;
+  readonly constant: string | undefined;
+  readonly choices: readonly unknown[] | undefined;
+  readonly minimum: number | undefined;
+  readonly maximum: number | undefined;
+  readonly minLength: number | undefined;
+  readonly maxLength: number | undefined;
+  readonly elements: string | undefined;
+}
+
+const Property = z.object({
+  type: z.string().optional().catch(undefined),
+  format: z.string().optional(),
+  pattern: z.string().optional(),
+  const: z.unknown().optional(),
+  enum: z.array(z.unknown()).optional(),
+  minimum: z.number().optional(),
+  maximum: z.number().optional(),
+  minLength: z.number().optional(),
+  maxLength: z.number().optional(),
+  items: z
+    .object({ type: z.string().optional().catch(undefined) })
+    .optional()
+    .catch(undefined),
+  anyOf: z.array(z.object({ type: z.string().optional().catch(undefined) })).optional(),
+});
+
+/**
+ * The error of a schema whose fields cannot be validated one by one. A partial update, a key and a selection validate some
+ * fields only, which a rule of the whole object does not allow.
+ */
+export function schemaError(what: string, schema: z.ZodType): string | undefined {
+  if (!(schema instanceof z.ZodObject))
+    return `${what} is not an object with fields; z.object({…}) is accepted, without readonly, optional, default or transform.`;
+  if (schema._zod.def.checks?.length)
+    return `${what} has a rule of the whole object (refine, superRefine, check); accepted are rules of single fields.`;
+  return undefined;
+}
+
+/** The fields by name. Throws a plain error for a type without a JSON Schema, such as a date or a transform. */
+export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, FieldSchema>> {
+  const known = cache.get(schema);
+  if (known) return known;
+  const { properties = {} } = jsonSchemaOf(schema);
+  const entries = Object.entries(properties).map(
+    ([field, property]) => [field, toFieldSchema(Property.parse(property))] as const,
+  );
+  const fields = withoutPrototype(Object.fromEntries(entries));
+  cache.set(schema, fields);
+  return fields;
+}
+
+function jsonSchemaOf(schema: z.ZodObject) {
+  try {
+    return z.toJSONSchema(schema, { io: 'output', metadata: schemaMetadata });
+  } catch (error) {
+    // Zod does not say which field has the type.
+    const field = Object.entries(schema.shape).find(([, type]) => !hasJsonSchema(z.object({ type })))?.[0];
+    const reason = error instanceof Error ? error.message : String(error);
+    const sentence = `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`;
+    throw new Error(sentence, { cause: error });
+  }
+}
+
+function hasJsonSchema(schema: z.ZodObject): boolean {
+  try {
+    z.toJSONSchema(schema, { io: 'output', metadata: schemaMetadata });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Each start of an instance validates the model, and creating JSON Schemas takes most of that time. */
+const cache = new WeakMap<z.ZodObject, Readonly<Record<string, FieldSchema>>>();
+
+function toFieldSchema({ const: constant, enum: choices, items, anyOf, ...property }: z.infer<typeof Property>) {
+  const types = new Set(anyOf?.map(({ type }) => type));
+  return {
+    type: property.type,
+    keyType: property.type ?? (types.size === 1 ? [...types][0] : undefined),
+    format: property.format,
+    pattern: property.pattern,
+    constant: typeof constant === 'string' ? constant : undefined,
+    choices,
+    minimum: property.minimum,
+    maximum: property.maximum,
+    minLength: property.minLength,
+    maxLength: property.maxLength,
+    elements: items?.type,
+  };
+}
+
+/** A text that begins with its day. */
+const DAY_FIRST = '^\\d{4}-\\d{2}-\\d{2}';
+
+/** True for a field whose values begin with an ISO date. */
+export function isInstant({ keyType, format, pattern }: FieldSchema): boolean {
+  return (
+    keyType === 'string' && (format === 'date-time' || format === 'date' || pattern?.startsWith(DAY_FIRST) === true)
+  );
+}
+
+/** True if the field may be missing or null. */
+export function isOptional(schema: z.ZodObject, field: string): boolean {
+  const type: z.ZodType | undefined = schema.shape[field];
+  const isAccepted = (value: unknown) => {
+    const parsed = type?.safeParse(value);
+    return parsed?.success === true && (parsed.data === undefined || parsed.data === null);
+  };
+  return isAccepted(undefined) || isAccepted(null);
+}
+
+/** The patterns of a type and of all types in it. */
+export function patternsIn(type: Type, seen = new Set<Type>()): RegExp[] {
+  if (seen.has(type)) return [];
+  seen.add(type);
+  const { def, pattern } = type._zod;
+  const own = [
+    ...checksOf(type).flatMap((check) => [check.pattern, check.hostname, check.protocol]),
+    def.type === 'template_literal' ? pattern : undefined,
+  ];
+  const inner = [def.getter?.(), ...Object.values(def.shape ?? {}), ...Object.values(def)].flat();
+  return [
+    ...own.filter((one) => one !== undefined),
+    ...inner.flatMap((one) => (one instanceof z.core.$ZodType ? patternsIn(one as Type, seen) : [])),
+  ];
+}
+
+/** These add only null or undefined to the values of their inner type. Others, such as `default`, `catch` and `pipe`, replace values. */
+const WRAPPERS = ['optional', 'nullable', 'nonoptional', 'readonly', 'prefault'];
+const BASE_TYPES = ['string', 'number', 'int', 'boolean', 'enum', 'literal'];
+/** With other flags, a pattern matches other texts than its source, which is all that a JSON Schema has. */
+const FLAGS = /^[dgsuy]*$/;
+/** Other metadata, such as `pattern`, replaces what the JSON Schema says of the type. */
+const METADATA = ['id', 'title', 'description', 'examples', 'deprecated'];
+
+/** True if every stored value matches the JSON Schema of its field: nothing replaces a value after its check. */
+export function isExact(schema: z.ZodObject, field: string): boolean {
+  const types = typesOf(schema, field);
+  return (
+    keepsValues(schema, field) &&
+    types.every((type) => Object.keys(schemaMetadata.get(type) ?? {}).every((key) => METADATA.includes(key))) &&
+    types.flatMap(checksOf).every(({ pattern }) => FLAGS.test(pattern?.flags ?? ''))
+  );
+}
+
+/** True if the field stores each value as it was sent, so that different values stay different. */
+export function keepsValues(schema: z.ZodObject, field: string): boolean {
+  const types = typesOf(schema, field);
+  const [base, ...wrappers] = types.map(({ _zod: { def } }) => def.type).reverse();
+  return (
+    BASE_TYPES.includes(base ?? '') &&
+    wrappers.every((type) => WRAPPERS.includes(type)) &&
+    types.flatMap(checksOf).every(keepsValue)
+  );
+}
+
+/** The type of a field, then the type that it wraps, and so on. */
+function typesOf(schema: z.ZodObject, field: string): Type[] {
+  const types: Type[] = [];
+  for (let type: Type | undefined = schema.shape[field]; type; type = type._zod.def.innerType) types.push(type);
+  return types;
+}
+
+function checksOf({ _zod: { def } }: Type): Check[] {
+  return [def, ...(def.checks ?? []).map((one) => one._zod.def)];
+}
+
+/** Unlike `refine`, a check of one's own (`check`, `superRefine`) may replace the value. Coercion makes the number 1 of "01" and "1". */
+function keepsValue({ check, format, fn, coerce }: Check): boolean {
+  return check !== 'overwrite' && format !== 'url' && (check !== 'custom' || fn !== undefined) && coerce !== true;
+}
+
+interface Check {
+  readonly check?: string;
+  readonly format?: string;
+  readonly pattern?: RegExp;
+  /** Of a URL. */
+  readonly hostname?: RegExp;
+  readonly protocol?: RegExp;
+  readonly fn?: unknown;
+  readonly coerce?: boolean;
+}
+interface Type extends z.core.$ZodType {
+  readonly _zod: z.core.$ZodType['_zod'] & {
+    readonly pattern: RegExp | undefined;
+    readonly def: Check & {
+      readonly type: string;
+      readonly getter?: () => unknown;
+      readonly shape?: object;
+      readonly innerType?: Type;
+      readonly checks?: readonly { readonly _zod: { readonly def: Check } }[];
+    };
+  };
+}

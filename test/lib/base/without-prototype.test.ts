@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { withArchives } from '../../../lib/define/declaration/entity.ts';
+import { model } from '../../fixtures/model.ts';
+
+const INHERITED = Object.getOwnPropertyNames(Object.prototype);
+
+test.each(withArchives(model.list).map((entity) => [entity.name, entity] as const))(
+  'no compiled record of %s returns a property inherited from Object',
+  (_, entity) => {
+    const { columns, indexes, derived, counts, attachments, upgrades } = entity;
+    const records: Record<string, Record<string, unknown>> = {
+      columns,
+      indexes,
+      derived,
+      counts,
+      attachments,
+      upgrades,
+    };
+    for (const [name, record] of Object.entries(records))
+      expect(
+        INHERITED.filter((inherited) => inherited in record),
+        name,
+      ).toEqual([]);
+  },
+);

@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { toSelection } from '../../../../lib/define/codec/select.ts';
+import { model } from '../../../fixtures/model.ts';
+
+const { employees } = model.entities;
+const entity = model.list.find(({ name }) => name === employees.name) ?? model.list[0];
+
+test('selects a field once, however often a caller names it', () => {
+  if (!entity) throw new Error('The model has no entity.');
+  const names = Array.from({ length: 200_000 }, (_, index) => (index % 2 ? 'age' : 'email'));
+  expect(toSelection(entity, names)).toEqual({ employees: ['email', 'age'] });
+});
