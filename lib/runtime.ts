@@ -25,7 +25,7 @@ import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 /** The clients and state that the functions of an app share. Each is created at its first use and kept. */
 export interface Runtime {
   readonly model: Omit<Model, 'entities'>;
-  /** Of the routes, below `/api`; empty for none. */
+  /** The path of the routes, below `/api`; empty for none. */
   readonly path: string;
   /** The app setting that names the storage account to queue triggers. */
   readonly connection: string;

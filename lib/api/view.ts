@@ -35,14 +35,14 @@ export function openValues(view: View, entity: Entity, values: Values): Promise<
 }
 
 /**
- * The same with null for a field that fails, so that it hides neither other entities nor the success of a write. A field
+ * Opens the values, with null for a field that fails, so that it hides neither other entities nor the success of a write. A field
  * without a value is absent, and writes reject null, so null is unambiguous.
  */
 export function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
   return open(view, entity, values, () => null);
 }
 
-/** The same for a list, in the same order. */
+/** Opens the values of each entity of a list with `openWithGaps`. Keeps the order. */
 export function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
   return pMap(list, (values) => openWithGaps(view, entity, values), { concurrency: OPEN_CONCURRENCY });
 }

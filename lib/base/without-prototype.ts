@@ -1,5 +1,5 @@
 /**
- * The same record without a prototype. Callers, messages and files supply the names that are looked up in compiled records:
+ * Copies a record without its prototype. Callers, messages and files supply the names that are looked up in compiled records:
  * `constructor` or `toString` must not be found unless declared.
  */
 export function withoutPrototype<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {

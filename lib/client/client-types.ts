@@ -319,7 +319,7 @@ export interface Explanation {
   readonly transactions: number;
 }
 
-/** The same calls, which explain instead of executing. */
+/** Calls that explain instead of executing. */
 export type Explained<Calls> = {
   readonly [Name in keyof Calls]: Calls[Name] extends (...parameters: infer Parameters) => unknown
     ? ((...parameters: Parameters) => Promise<Explanation>) &

@@ -170,7 +170,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
       error instanceof RowkeyClientError && error.entity === name && /^(etag-mismatch|duplicate-key)$/.test(error.code),
     grant: ({ permissions }: { readonly permissions?: string } = {}) =>
       run(async () => (await core.direct()).grant(name, permissions)),
-    // The others load a module.
+    // The calls below load a module.
     batch: (actions: BatchActions, options: BatchOptions = {}) =>
       run(async (entity) => (await loadBatches()).sendBatch(calls, entity, actions, options)),
     deleteRange: (partition: Values, bounds: DeleteRange) =>

@@ -42,7 +42,7 @@ export class RowkeyClientError<Values = unknown> extends Error {
   readonly problem: Problem | undefined;
   /** The name of the entity whose call failed, if a call of an entity did. */
   entity: string | undefined;
-  /** Of a conflict: the entity as it is now; undefined if it does not exist or the caller may not read it. */
+  /** The entity as it is now, for a conflict; undefined if it does not exist or the caller may not read it. */
   current: Stored<Values> | undefined;
   /** True if an earlier attempt of the call got no response, so that it may have been executed. */
   isRepeated = false;

@@ -39,7 +39,7 @@ export function defineEntity<
   return compileEntity(name, declaration as unknown as Declaration) as unknown as EntityBy<Name, Shape, Given>;
 }
 
-/** The same for a declaration that the compiler has not checked. */
+/** Compiles a declaration that TypeScript has not checked. */
 export function compileEntity(name: string, declaration: Declaration): DeclaredEntity {
   const { indexes, totals } = declaration;
   rejectErrors(name, optionErrors(ACCEPTED, declaration));

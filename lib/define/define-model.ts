@@ -49,11 +49,11 @@ export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
 /** Everything that an app stores, frozen. */
 export interface Model<Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[]> {
   readonly entities: EntitiesOf<Declared>;
-  /** The same entities in the order of the declaration. */
+  /** The entities in the order of the declaration. */
   readonly list: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
-  /** Of the names in the storage account; empty for none. The entities have their declared names. */
+  /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
 }
 

@@ -94,7 +94,7 @@ export function createComponents(reserved: readonly string[]): Components {
   };
 }
 
-/** The same with `null` as a second type, if the other alternative has no rule that null breaks. */
+/** Writes a nullable schema with `null` as a second type, if the other alternative has no rule that null breaks. */
 function shortenNullable(schema: Schema): Schema {
   const { anyOf, ...rest } = schema;
   const [value, nothing, ...others] = Array.isArray(anyOf) ? (anyOf as Schema[]) : [];

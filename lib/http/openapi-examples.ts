@@ -60,7 +60,7 @@ export function createExamples(schema: JsonSchema): { readonly examples?: readon
   return example === undefined ? {} : { examples: [example] };
 }
 
-/** The same with the last of several examples first. */
+/** Returns the schema with the last of several examples first. */
 export function preferLast<Described extends object>(schema: Described): Described {
   const prefer = (keyword: string, value: unknown) =>
     keyword === 'examples' && Array.isArray(value) ? value.toReversed() : value;

@@ -284,7 +284,7 @@ const IF_MATCH = {
   schema: { type: 'string' },
 };
 
-/** The same for reads and writes, so that the operations of a path share it. */
+/** Reads and writes have one description of the header, so that the operations of a path share it. */
 const IF_NONE_MATCH = {
   name: 'If-None-Match',
   in: 'header',

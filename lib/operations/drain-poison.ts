@@ -8,7 +8,7 @@ import { inPattern } from '../telemetry/span.ts';
 const QUEUES = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE];
 /** Less than the minute between two runs, so that the next run sees the messages that this one could not handle. */
 const HIDE_SECONDS = 50;
-/** As many as one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */
+/** The most messages that one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */
 const BATCH = 32;
 const CONCURRENCY = 8;
 

@@ -25,7 +25,7 @@ import { checkLeftOver } from './verify-index-rows.ts';
  * never holds.
  */
 
-/** Of rows that are checked one by one, and of partitions whose copies are deleted. */
+/** The most rows that are checked at a time, and the most partitions whose copies are deleted at a time. */
 const CONCURRENCY = 8;
 
 export interface CleanUpOptions {

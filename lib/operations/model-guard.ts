@@ -141,7 +141,7 @@ function fieldsOf({ columns, required }: Pick<Shape, 'columns' | 'required'>) {
 
 /**
  * True for the fields of the release before, whose deployment is recent: it was rolled back, or instances of both releases run.
- * Both must serve.
+ * Both releases must serve.
  */
 function isFormer(former: Shape['former'], now: Shape): boolean {
   if (!former || Date.now() > Date.parse(former.until) + ROLL_BACK_WITHIN_DAYS * DAY_MS) return false;
@@ -267,7 +267,7 @@ async function findLeftTables(
       name,
       free
         .filter((table) => all.some((one) => one.isLeft(table) && !isOfOther(table, one.table)))
-        // As the account names them.
+        // The account has the names with the prefix.
         .map((table) => storage.table(table).tableName),
     ]),
   );
@@ -343,7 +343,7 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
     unbuilt: [],
     leftOver: {},
   };
-  // As storage returns it: a property without a value is none.
+  // Storage returns no property without a value.
   return Shape.parse(JSON.parse(JSON.stringify(shape)));
 }
 

@@ -5,7 +5,7 @@ import { listTables } from '../storage/provision.ts';
 
 export interface PeriodTable {
   readonly entity: string;
-  /** As the account names it. */
+  /** The name in the account. */
   readonly table: string;
   /** A day, a month or a year, in UTC. */
   readonly period: string;

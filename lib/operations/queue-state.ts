@@ -5,7 +5,7 @@ import type { Storage } from '../storage/storage.ts';
 
 export interface QueueState {
   readonly queue: string;
-  /** As storage estimates it, with the hidden messages: intents of writes in progress, reminders and delayed messages. */
+  /** The estimate of storage, with the hidden messages: intents of writes in progress, reminders and delayed messages. */
   readonly messages: number;
   /** When the oldest message that a consumer could receive was sent, in milliseconds; undefined if none waits. */
   readonly oldestWaitingSince: number | undefined;

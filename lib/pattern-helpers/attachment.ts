@@ -32,7 +32,7 @@ import { createBlobName, readBytes, sha256, toReferrer } from './text-blobs.ts';
 /** The container of direct uploads. A file is emptied when it is accepted or rejected; a timer deletes empty and abandoned files. */
 export const ARRIVALS_CONTAINER = 'uploads';
 
-/** Of a URL or a blob that never has other bytes. */
+/** The Cache-Control of a URL or a blob that never has other bytes. */
 export const IMMUTABLE = 'max-age=31536000, immutable';
 
 /** A type is detected from the first bytes; the longest signatures are those of archives such as .docx. */
@@ -79,7 +79,7 @@ export const putAttachment = inPattern(
   },
 );
 
-/** As base64url. */
+/** Returns the hash in base64url. */
 function md5(bytes: Uint8Array): string {
   return createHash('md5').update(bytes).digest('base64url');
 }

@@ -63,7 +63,7 @@ export async function readList(storage: Storage, address: Address): Promise<Row 
   );
 }
 
-/** The same, but returns a lost list without its members. */
+/** Reads a list. Returns a lost list without its members. */
 export async function readAnyList(storage: Storage, address: Address): Promise<Row | undefined> {
   let before: string | undefined;
   for (let attempt = 1; ; attempt += 1) {
@@ -89,7 +89,7 @@ export async function emptyLostList(storage: Storage, address: Address): Promise
   return tryAction(storage, address, { kind: 'replace', row: address.row, properties, etag: row.etag });
 }
 
-/** The same action; members that do not fit into the row are written to a blob. */
+/** Returns the action for a list. Members that do not fit into the row are written to a blob. */
 export async function toStoredList(storage: Storage, address: Address, action: Action): Promise<Action> {
   if (!('properties' in action)) return action;
   const { Members: text, ...properties } = action.properties;

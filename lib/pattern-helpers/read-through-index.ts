@@ -250,7 +250,7 @@ export const readByCopy = inPattern(
 );
 
 /**
- * As `readByCopy`, but always reads the entity and compares it with the given values. For access decisions, which must not
+ * Reads the entity of a copy and compares it with the given values, unlike `readByCopy`. For access decisions, which must not
  * depend on a stale copy. Two lookups. Throws `not-found`.
  */
 export const readByReference = inPattern(
@@ -303,7 +303,7 @@ export const readByList = inPattern(
 );
 
 /**
- * As `readByList`, for the lists of all values within bounds, in the order of the values: one range query, and two lookups for
+ * Reads the entities of the lists of all values within bounds, in the order of the values: one range query, and two lookups for
  * each long list. Lists that have become empty count against the page, so a page may have fewer entities.
  */
 export const readByLists = inPattern(

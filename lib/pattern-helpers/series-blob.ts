@@ -45,7 +45,7 @@ function countsOf(row: Row | undefined): ReadonlyMap<number, number> {
   return new Map(slots.filter((slot) => hasCount(row, slot)).map((slot) => [slot, readCount(row, slot)]));
 }
 
-/** The same for one slot. Reads no blob if the row has the count. */
+/** Reads the count of one slot. Reads no blob if the row has the count. */
 export async function openCount(storage: Storage, row: Row | undefined, slot: number): Promise<number> {
   return hasCount(row, slot) ? readCount(row, slot) : (await openCounts(storage, row))(slot);
 }

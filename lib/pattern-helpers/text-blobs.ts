@@ -50,7 +50,7 @@ export async function readBytes(storage: Storage, address: BlobAddress): Promise
   return bytes;
 }
 
-/** As base64url. */
+/** Returns the hash in base64url. */
 export function sha256(content: string | Uint8Array): string {
   return createHash('sha256').update(content).digest('base64url');
 }

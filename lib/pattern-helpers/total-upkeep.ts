@@ -27,7 +27,7 @@ import { createSharedWrites } from './shared-writes.ts';
  *   c_{group}_{key of the entity}   the values that the entity contributes
  *   t_{group}                       how many entities, and their sums and extremes
  *
- * Both change in one entity group transaction, under the ETag of the total: the total changes by the difference between the old
+ * Both rows change in one entity group transaction, under the ETag of the total: the total changes by the difference between the old
  * and the new contribution. A message that arrives twice or late finds its contribution and changes nothing. Because each
  * change of a contribution writes the total, contributions that are read after the total belong to it if its ETag still holds.
  */

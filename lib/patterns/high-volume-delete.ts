@@ -82,7 +82,7 @@ const Memory = z.object({
     .object({ per: Unit, field: z.string(), keep: z.number(), archiveTo: z.literal('blob').optional() })
     .optional(),
   formerUnits: z.array(Unit).default([]),
-  /** As releases without months and years stored it. */
+  /** The period in the form of releases without months and years. */
   perDay: z.object({ field: z.string(), keepDays: z.number() }).optional(),
 });
 

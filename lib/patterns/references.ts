@@ -195,7 +195,7 @@ function isTarget({ to }: Reference, found: Row | undefined): boolean {
   return found !== undefined && found.properties.EntityType === to.name && !isCopy(found);
 }
 
-/** As `isTarget`. Throws `busy` while the entity is being moved to this row: the move may still be undone. */
+/** True if the reference may name the row. Throws `busy` while its entity is being moved to this row: the move may still be undone. */
 function canReferTo(reference: Reference, found: Row | undefined): boolean {
   if (!isTarget(reference, found)) return false;
   if (found?.properties.MovingFrom) throw busy(`The entity that "${reference.field}" refers to is being moved.`);

@@ -8,7 +8,7 @@ const EMULATOR =
 
 export interface AccountKeyOptions {
   readonly connectionString: string;
-  /** Of the table service. A signature allows plain HTTP only if the account uses it, as the emulator does. */
+  /** The endpoint of the table service. A signature allows plain HTTP only if the account uses it, as the emulator does. */
   readonly endpoint: string;
 }
 

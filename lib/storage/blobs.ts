@@ -57,10 +57,10 @@ function toHttpHeaders({ type, disposition, cacheControl }: BlobHeaders): BlobHT
 /** A range of a blob. */
 export interface BlobRange {
   readonly bytes: Buffer;
-  /** Of the whole blob. */
+  /** The bytes of the whole blob. */
   readonly length: number;
   readonly etag: string;
-  /** Of the whole blob. Undefined if it was uploaded in blocks. */
+  /** The hash of the whole blob. Undefined if it was uploaded in blocks. */
   readonly md5: Uint8Array | undefined;
 }
 

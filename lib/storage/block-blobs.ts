@@ -23,7 +23,7 @@ export interface BlockList {
   readonly blocks: readonly string[];
   readonly metadata: Metadata;
   readonly headers: BlobHeaders;
-  /** Of the blob that the list replaces; undefined if there must be none. */
+  /** The ETag of the blob that the list replaces; undefined if there must be none. */
   readonly etag: string | undefined;
 }
 

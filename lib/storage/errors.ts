@@ -39,9 +39,9 @@ export function noteUnanswered(inner: HttpClient): HttpClient {
   };
 }
 
-/** There was no connection. */
+/** Codes of errors without a connection. */
 const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);
-/** Of Node, with the code of a connection that was lost at any time. */
+/** The message of Node for a failed handshake; its code is that of a connection that was lost at any time. */
 const NO_HANDSHAKE = 'Client network socket disconnected before secure TLS connection was established';
 
 /** True if a request failed before it was sent. */
@@ -111,7 +111,7 @@ export async function storageCall<Result>(call: Promise<Result>, name = ''): Pro
   }
 }
 
-/** As `storageCall`, for streams: the pages of a listing, the bytes of a blob. */
+/** Translates errors of streams as `storageCall` does: the pages of a listing, the bytes of a blob. */
 export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>, name = ''): AsyncGenerator<Piece> {
   try {
     yield* pieces;
@@ -120,7 +120,7 @@ export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>, name = 
   }
 }
 
-/** As `storageCall`, but returns undefined for a conflict with one of these reasons. */
+/** Awaits a call with `storageCall`. Returns undefined for a conflict with one of these reasons. */
 export async function unlessRefused<Result>(
   reasons: readonly Reason[],
   call: Promise<Result>,

@@ -17,7 +17,7 @@ const NO_ANSWER = 'The key vault is unavailable.';
 export interface KeyVaultOptions {
   /** The URL of an RSA key without a version: `https://{vault}.vault.azure.net/keys/{name}`. */
   readonly keyUri: string;
-  /** Its identity needs the role Key Vault Crypto Service Encryption User. */
+  /** The identity of the credential needs the role Key Vault Crypto Service Encryption User. */
   readonly credential: TokenCredential;
   readonly httpClient?: HttpClient;
 }

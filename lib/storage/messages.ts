@@ -34,7 +34,7 @@ export function sendMessage(storage: Storage, queue: string, body: unknown, hidd
   return send(storage.queue(queue), { queue, body, hiddenFor });
 }
 
-/** As `sendMessage`, but never sends a message twice: after a lost reply it throws `storage-unavailable`. */
+/** Sends plain JSON, hidden for `hiddenFor` seconds, and never twice: after a lost reply it throws `storage-unavailable`. */
 export function sendMessageOnce(
   storage: Storage,
   queue: string,

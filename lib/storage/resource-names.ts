@@ -8,7 +8,7 @@
  */
 export const PREFIX = /^(?!(azure|insights|scm)$)[a-z][a-z1-9]{0,19}$/;
 
-/** Of tables, queues and containers: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftstorage */
+/** The longest name of tables, queues and containers: https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules#microsoftstorage */
 export const MAX_NAME_LENGTH = 63;
 
 /** The name of a table in the account, or the beginning of one. Without a prefix (`''`), the declared name. */
@@ -16,7 +16,7 @@ export function prefixTable(prefix: string, name: string): string {
   return prefix === '' ? name : `${prefix}0${name}`;
 }
 
-/** The same for a queue, a container or a function: `shop-transfers`. */
+/** The name of a queue, a container or a function with the prefix: `shop-transfers`. */
 export function prefixWithHyphen(prefix: string, name: string): string {
   return prefix === '' ? name : `${prefix}-${name}`;
 }

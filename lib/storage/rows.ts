@@ -305,7 +305,7 @@ export interface Transaction {
   readonly isRepeatable?: boolean;
 }
 
-/** As `submit`, but returns undefined if a condition did not hold. */
+/** Submits a transaction. Returns undefined if a condition did not hold. */
 export async function trySubmit(storage: Storage, transaction: Transaction): Promise<Map<string, string> | undefined> {
   return unlessRefused(['exists', 'changed', 'missing'], submit(storage, transaction));
 }

@@ -23,10 +23,10 @@ export interface Storage {
   readonly prefix: string;
   /** The client of a table. An app with several accounts would choose the account here. */
   table(name: string): TableClient;
-  /** The same, but the client repeats a request only if storage has certainly not executed it. */
+  /** The client of a table that repeats a request only if storage has certainly not executed it. */
   tableSentOnce(name: string): TableClient;
   queue(name: string): QueueClient;
-  /** As `tableSentOnce`. */
+  /** The client of a queue that repeats a request only if storage has certainly not executed it. */
   queueSentOnce(name: string): QueueClient;
   container(name: string): ContainerClient;
   /** The clock of the queues, which all processes have in common. */
@@ -167,7 +167,7 @@ function throttledAsBusy(inner: HttpClient): HttpClient {
   };
 }
 
-/** As `openStorage`, but throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
+/** Opens the storage. Throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
 export function openUsableStorage(
   options: StorageOptions,
   { prefix, connection }: { readonly prefix: string; readonly connection: string },

@@ -69,7 +69,7 @@ export type Input<Of extends Declared> = Of['union'] extends z.ZodType
   ? OmitEach<z.output<Of['union']>, Types<Of>['decided']>
   : Plain<Omit<z.input<Of['schema']>, Types<Of>['decided']>>;
 
-/** The same for an existing entity, whose key is given separately. */
+/** The fields that a caller writes of an existing entity, whose key is given separately. */
 export type Replacement<Of extends Declared> = OmitEach<Input<Of>, KeyField<Of>>;
 
 /** Fields to change; null removes a field. An encrypted field can only be replaced with its entity. */
@@ -289,7 +289,7 @@ export type Where<Of extends Declared> = {
       : never]?: NonNullable<Whole<Of>[Field]> | Comparisons<NonNullable<Whole<Of>[Field]>>;
 };
 
-/** The same for the entities that an index lists. */
+/** Filters of the entities that an index lists. */
 export type WhereBy<Of extends Declared, By extends Index> = Pick<
   Where<Of>,
   Extract<keyof Where<Of>, FieldsOfEach<ListedBy<Of, By>>>

@@ -39,7 +39,7 @@ const SIGNED = [
   'rsct',
 ];
 
-/** As `tableRights`, for a blob or the container. */
+/** What the signature of a request allows for a blob or the container. */
 export function blobRights(
   { authorization, query, container, blob }: SignedRequest,
   { account, key, now }: { readonly account: string; readonly key: string; readonly now: Clock },

@@ -23,7 +23,7 @@ export interface MemoryStorageOptions {
 
 /** A storage account in the memory of this process. */
 export interface MemoryStorage {
-  /** Of an account that only `httpClient` reaches. */
+  /** The connection string of an account that only `httpClient` reaches. */
   readonly connectionString: string;
   /** Sends the requests of the storage SDKs to the account. */
   readonly httpClient: HttpClient;
@@ -107,7 +107,7 @@ function toXmlError({ method }: StorageRequest, { status, code, message }: Stora
 function toResponse(request: PipelineRequest, { status, headers, body }: StorageReply): PipelineResponse {
   const response = { request, status, headers: toHttpHeaders(headers) };
   const streamed = request.streamResponseStatusCodes;
-  // As the HTTP client of the SDKs decides.
+  // The HTTP client of the SDKs decides in this way.
   if (streamed?.has(status) || streamed?.has(Number.POSITIVE_INFINITY))
     return {
       ...response,

@@ -9,7 +9,7 @@ export interface StorageRequest {
   readonly query: URLSearchParams;
   readonly headers: HttpHeaders;
   readonly body: Buffer;
-  /** Of the account, for links in responses. */
+  /** The origin of the account, for links in responses. */
   readonly origin: string;
 }
 

@@ -5,7 +5,7 @@ export interface StoredValue {
   readonly type: EdmType;
   /** For comparisons: numbers, bigints, Booleans, and texts whose order is that of the values. */
   readonly value: string | number | bigint | boolean;
-  /** As JSON. */
+  /** The value in JSON. */
   readonly json: string;
 }
 
@@ -60,7 +60,7 @@ function toText(given: unknown): StoredValue {
   return textual('String', text);
 }
 
-/** Also for a literal of a filter. */
+/** Makes a value of an entity or of a filter. */
 export function toInt32(value: number): StoredValue {
   if (!Number.isInteger(value) || value < -MAX_INT32 || value >= MAX_INT32) return reject(value, 'Int32');
   return { type: 'Int32', value, json: String(value) };

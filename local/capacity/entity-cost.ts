@@ -40,7 +40,7 @@ const SETTLE_CALLS = 1;
 const INTENT_CALLS = 2;
 /** The queue function reads the entity before and after it writes the entries that are left to it. */
 const QUEUED_SETTLE_CALLS = 2;
-/** Its message is sent, received and deleted; the intent stays as the reminder until then. */
+/** The message of queued work is sent, received and deleted; the intent stays as the reminder until then. */
 const QUEUED_WORK_CALLS = 3;
 
 /** Counts the calls as the write of lib/engine/write makes them, for an entity with a value in every field. */

@@ -3,7 +3,7 @@ import type { ExampleRequest, Examples } from '../packs/example-requests.ts';
 import { DATA_FOLDER } from './command.ts';
 
 export interface Greeting {
-  /** Of the names in the storage account; empty for none. */
+  /** The prefix of the names in the storage account; empty for none. */
   readonly prefix: string;
   readonly instance: Instance;
   readonly data: string;

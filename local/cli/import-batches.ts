@@ -25,9 +25,9 @@ export interface FiledRow extends ImportRow {
 
 interface Waiting {
   readonly rows: FiledRow[];
-  /** Of the body that the rows make. */
+  /** The length of the body that the rows make. */
   characters: number;
-  /** Also of files in the rows. */
+  /** The length of the rows with their files. */
   held: number;
 }
 

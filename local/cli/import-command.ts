@@ -22,7 +22,7 @@ import { findStoredEntity } from './stored-entity.ts';
 import { createTargetCommand, resolveTarget, type TargetOptions } from './target.ts';
 
 const BATCHES_CONCURRENCY = 4;
-/** Of each batch. */
+/** The most files of a batch that are sent at a time. */
 const FILES_CONCURRENCY = 4;
 /** No row of an app nests deeper, and `JSON.stringify` overflows the stack at some thousand levels. */
 const MAX_NESTING = 1_000;

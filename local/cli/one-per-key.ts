@@ -43,7 +43,7 @@ function readKey(entity: Entity, { values }: ImportRow): string | undefined {
   const fields = entity.keyFields.map((field) => [field, readKeyField(entity, field, values)] as const);
   if (fields.some(([, value]) => value === undefined)) return undefined;
   try {
-    // As stored: a schema may change a value, such as to lower case.
+    // The stored key, because a schema may change a value, such as to lower case.
     const key = validateKey(entity, Object.fromEntries(fields));
     return hash('sha256', JSON.stringify(entity.keyFields.map((field) => key[field])), 'base64');
   } catch (error) {

@@ -66,7 +66,7 @@ function drawLine({ part }: Work, describe: () => string): Omit<Progress, 'signa
     // Keeps the terminal wrapping lines, even if this process is killed. A long line is cut.
     linewrap: true,
     clearOnComplete: true,
-    // Also after a line above, which does not change the text of the progress.
+    // Without it, a line above the progress would stay on top of the text, which has not changed.
     forceRedraw: true,
     barsize: 20,
   };

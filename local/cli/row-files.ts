@@ -14,7 +14,7 @@ import { ask, type Target } from './target.ts';
 
 export interface RowFile {
   readonly field: string;
-  /** As a message names it. */
+  /** The name of the file in a message. */
   readonly name: string;
   /** A file on disk is read when it is needed, in parts. */
   readonly content: Blob;

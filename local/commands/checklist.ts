@@ -29,7 +29,7 @@ const Recommendation = z.discriminatedUnion('status', [
 
 const Document = z.strictObject({
   document: text,
-  /** Its pages, by name. */
+  /** The pages of the document, by name. */
   pages: z.record(text, z.url()),
   sections: z.array(z.strictObject({ heading: text, recommendations: z.array(Recommendation).min(1) })).min(1),
 });

@@ -71,7 +71,7 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
   return (
     functions
       .map(({ metadata, handler }) => toHostedFunction(metadata, handler))
-      // Like `StringComparer.OrdinalIgnoreCase` of the real host.
+      // The order is that of `StringComparer.OrdinalIgnoreCase` in the real host.
       .toSorted((one, other) => (one.name.toUpperCase() < other.name.toUpperCase() ? -1 : 1))
   );
 }

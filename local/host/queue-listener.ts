@@ -175,7 +175,7 @@ export function startQueueListener(target: HostedFunction<QueueTrigger>, setting
 }
 
 /**
- * Like `ApplyBindingData` of the real host: the top-level properties of a JSON object replace metadata of the same name,
+ * Does what `ApplyBindingData` of the real host does: the top-level properties of a JSON object replace metadata of the same name,
  * ignoring case. Arrays and nulls are skipped, and scalars become text.
  */
 function overlayBody(text: string, metadata: Record<string, TypedData>): Record<string, TypedData> {

@@ -71,7 +71,7 @@ export async function compileApp(folder: string): Promise<string | undefined> {
       () => undefined,
       (error: unknown) => String(Object(error).stderr),
     );
-    // Otherwise another build has written its bundle, or the code of an older one, to the folder meanwhile.
+    // If this is false, another build has written its bundle, or the code of an older one, to the folder meanwhile.
     if (failure === undefined ? isCompiled(bundle) : source.equals(await readFile(bundle))) return failure;
   }
 }

@@ -39,7 +39,7 @@ export async function measureLoad(files: readonly string[]): Promise<Loaded> {
 
 let probe: Promise<string> | undefined;
 
-/** As JavaScript, because Node loads its compiler of TypeScript for other files, in 20 MB that no app takes. */
+/** Bundles the probe as JavaScript: for TypeScript, Node would load its compiler, in 20 MB that no app takes. */
 async function bundleProbe(): Promise<string> {
   const bundle = await rolldown({ input: PROBE, platform: 'node' });
   const { output } = await bundle.generate({ format: 'esm' });

@@ -4,7 +4,7 @@ import type { QueueClient } from '@azure/storage-queue';
 interface Known {
   /** The newest pop receipt. */
   readonly receipt: string;
-  /** As sent, in XML. */
+  /** The text that was sent, in XML. */
   readonly text: string;
 }
 

@@ -19,7 +19,7 @@ export interface QueueWorker {
    * writer or other consumer is running.
    */
   settle(): Promise<void>;
-  /** As `settle`, but waits until hidden messages become visible by themselves. */
+  /** Handles messages until the queues are empty. Waits until hidden ones become visible by themselves. */
   settleInTime(): Promise<void>;
 }
 

@@ -88,7 +88,7 @@ export function toValues(entity: Entity, properties: Properties): Values {
   return version < entity.version ? upgradeValues(entity, properties, version) : currentValues(entity, properties);
 }
 
-/** The same for properties that the current version has stored. */
+/** The declared fields of a row that the current version has stored. */
 export function currentValues(entity: Entity, properties: Properties): Values {
   const values: Record<string, unknown> = {};
   for (const { field, type, form } of storedFields(entity)) {

@@ -33,7 +33,7 @@ export const apartFields = onceFor(
   (entity: Entity): readonly string[] => furtherRowFormOf(entity)?.apartFields(entity) ?? [],
 );
 
-/** These fields and those that every read returns, from which keys, indexes and derived fields are computed. */
+/** Returns `fields` and those that every read returns, from which keys, indexes and derived fields are computed. */
 export function withDefaultFields(entity: Entity, fields: readonly string[]): readonly string[] {
   return [...Object.keys(withoutApart(entity, entity.columns)), ...fields];
 }

@@ -13,7 +13,7 @@ function wholeSchema(entity: Entity): z.ZodType {
   return entity.union ?? (apart.length === 0 ? entity.schema : entity.schema.partial(maskOf(apart)));
 }
 
-/** The same as callers read it: an unreadable field may be null in lists and in responses to writes. */
+/** The schema of an entity as callers read it: an unreadable field may be null in lists and in responses to writes. */
 function schemaWithGaps(entity: Entity): z.ZodType {
   const remote = referenceFields(entity);
   if (remote.length === 0) return wholeSchema(entity);
@@ -34,7 +34,7 @@ export function readableSchema(entity: Entity): z.ZodType {
   return whole.extend(Object.fromEntries(lists));
 }
 
-/** The same for a partial copy or for selected fields. Only the `certain` fields are always present. */
+/** The schema of a partial copy or of selected fields. Only the `certain` fields are always present. */
 export function partialSchema(entity: Entity, certain: readonly string[]): z.ZodType {
   return toPartial(entity, readableSchema(entity), certain);
 }
@@ -49,14 +49,14 @@ export function writableSchema(entity: Entity, without: readonly string[] = []):
   return entity.schema.omit(maskOf(left));
 }
 
-/** The same for a whole entity, which for an entity of several kinds depends on its kind. */
+/** The fields that callers may write of a whole entity, which for an entity of several kinds depend on its kind. */
 export function creatableSchema(entity: Entity, without: readonly string[] = []): z.ZodType {
   if (!(entity.union instanceof z.ZodDiscriminatedUnion)) return writableSchema(entity, without);
   const left = [...decidedFields(entity), ...without];
   return mapKinds(entity, (kind) => kind.omit(maskOf(left.filter((field) => field in kind.shape))));
 }
 
-/** The same for an entity whose key is in the path: the key fields are optional. */
+/** The fields that callers may write of an entity whose key is in the path: the key fields are optional. */
 export function replaceableSchema(entity: Entity): z.ZodType {
   const whole = creatableSchema(entity);
   const withoutKey = (kind: z.ZodObject) =>

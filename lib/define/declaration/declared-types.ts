@@ -42,7 +42,7 @@ type CheckedTemplates<Templates, Field extends string> = {
   readonly [Name in keyof Templates]: CheckedTemplate<Templates[Name], Field>;
 };
 
-/** The same for indexes and totals. */
+/** Indexes and totals in which only declared fields are named. */
 type CheckedParts<Parts, Field extends string> = {
   readonly [Name in keyof Parts]: [Misnamed<Parts[Name], Field>] extends [never]
     ? Parts[Name]

@@ -54,7 +54,7 @@ export interface IndexEntity<Field extends string = string> {
   readonly row: KeyTemplate;
   /** The text that the list stores for each entity: enough to find it. */
   readonly holds: KeyTemplate;
-  /** Of a list in another partition. */
+  /** How a list in another partition is settled. */
   readonly settle: Settle;
   readonly when: Condition | undefined;
   readonly uses: readonly Field[];

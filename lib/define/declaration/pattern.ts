@@ -243,7 +243,7 @@ export interface DividedValues {
 export interface SiblingForm {
   /** Reads a whole row. Throws `needs-repair` if a part is lost. */
   read(storage: Storage, address: Address): Promise<Row | undefined>;
-  /** The same for a check: the row is returned even if a part is lost. */
+  /** Reads a row for a check: the row is returned even if a part is lost. */
   readAny(storage: Storage, address: Address): Promise<Row | undefined>;
   /** Completes a row of a scan with the part of it that is stored in a blob. Reads nothing else. */
   complete(storage: Storage, row: Row): Promise<Row | undefined>;

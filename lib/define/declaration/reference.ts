@@ -33,9 +33,9 @@ export const Attachment = z.object({
   blob: z.string(),
   type: z.string(),
   bytes: z.int32(),
-  /** As base64url, of a file that was sent through the API. */
+  /** The hash of a file that was sent through the API, in base64url. */
   sha256: z.string().optional(),
-  /** As base64url, of a file that was uploaded directly to storage: the hash that storage computes itself. */
+  /** The hash of a file that was uploaded directly to storage, which storage computes itself, in base64url. */
   md5: z.string().optional(),
 });
 export type Attachment = z.infer<typeof Attachment>;

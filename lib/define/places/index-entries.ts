@@ -34,7 +34,7 @@ export function tableOf({ name, table, period }: Entity, values: Values): string
   });
 }
 
-/** The same, or undefined if a key cannot be built, for example from a list that was edited by hand. */
+/** The address of an entity, or undefined if a key cannot be built, for example from a list that was edited by hand. */
 export function addressIfAny(entity: Entity, values: Values): Address | undefined {
   try {
     return addressOf(entity, values);

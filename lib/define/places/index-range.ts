@@ -14,7 +14,7 @@ import { isUnique } from './index-entries.ts';
 export interface IndexBounds {
   readonly from?: string | number | undefined;
   readonly to?: string | number | undefined;
-  /** The same as this text in `from` and in `to`. */
+  /** A prefix is equal to the same text in `from` and in `to`. */
   readonly prefix?: string | undefined;
   /** The order that the caller expects. Storage reads forward only, so the key decides the order. */
   readonly order?: Order | undefined;

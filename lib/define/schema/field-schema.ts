@@ -6,7 +6,7 @@ import { schemaMetadata } from './schema-metadata.ts';
 export interface FieldSchema {
   /** Undefined for a union, which is stored as JSON. */
   readonly type: string | undefined;
-  /** The same, or the common type of a union's members: keys contain the value, regardless of how it is stored. */
+  /** The type, or the common type of a union's members: keys contain the value, regardless of how it is stored. */
   readonly keyType: string | undefined;
   readonly format: string | undefined;
   readonly pattern: string | undefined;
@@ -138,7 +138,7 @@ export function patternsIn(type: Type, seen = new Set<Type>()): RegExp[] {
   ];
 }
 
-/** These add only null or undefined to the values of their inner type. Others, such as `default`, `catch` and `pipe`, replace values. */
+/** Types that add only null or undefined to the values of their inner type. `default`, `catch`, `pipe` and others replace values. */
 const WRAPPERS = ['optional', 'nullable', 'nonoptional', 'readonly', 'prefault'];
 const BASE_TYPES = ['string', 'number', 'int', 'boolean', 'enum', 'literal'];
 /** With other flags, a pattern matches other texts than its source, which is all that a JSON Schema has. */
@@ -187,7 +187,7 @@ interface Check {
   readonly check?: string;
   readonly format?: string;
   readonly pattern?: RegExp;
-  /** Of a URL. */
+  /** The hosts that the format `url` accepts. */
   readonly hostname?: RegExp;
   readonly protocol?: RegExp;
   readonly fn?: unknown;

@@ -106,13 +106,13 @@ function toGraph(pattern: readonly AST.Alternative[]) {
       case 'Quantifier':
         return repeat(element);
       case 'Group':
-        // Its flags differ from those of the pattern.
+        // The flags of the group differ from those of the pattern.
         if (element.modifiers) isUnknown = true;
         return anyOf(element.alternatives);
       case 'CapturingGroup':
         return anyOf(element.alternatives);
       case 'Assertion':
-        // Its loops are in the graph, apart from the others.
+        // The loops of the assertion are in the graph, apart from the others.
         if ('alternatives' in element) anyOf(element.alternatives);
         return NOTHING;
       case 'Backreference':

@@ -63,7 +63,7 @@ export interface Message {
   readonly attempts: number;
   /** In milliseconds. */
   readonly insertedAt: number;
-  /** As the host delivered it: parsed if it is JSON. */
+  /** The body that the host delivered: parsed if it is JSON. */
   readonly body: unknown;
 }
 

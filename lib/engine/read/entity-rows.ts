@@ -121,7 +121,7 @@ export async function readEntityRange(
   return joinRange(engine, entity, { read, fields, isWhole, limit: range.limit });
 }
 
-/** As `readEntityRange`, for a whole table. Without fields, with all further rows. */
+/** Reads the entities of a whole table. Without fields, with all further rows; `readEntityRange` reads those of a range. */
 export async function scanEntityRows(
   engine: Engine,
   entity: Entity,
@@ -135,7 +135,7 @@ export async function scanEntityRows(
   return joinRange(engine, entity, { read, fields, isWhole, limit: scan.limit });
 }
 
-/** The same query with further rows. The row of one more entity tells that the rows before it have all been read. */
+/** Adds further rows to a query. The row of one more entity tells that the rows before it have all been read. */
 function withFurtherRows<Query extends TableScan | (RowRange & { readonly limit: number })>(
   entity: Entity,
   { where, orVersionBefore, ...query }: Query,

@@ -29,7 +29,7 @@ export async function readJudged(
   return row && judgeRow(entity, row);
 }
 
-/** The same error for an absent entity, a tombstone and a row of another type. */
+/** The error for an absent entity, a tombstone and a row of another type. */
 export function notFound(entity: Entity, given: Values): RowkeyError {
   return entityError('not-found', entity, given, 'not found.');
 }

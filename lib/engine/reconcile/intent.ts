@@ -43,7 +43,7 @@ export const Intent = z.object({
   table: z.string().min(1),
   items: Items,
   /**
-   * The same for entities of other declarations that the write changed. An earlier release ignores them, and the consistency check
+   * The items of entities of other declarations that the write changed. An earlier release ignores them, and the consistency check
    * finds what it left.
    */
   dependents: z.array(z.object({ entity: z.string(), items: Items, fanOut: FanOut.optional() })).optional(),

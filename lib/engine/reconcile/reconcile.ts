@@ -43,7 +43,7 @@ import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
  * may have left the row to the claim.
  */
 
-/** Of entities, and of the entries of each. */
+/** The most entities at a time, and the most entries of each. */
 const CONCURRENCY = 8;
 
 export interface ReconcileOptions {

@@ -39,7 +39,7 @@ import { handBack, handOver } from './hand-over.ts';
  * duplicate or late message finds nothing to do.
  */
 
-/** Not strict, for the same reason as `Intent`. */
+/** Not strict: see `Intent`. */
 export const Transfer = z.object({
   ...MESSAGE,
   operation: z.enum(['archive', 'move']),

@@ -74,7 +74,7 @@ function toFanOut(sources: Plan['fanOut']) {
   return sources.length > 0 ? { fanOut: { sources } } : {};
 }
 
-/** As the intent has them. */
+/** Returns the dependents of a plan in the form that an intent has. */
 export function toDependents(dependents: Plan['dependents']) {
   if (dependents.length === 0) return {};
   return {

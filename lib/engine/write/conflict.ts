@@ -21,7 +21,7 @@ export class EntityChanged extends Error {
 /** A change with the current state. */
 export type Fresh = Change & { readonly before: Snapshot };
 
-/** The same changes, planned from the current state. */
+/** Returns the changes with the current state of their entities. */
 export async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Fresh[]> {
   return pMap(
     changes,
@@ -104,7 +104,7 @@ export function duplicateEntry(entity: Entity, indexEntry: IndexEntry): RowkeyEr
   return duplicateValue(entity, remote ? [...remote.partition.fields, ...remote.row.fields] : []);
 }
 
-/** The same for an index with these fields in its key. */
+/** The error of a value that another entity has in an index with these fields in its key. */
 export function duplicateValue(entity: Entity, fields: readonly string[]): RowkeyError {
   const field = fields.find((name) => !entity.keyFields.includes(name)) ?? fields[0] ?? 'key';
   return new RowkeyError('duplicate-value', `"${field}" is taken: another entity of ${entity.name} has this value.`, {

@@ -171,7 +171,7 @@ export function patched(engine: Engine, entity: Entity, { key, input, current, u
   return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...known }, current);
 }
 
-/** As `patchEntity`, but returns only the new ETag, so that a merge without a read is possible. */
+/** Changes the given fields of an entity. Returns only the new ETag, so that a merge without a read is possible. */
 export async function mergeEntity(
   engine: Engine,
   entity: Entity,

@@ -71,7 +71,7 @@ export async function findOperation(engine: Engine, of: OperationKey): Promise<V
   return found?.values.entity === of.entity && found.values.operation === of.operation ? found.values : undefined;
 }
 
-/** As `findOperation`. Throws `not-found`. */
+/** Returns an operation. Throws `not-found`. */
 export async function readOperation(engine: Engine, of: OperationKey): Promise<Operation> {
   const found = await findOperation(engine, of);
   if (found) return Operation.parse(found);

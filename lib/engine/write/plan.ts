@@ -65,7 +65,7 @@ export interface Plan {
   readonly isNew: boolean;
   /** Entities on which others of any partition depend and whose change must reach them. */
   readonly fanOut: readonly Pick<Address, 'partition' | 'row'>[];
-  /** The same for entities of other declarations that the plan changes. */
+  /** The `items` and `fanOut` of the entities of other declarations that the plan changes. */
   readonly dependents: readonly (Pick<Plan, 'items' | 'fanOut'> & { readonly entity: Entity })[];
   /** Contested rows to claim before the transaction. */
   readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];

@@ -58,7 +58,7 @@ async function loadField(engine: Engine, entity: Entity, values: Values, field: 
 }
 
 /**
- * The same entity for another address, with new references. A broken reference is copied unchanged, so that the consistency
+ * Returns the entity for another address, with new references. A broken reference is copied unchanged, so that the consistency
  * check finds it at the new address. If a reference is broken because the entity changed since it was read, the entity is
  * copied again.
  */

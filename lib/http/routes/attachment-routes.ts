@@ -146,7 +146,7 @@ function grantRoute(entity: Entity, field: string, declaration: AttachmentDeclar
         {
           permissions: READ_PERMISSIONS,
           ...times,
-          // Also for a blob of an earlier release, which has no such headers.
+          // The signature sets the headers, because a blob of an earlier release has none.
           headers: {
             ...fileHeaders(declaration, found.type),
             cacheControl: `private, max-age=${VALID_FOR_MS / 1_000}, immutable`,

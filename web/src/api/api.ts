@@ -11,7 +11,7 @@ export interface Api {
   readonly url: string;
   /** The typed client of an entity; its types are open, because the model is known only at run time. */
   entity(name: string): EntityClient;
-  /** The same calls, which return what they would read, write and send. */
+  /** Calls that return what they would read, write and send. */
   explain(name: string): Explained;
   /** Any other route, such as those of operators: `send({ method: 'GET', path: '/operations/audit?…' })`. */
   send(request: Request): Promise<Reply>;

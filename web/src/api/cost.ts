@@ -59,7 +59,7 @@ export function createMeter(root: string) {
       work: (signal: AbortSignal) => Promise<Result>,
       outer?: AbortSignal,
     ): Promise<Measured<Result>> {
-      // Its own signal for each call, even if the caller has one.
+      // Each call has a signal of its own, even if the caller has one.
       const { signal } = new AbortController();
       const combined = outer ? AbortSignal.any([signal, outer]) : signal;
       const costs: Cost[] = [];

@@ -1,7 +1,7 @@
 /** How an action ended whose page was left meanwhile. */
 export interface Outcome {
   readonly id: number;
-  /** Such as “Delete the row”. */
+  /** The name of the action, such as “Delete the row”. */
   readonly action: string;
   /** Absent if the action succeeded. */
   readonly error?: unknown;

@@ -16,7 +16,7 @@ export interface FormField {
   readonly note: string;
   /** What a value must be. */
   readonly hint: string;
-  /** That to which the field refers, if it does. */
+  /** The entity and the field to which the field refers, if it does. */
   readonly reference?: ReferenceDescription | undefined;
   /** Values with their texts. */
   readonly choices: readonly { readonly text: string; readonly value: unknown }[];

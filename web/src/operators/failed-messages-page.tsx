@@ -32,7 +32,7 @@ export function FailedMessagesPage() {
     return { items, hasMore: items.length >= limit };
   }, `poison ${limit}`);
 
-  // Also after an error, before which some messages may have been sent.
+  // An error is followed by a read too, because some messages may have been sent before it.
   const refresh = () => {
     setChosen(new Set());
     loaded.reload();

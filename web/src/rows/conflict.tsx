@@ -18,7 +18,7 @@ interface ConflictProps {
 
 type Choice = 'mine' | 'theirs';
 
-/** Both changes side by side. The user chooses for each field that both may have changed, and saves under the new ETag. */
+/** Shows both changes side by side. The user chooses for each field that both may have changed, and saves under the new ETag. */
 export function Conflict({ base, mine, theirs, onSave, onDiscard }: ConflictProps) {
   const [choices, setChoices] = useState<Readonly<Record<string, Choice>>>({});
   const [error, setError] = useState<unknown>();

@@ -69,7 +69,7 @@ export function MoveDialog({ entity, rowKey, values, onMoved, onClose }: MoveDia
   );
 }
 
-/** Of several movable fields, one that is left empty keeps its value. */
+/** Returns the value of a movable field. If there are several, a field that is left empty keeps its value. */
 function valueIn(field: FormField, texts: Readonly<Record<string, string>>, rowKey: Values): unknown {
   const text = texts[field.name] ?? '';
   if (text === '') return Object.values(texts).some(Boolean) ? rowKey[field.name] : undefined;

@@ -9,7 +9,7 @@ export interface ImportRun {
   readonly progress?: ImportProgress;
   readonly error?: unknown;
   readonly isDone?: boolean;
-  /** Of its requests, once it is done. */
+  /** The costs of the requests, once the run is done. */
   readonly costs?: readonly Cost[];
 }
 

@@ -38,7 +38,7 @@ export function DropZone({ label, hint, accept, onFile }: DropZoneProps) {
         aria-describedby={`${id}-hint`}
         onChange={({ currentTarget }) => {
           take(currentTarget.files);
-          // The same file may be chosen again.
+          // An empty input reports a change when the user chooses the same file again.
           currentTarget.value = '';
         }}
       />

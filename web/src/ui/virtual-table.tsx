@@ -78,7 +78,7 @@ export function VirtualTable<Item>({
   );
 }
 
-/** In place of the rows above or below the visible ones. */
+/** Fills the place of the rows above or below the visible ones. */
 function Space({ height }: { readonly height: number }) {
   if (height <= 0) return null;
   // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row without cells cannot be focused
