@@ -1,7 +1,7 @@
 /** The public entry of the package: what an app declares, opens and registers. Everything else may change without notice. */
 
 export type { Caller, IdentityProvider } from './access/token.ts';
-export { type ErrorCode, type ErrorDetails, RowkeyError } from './base/errors.ts';
+export { type ErrorCode, RowkeyError } from './base/errors.ts';
 export type { Values } from './base/values.ts';
 export type { Access, Declaration, DeclaredEntity } from './define/declaration/declaration.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';

@@ -199,5 +199,7 @@ function once<Value extends object | ((...parameters: never[]) => unknown)>(open
 function toStartError(error: unknown): RowkeyError {
   const { name, stack = '' } = error instanceof Error ? error : new Error();
   const where = stack.split('\n').find((line) => line.startsWith('    at ')) ?? '';
-  return new RowkeyError('wrong-setting', `The app could not start: ${name}${where.replace(/^ +/, ' ')}.`, {}, error);
+  return new RowkeyError('wrong-setting', `The app could not start: ${name}${where.replace(/^ +/, ' ')}.`, {
+    cause: error,
+  });
 }

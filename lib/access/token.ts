@@ -164,12 +164,10 @@ function orUnavailable(keys: JWTVerifyGetKey): JWTVerifyGetKey {
       return await keys(header, token);
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys) throw error;
-      const details = { retryAfter: RETRY_AFTER_SECONDS };
       throw new RowkeyError(
         'identity-unavailable',
         'The token cannot be verified: the keys of its issuer are unavailable.',
-        details,
-        error,
+        { retryAfter: RETRY_AFTER_SECONDS, cause: error },
       );
     }
   };

@@ -69,7 +69,7 @@ export async function rereadIfBlobGone<Result>(
       return await read(isLastAttempt);
     } catch (error) {
       if (!(error instanceof BlobGone)) throw error;
-      if (isLastAttempt) throw new RowkeyError('needs-repair', `${subject}: a blob is lost.`, {}, error);
+      if (isLastAttempt) throw new RowkeyError('needs-repair', `${subject}: a blob is lost.`, { cause: error });
     }
   }
 }

@@ -1,18 +1,25 @@
 /** A failure with a stable code that a caller can act on; `lib/http/problem-kinds.ts` maps codes to statuses. */
-export class RowkeyError extends Error {
+export class RowkeyError extends Error implements ErrorFields {
+  override readonly name = 'RowkeyError';
   readonly code: ErrorCode;
-  /** Includes the rejected field and what is accepted, if the failure is about a field. Safe to show to a caller. */
-  readonly details: ErrorDetails;
+  // `declare`: a field that is not given is absent, so that a logged error does not list it.
+  declare readonly field?: string;
+  declare readonly accepted?: string;
+  declare readonly detail?: string;
+  declare readonly etag?: string;
+  declare readonly errors?: { readonly field: string; readonly message: string }[];
+  declare readonly retryAfter?: number;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}, cause?: unknown) {
+  constructor(code: ErrorCode, message: string, { cause, ...fields }: ErrorFields & { readonly cause?: unknown } = {}) {
     super(message, cause === undefined ? undefined : { cause });
-    this.name = 'RowkeyError';
     this.code = code;
-    this.details = details;
+    Object.assign(this, fields);
   }
 }
 
-export interface ErrorDetails {
+/** What an error says beside its code and message. Safe to show to a caller. */
+export interface ErrorFields {
+  /** The first invalid field. */
   readonly field?: string;
   readonly accepted?: string;
   /** Shown to the caller instead of `message`. It may contain a key, which may be personal data, so it is never logged. */
@@ -53,14 +60,14 @@ export function entityError(
   { name, keyFields }: { readonly name: string; readonly keyFields: readonly string[] },
   given: Readonly<Record<string, unknown>>,
   what: string,
-  details: ErrorDetails = {},
+  fields: ErrorFields = {},
 ): RowkeyError {
   const subject = keyFields.every((field) => given[field] !== undefined)
     ? JSON.stringify(keyFields.map((field) => given[field]).join('/'))
     : `with ${Object.entries(given)
         .map(([field, value]) => `${field} ${JSON.stringify(value)}`)
         .join(', ')}`;
-  return new RowkeyError(code, `${name} "…" ${what}`, { ...details, detail: `${name} ${subject} ${what}` });
+  return new RowkeyError(code, `${name} "…" ${what}`, { ...fields, detail: `${name} ${subject} ${what}` });
 }
 
 /** Other writers change the same rows now; a retry helps. */
@@ -70,7 +77,7 @@ export function busy(why: string): RowkeyError {
 
 /** Storage or the key vault is unreachable. It is unknown whether a write that fails this way was done. */
 export function unavailable(why: string, cause: unknown): RowkeyError {
-  return new RowkeyError('storage-unavailable', why, { retryAfter: 5 }, cause);
+  return new RowkeyError('storage-unavailable', why, { retryAfter: 5, cause });
 }
 
 /** A declaration that is not accepted. The message names the entity, what is wrong and what is accepted. */

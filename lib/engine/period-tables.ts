@@ -26,12 +26,10 @@ export async function withPeriodTable<Result>(
     if (isNotProvisioned(error)) await unlessBeingDeleted(createTable(engine.storage, table));
     return write().catch((again: unknown) => {
       if (!isTableGone(again)) throw again;
-      throw new RowkeyError(
-        'storage-unavailable',
-        `The table ${table} is not ready yet. Retry in 30 seconds.`,
-        { retryAfter: 30 },
-        again,
-      );
+      throw new RowkeyError('storage-unavailable', `The table ${table} is not ready yet. Retry in 30 seconds.`, {
+        retryAfter: 30,
+        cause: again,
+      });
     });
   }
 }

@@ -27,9 +27,9 @@ export const Problem = z.object({
 export type Problem = z.infer<typeof Problem>;
 
 /** `root` is the root of the instance whose page documents the problem. */
-export function toProblem({ code, message, details }: RowkeyError, root = rootOf('')): Problem {
-  const { retryAfter: _, detail = PROBLEMS[code].shown ?? message, ...members } = details;
-  return { ...problemOf(root, code, detail), ...members };
+export function toProblem(error: RowkeyError, root = rootOf('')): Problem {
+  const { code, message, detail = PROBLEMS[code].shown ?? message, field, accepted, etag, errors } = error;
+  return { ...problemOf(root, code, detail), field, accepted, etag, errors };
 }
 
 /** For an error without a code. Its message is never shown. */

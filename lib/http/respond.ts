@@ -169,7 +169,7 @@ function handleWithRereads(route: Route, context: FirstContext): Promise<RouteRe
 /** A list fails for any of its entities, so its callers need the key of the one to repair. */
 function withLostKey(error: unknown, caller: Caller): unknown {
   if (!(error instanceof FurtherRowLost) || !canReadWhole(error.entity, caller)) return error;
-  return new RowkeyError(error.code, error.message, { detail: error.detail }, error);
+  return new RowkeyError(error.code, error.message, { detail: error.detailWithKeys, cause: error });
 }
 
 function isRead(route: Route): boolean {
@@ -200,8 +200,8 @@ function toErrorResult(error: unknown, root: string, invocation: InvocationConte
   if (!(error instanceof RowkeyError)) return { status: problem.status, body: problem, headers };
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
   if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;
-  if (error.details.retryAfter !== undefined) headers['retry-after'] = String(error.details.retryAfter);
-  if (error.details.etag !== undefined) headers.etag = error.details.etag;
+  if (error.retryAfter !== undefined) headers['retry-after'] = String(error.retryAfter);
+  if (error.etag !== undefined) headers.etag = error.etag;
   return { status: problem.status, body: problem, headers };
 }
 

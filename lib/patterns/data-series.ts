@@ -334,7 +334,7 @@ async function changeRows<Result>(
         if (!isConflict && !(error instanceof BlobGone)) throw error;
         inVain = isConflict ? 0 : inVain + 1;
         if (inVain === READ_ATTEMPTS)
-          throw new RowkeyError('needs-repair', `A blob of ${entity.name} is lost.`, {}, error);
+          throw new RowkeyError('needs-repair', `A blob of ${entity.name} is lost.`, { cause: error });
         await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
       }
     }

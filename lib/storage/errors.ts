@@ -146,23 +146,20 @@ function translate(error: unknown, name: string): unknown {
   const reason = code === 'CannotVerifyCopySource' ? COPY_REASONS[error.statusCode ?? 0] : REASONS[code];
   if (reason) return new StorageConflict(reason, actionIndex(error.message), error);
   if (code in NOT_FOUND)
-    return new RowkeyError('not-provisioned', describeMissing([`${NOT_FOUND[code]} ${name}`]), {}, error);
+    return new RowkeyError('not-provisioned', describeMissing([`${NOT_FOUND[code]} ${name}`]), { cause: error });
   if (TOO_LARGE.has(code) || error.statusCode === 413)
     return new RowkeyError(
       'too-large',
       'The entity exceeds the limits of Table storage: 1 MiB, and 64 KiB for each property.',
-      {},
-      error,
+      { cause: error },
     );
   const status = error.statusCode;
   // The filter is part of the URL, and the declaration may allow values of any length.
   if (status === 414 || status === 431)
-    return new RowkeyError(
-      'invalid-input',
-      'The filter is too long for Table storage.',
-      { accepted: 'shorter values' },
-      error,
-    );
+    return new RowkeyError('invalid-input', 'The filter is too long for Table storage.', {
+      accepted: 'shorter values',
+      cause: error,
+    });
   if (status === undefined || status === 408 || status === 429 || status >= 500) return unavailable(NO_ANSWER, error);
   return error;
 }

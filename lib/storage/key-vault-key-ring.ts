@@ -158,15 +158,11 @@ function translate(error: unknown): unknown {
     return new RowkeyError(
       'wrong-setting',
       "The app's identity needs the role Key Vault Crypto Service Encryption User. A disabled key does not unwrap either.",
-      {},
-      error,
+      { cause: error },
     );
   if (status === 404)
-    return new RowkeyError(
-      'wrong-setting',
-      'The key vault does not have the key at KEY_ENCRYPTION_KEY_URI.',
-      {},
-      error,
-    );
+    return new RowkeyError('wrong-setting', 'The key vault does not have the key at KEY_ENCRYPTION_KEY_URI.', {
+      cause: error,
+    });
   return error;
 }

@@ -155,7 +155,7 @@ describe('a period past retention', () => {
   test('rejects changes, so that its archive is not stale', async () => {
     await write(1);
     const late = at(world.engine, PAST);
-    const refusal = { code: 'invalid-input', details: { field: 'at' } };
+    const refusal = { code: 'invalid-input', field: 'at' };
     await expect(createEntity(late, visits, visit(5))).rejects.toMatchObject(refusal);
     await expect(patchEntity(late, visits, visit(0), { note: 'late' })).rejects.toMatchObject(refusal);
     await expect(deleteEntity(late, visits, visit(0))).rejects.toMatchObject(refusal);

@@ -108,7 +108,7 @@ describe('an employee and its reviews', () => {
     expect((await withReviews(employees, one))?.reviews).toEqual([values, reviewOf(one, 2012), reviewOf(one, 2013)]);
     await expect(review({ department: 'Reviewed', employeeId: '999999' }, 2010)).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'employeeId' },
+      field: 'employeeId',
     });
   });
 
@@ -237,7 +237,7 @@ describe('a project with more tasks than a transaction has rows', () => {
     await expect(deleteEntity(engine, projects, project)).rejects.toMatchObject({
       code: 'too-large',
       message: expect.stringContaining(limit),
-      details: { accepted: 'at most 99 children; delete ranges of tasks first' },
+      accepted: 'at most 99 children; delete ranges of tasks first',
     });
     const operationId = await requestArchive(engine, projects, project);
     await world.settle();

@@ -92,7 +92,7 @@ describe('an encrypted property', () => {
     for (const nationalId of ['other', null, SECRET])
       await expect(patchEntity(world.engine, employees, one, { nationalId })).rejects.toMatchObject({
         code: 'invalid-input',
-        details: { field: 'nationalId' },
+        field: 'nationalId',
       });
     const { values } = await patchEntity(world.engine, employees, one, {
       phone: '5',

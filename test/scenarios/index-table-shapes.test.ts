@@ -120,7 +120,7 @@ describe('a derived field', () => {
     expect(one.lastName).toBe('Follow');
     await expect(patchEntity(world.engine, customers, one, { lastName: 'Mine' })).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'lastName' },
+      field: 'lastName',
     });
     const { values } = await patchEntity(world.engine, customers, one, { contactName: 'Bo Led' });
     expect(values.lastName).toBe('Led');
@@ -187,7 +187,7 @@ describe('a part copy for each element of a list', () => {
     await patchEntity(world.engine, movies, values, { genres: ['Comedy'] });
     await expect(patchEntity(world.engine, movies, values, { cast: ['Somebody'] })).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'filmId' },
+      field: 'filmId',
     });
     await deleteEntity(world.engine, movies, values);
     await world.settle();

@@ -147,7 +147,7 @@ function outcomeOf(error: unknown): 'refused' | 'unknown' {
   if (error instanceof RowkeyError && error.code === 'storage-unavailable') return 'unknown';
   if (!(error instanceof RowkeyError)) throw error;
   // A move to the department where the entity is.
-  const isMoveToItself = error.code === 'invalid-input' && error.details.field === 'department';
+  const isMoveToItself = error.code === 'invalid-input' && error.field === 'department';
   if (EXPECTED.includes(error.code) || isMoveToItself) return 'refused';
   throw error;
 }

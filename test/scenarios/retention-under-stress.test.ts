@@ -59,7 +59,7 @@ describe('a table that is being deleted', () => {
 
     await expect(createEntity(through, logins, login(0))).rejects.toMatchObject({
       code: 'storage-unavailable',
-      details: { retryAfter: 30 },
+      retryAfter: 30,
     });
     const { items } = await readEntities(through, logins, { employeeId: '000123' }, { top: 100 });
     expect(items).toHaveLength(1);

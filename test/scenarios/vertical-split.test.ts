@@ -292,19 +292,19 @@ describe('a write', () => {
 
   test('validates a group when it writes the group', async () => {
     const { specification: _, ...one } = asset();
-    await expect(create(one)).rejects.toMatchObject({ code: 'invalid-input', details: { field: 'specification' } });
+    await expect(create(one)).rejects.toMatchObject({ code: 'invalid-input', field: 'specification' });
     const valid = asset();
     await create(valid);
     await patchEntity(world.engine, assets, valid, { price: 4 });
     await expect(patchEntity(world.engine, assets, valid, { specification: null })).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'specification' },
+      field: 'specification',
     });
     const { values } = await patchEntity(world.engine, assets, valid, { description: null });
     expect(values).toEqual({ ...without(valid), price: 4, specification: valid.specification });
     await expect(create(asset({ assetId: 'x'.repeat(505) }))).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'assetId' },
+      field: 'assetId',
     });
   });
 

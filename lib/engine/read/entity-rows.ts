@@ -37,8 +37,8 @@ const READS_CONCURRENCY = 16;
 /** The message, which is logged, has no key, because keys may be personal data. */
 export class FurtherRowLost extends RowkeyError {
   readonly entity: Entity;
-  /** Names the entity by its keys, for callers who may read the whole entity. */
-  readonly detail: string;
+  /** Names the entity by its keys: a `detail` only for callers who may read the whole entity. */
+  readonly detailWithKeys: string;
 
   constructor(entity: Entity, { partition, row }: Omit<Address, 'table'>, lost: readonly string[]) {
     const what = `is lost: ${lost.join(', ')}.`;
@@ -46,7 +46,7 @@ export class FurtherRowLost extends RowkeyError {
     super('needs-repair', `A further row of an entity of ${entity.name} ${what} ${howToFind}`);
     this.entity = entity;
     const keys = `with the partition key ${JSON.stringify(partition)} and the row key ${JSON.stringify(row)}`;
-    this.detail = `A further row of the entity of ${entity.name} ${keys} ${what} The operator must repair it.`;
+    this.detailWithKeys = `A further row of the entity of ${entity.name} ${keys} ${what} The operator must repair it.`;
   }
 }
 

@@ -179,10 +179,13 @@ function refuse(index: number, why: string): RowkeyError {
 /** The error with the position of its action. */
 function atPosition(index: number, error: RowkeyError): RowkeyError {
   const where = `The action at ${index}:`;
-  const { detail } = error.details;
+  const { detail } = error;
   // Without a detail, the code decides whether a caller may see the message.
-  const details = detail === undefined ? error.details : { ...error.details, detail: `${where} ${detail}` };
-  return new RowkeyError(error.code, `${where} ${error.message}`, details, error);
+  return new RowkeyError(error.code, `${where} ${error.message}`, {
+    ...error,
+    ...(detail === undefined ? {} : { detail: `${where} ${detail}` }),
+    cause: error,
+  });
 }
 
 /** Validates an action. Throws `invalid-input`. */

@@ -72,9 +72,7 @@ describe('the filter of a query', () => {
     [Array.from({ length: 21 }, () => 'age=1').join('&'), 'age'],
     [`age=in:${Array.from({ length: 101 }, (_, at) => at).join(',')}`, 'age'],
   ])('%.30s is rejected', (query, field) => {
-    expect(() => read(query)).toThrow(
-      expect.objectContaining({ code: 'invalid-input', details: expect.objectContaining({ field }) }),
-    );
+    expect(() => read(query)).toThrow(expect.objectContaining({ code: 'invalid-input', field }));
   });
 
   test('by a restricted field requires a role that may read the field', () => {

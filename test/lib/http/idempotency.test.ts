@@ -63,7 +63,7 @@ describe('the id of a request', () => {
   test.each(['', ' ', 'a b', 'a\t', 'a\0b', 'é', 'a\n', '~'.repeat(201)])('rejects the key %j', async (key) => {
     await expect(idOf({ key })).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'Idempotency-Key' },
+      field: 'Idempotency-Key',
     });
   });
 });

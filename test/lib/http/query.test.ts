@@ -18,7 +18,8 @@ test.each(['repair=', 'repair', 'repair=TRUE', 'repair=1', 'repair=true%00', 're
       expect.objectContaining({
         code: 'invalid-input',
         message: 'Query parameter "repair" must be true or false.',
-        details: { field: 'repair', accepted: 'true, false' },
+        field: 'repair',
+        accepted: 'true, false',
       }),
     );
   },

@@ -54,8 +54,8 @@ describe('an error', () => {
     ['method-not-allowed', { accepted: 'GET' }, 405, 'allow', 'GET'],
     ['etag-mismatch', { etag: '"1"' }, 412, 'etag', '"1"'],
     ['busy', { retryAfter: 7 }, 503, 'retry-after', '7'],
-  ] as const)('%s has its status and header', async (code, details, status, header, value) => {
-    const reply = await ask(failing(new RowkeyError(code, 'No.', details)));
+  ] as const)('%s has its status and header', async (code, fields, status, header, value) => {
+    const reply = await ask(failing(new RowkeyError(code, 'No.', fields)));
     expect(reply).toMatchObject({ status, body: { code, status, detail: 'No.' } });
     expect(reply.headers.get('content-type')).toBe('application/problem+json');
     expect(reply.headers.get(header)).toBe(value);

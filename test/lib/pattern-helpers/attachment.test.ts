@@ -75,6 +75,6 @@ test('names a description and a ciphertext that were changed outside the API', a
   ]);
   await expect(describeAttachment(engine, { entity: cards, key, field: 'scan' })).rejects.toMatchObject({
     code: 'needs-repair',
-    details: { field: 'scan' },
+    field: 'scan',
   });
 });

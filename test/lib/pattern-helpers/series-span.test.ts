@@ -140,16 +140,17 @@ describe('a span of a series', () => {
     const [refused, spent] = await read('2025-01-01', '2026-12-31');
     expect(refused).toMatchObject({
       code: 'invalid-input',
-      details: { field: 'from', accepted: 'a span of at most the counts of 400 rows' },
+      field: 'from',
+      accepted: 'a span of at most the counts of 400 rows',
     });
     expect(spent).toBe(0);
     expect((await read('0000', '9999'))[0]).toMatchObject({ code: 'invalid-input' });
     expect((await read('2026-11-20', '2026-11-19'))[0]).toMatchObject({
       code: 'invalid-input',
-      details: { field: 'from' },
+      field: 'from',
     });
-    expect((await read('now', '2026'))[0]).toMatchObject({ code: 'invalid-input', details: { field: 'from' } });
-    expect((await read('2026', ''))[0]).toMatchObject({ code: 'invalid-input', details: { field: 'to' } });
+    expect((await read('now', '2026'))[0]).toMatchObject({ code: 'invalid-input', field: 'from' });
+    expect((await read('2026', ''))[0]).toMatchObject({ code: 'invalid-input', field: 'to' });
     expect((await read('2026-11-20', '2026-11-20'))[1]).toBe(1);
   });
 });

@@ -75,7 +75,7 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
     await increment(engine, entity, key, { slot: high, by: 1 });
     const before = await read(key);
     for (const conditions of [{ ifMatch: stale }, { ifNoneMatch: '*' }, { ifNoneMatch: String(before?.etag) }]) {
-      const refusal = { code: 'etag-mismatch', details: { etag: before?.etag } };
+      const refusal = { code: 'etag-mismatch', etag: before?.etag };
       await expect(setCounts(engine, entity, key, both(9), conditions)).rejects.toMatchObject(refusal);
       await expect(deleteSeries(engine, entity, key, conditions)).rejects.toMatchObject(refusal);
     }

@@ -69,7 +69,7 @@ describe('a series with a period', () => {
 
   test('rejects counts of a period that is not kept, and creates no table for them', async () => {
     for (const day of ['2026-08-31', '2027-01-01']) {
-      const refusal = { code: 'invalid-input', details: { field: 'day' } };
+      const refusal = { code: 'invalid-input', field: 'day' };
       const key = { site: 'a', day };
       await expect(setCounts(engine, hours, key, one(1))).rejects.toMatchObject(refusal);
       await expect(setCounts(engine, hours, key, one(1), { ifNoneMatch: '*' })).rejects.toMatchObject(refusal);

@@ -46,7 +46,7 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
     connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
     httpClient,
   });
-  await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
+  await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', retryAfter: 5 });
 });
 
 test.each<[string, (storage: Storage) => Promise<unknown>]>([
@@ -66,7 +66,7 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
       connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
       httpClient,
     });
-    await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', details: { retryAfter: 5 } });
+    await expect(call(storage)).rejects.toMatchObject({ code: 'storage-unavailable', retryAfter: 5 });
     expect(calls, String(status)).toBe(4);
   }
 });

@@ -280,7 +280,7 @@ test.each([
     .page()
     .catch((reason: unknown) => reason);
   expect(error).toMatchObject({ code: 'invalid-input', message: expect.stringMatching(new RegExp(message)) });
-  if (field) expect(error).toMatchObject({ details: { field } });
+  if (field) expect(error).toMatchObject({ field });
 });
 
 test('a filter on a field that a partial copy does not have is rejected', async () => {

@@ -121,7 +121,7 @@ describe('the store of an entity', () => {
   test('rejects an invalid key, an invalid entity and a unique value of another entity', async () => {
     await expect(store.writers.get({ country: '', writerId: 'x' })).rejects.toMatchObject({
       code: 'invalid-input',
-      details: { field: 'country' },
+      field: 'country',
     });
     await store.writers.create({ country: 'SE', writerId: 'bo', email: 'bo@example.com' });
     const other = store.writers.create({ country: 'SE', writerId: 'bob', email: 'bo@example.com' });

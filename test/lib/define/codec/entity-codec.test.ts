@@ -80,7 +80,7 @@ describe('a stored value', () => {
     expect(await roundTrip({ text })).toMatchObject({ text });
     await expect(roundTrip({ text: `${text}x` })).rejects.toMatchObject({
       code: 'too-large',
-      details: { field: 'text' },
+      field: 'text',
     });
     await expect(readEntity(engine, things, { id })).rejects.toMatchObject({ code: 'not-found' });
   });
@@ -97,7 +97,7 @@ describe('a stored value', () => {
     ] as const)
       await expect(roundTrip({ [field]: value }), field).rejects.toMatchObject({
         code: 'invalid-input',
-        details: { field },
+        field,
       });
   });
 });

@@ -62,7 +62,7 @@ describe('a continuation token', () => {
     for (const bad of [...forged, ...keyed, 'x', ''])
       await expect(fromContinuation(storage, 'query', bad)).rejects.toMatchObject({
         code: 'invalid-input',
-        details: { field: 'continuation' },
+        field: 'continuation',
       });
     await expect(fromContinuation(storage, 'other query', token)).rejects.toMatchObject({ code: 'invalid-input' });
   });
