@@ -94,12 +94,32 @@ export function indexEntriesOf(entity: Entity, values: Values | undefined): Inde
   );
 }
 
+/** The values of an entity before and after a change, and the index entries that follow from each. */
+export interface ChangeOfEntries {
+  readonly before: Values | undefined;
+  readonly after: Values | undefined;
+  readonly former: readonly IndexEntry[];
+  readonly next: readonly IndexEntry[];
+}
+
+export function entriesOfChange(
+  entity: Entity,
+  before: Values | undefined,
+  after: Values | undefined,
+): ChangeOfEntries {
+  return {
+    before,
+    after,
+    former: before ? indexEntriesOf(entity, before) : [],
+    next: after ? indexEntriesOf(entity, after) : [],
+  };
+}
+
 /**
  * The entries that a change of an entity adds, removes or gives other properties. Another entry stays what it is, also while an
  * earlier change is still being settled: the intent of that change names it.
  */
-export function changedEntries(entity: Entity, before: Values | undefined, after: Values | undefined): IndexEntry[] {
-  const [former, next] = [indexEntriesOf(entity, before), indexEntriesOf(entity, after)];
+export function changedEntries(entity: Entity, { before, after, former, next }: ChangeOfEntries): IndexEntry[] {
   const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
     entries.some((other) => isSameEntry(other, entry));
   const changed = remoteIndexesOf(entity).filter(

@@ -126,13 +126,14 @@ async function reconcileEntity(
   // Contested index entries only: if the entity changed while another entry was written, no message would name that entry any more.
   const contested = named.filter((indexEntry) => isContested(entity, indexEntry));
   let committed = work.written?.entities.get(row);
+  const isWanted = wantedBy(entity);
   for (let { isNew } = work; ; isNew = false) {
     // A commit replaces the first read, because every write below comes after it.
     const before = committed ?? { ...toCommitted(await readSnapshot(work, address)), isNew };
     const known = committed;
     const settled = await allEnded(named, async (indexEntry) => {
-      if (contested.includes(indexEntry)) return settleContested(work, address, indexEntry, known);
-      return (await settleOwn(work, { address, of: before, indexEntry })) ? 'settled' : 'conflict';
+      if (contested.includes(indexEntry)) return settleContested({ ...work, isWanted }, address, indexEntry, known);
+      return (await settleOwn({ ...work, isWanted }, { address, of: before, indexEntry })) ? 'settled' : 'conflict';
     });
     if (settled.includes('conflict')) {
       committed = undefined;
@@ -155,9 +156,21 @@ async function reconcileEntity(
   }
 }
 
+type IsWanted = (values: Values | undefined, indexEntry: IndexEntry) => values is Values;
+
+/** Tells whether an entity with some values has an entry. The entries of the last values are kept, because all entries of a change ask. */
+function wantedBy(entity: Entity): IsWanted {
+  let last: { readonly values: Values; readonly entries: readonly IndexEntry[] } | undefined;
+  return (values, indexEntry): values is Values => {
+    if (!values) return false;
+    if (last?.values !== values) last = { values, entries: indexEntriesOf(entity, values) };
+    return last.entries.some((other) => isSameEntry(other, indexEntry));
+  };
+}
+
 /** Settles an entry that only this entity writes. False if the row changed concurrently. */
 async function settleOwn(
-  { engine, entity, hold }: Work,
+  { engine, entity, hold, isWanted }: Work & { readonly isWanted: IsWanted },
   {
     address,
     of: { values, isNew = false },
@@ -168,10 +181,10 @@ async function settleOwn(
     readonly indexEntry: IndexEntry;
   },
 ): Promise<boolean> {
-  const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
   const remote = remoteIndexOf(entity, indexEntry);
-  if (remote?.list) return remote.list.settle(engine.storage, indexEntry, { isWanted, hold });
-  const properties = isWanted && values ? remote?.properties?.(values) : undefined;
+  if (remote?.list)
+    return remote.list.settle(engine.storage, indexEntry, { isWanted: isWanted(values, indexEntry), hold });
+  const properties = isWanted(values, indexEntry) ? remote?.properties?.(values) : undefined;
   const isOwn = (row: Row) => isEntryOf(entity, address, row);
   if (remote?.shared) return remote.shared.settle(engine.storage, indexEntry, { properties, isOwn, hold });
   if (!properties) {
@@ -199,7 +212,7 @@ async function settleOwn(
  * the row to the claim of this intent, so the entity is read again after 'claim confirmed'.
  */
 async function settleContested(
-  work: Work,
+  work: Work & { readonly isWanted: IsWanted },
   address: Address,
   indexEntry: IndexEntry,
   committed: Committed | undefined,
@@ -216,9 +229,8 @@ async function settleContested(
     // An explanation has not committed, so there is nothing to read.
     const values = read && !(committed && isExplaining()) ? liveValues(read) : committed?.values;
     claimed = undefined;
-    const isWanted = indexEntriesOf(entity, values).some((other) => isSameEntry(other, indexEntry));
     const where = { ...indexEntry, signal: await hold.keep() };
-    if (!isWanted || !values) {
+    if (!work.isWanted(values, indexEntry)) {
       if (await tryAction(engine.storage, where, { kind: 'delete', row: indexEntry.row, etag: row.etag }))
         return 'settled';
       continue;

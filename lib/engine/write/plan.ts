@@ -5,8 +5,9 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/remote-index.ts';
 import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
 import {
+  type ChangeOfEntries,
   changedEntries,
-  indexEntriesOf,
+  entriesOfChange,
   isContested,
   isSameEntry,
   unionOfEntries,
@@ -114,7 +115,8 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
   const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
   checkTransactionBytes(given[0]?.address.partition ?? '', measured);
-  const claims = changes.flatMap((change) => claimsOf(entity, change));
+  const followed = changes.map((change) => follow(entity, change));
+  const claims = followed.flatMap((change) => claimsOf(entity, change));
   const twice = claims.find(
     ({ indexEntry }, at) => claims.findIndex((other) => isSameEntry(indexEntry, other.indexEntry)) < at,
   );
@@ -122,7 +124,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   return {
     actions,
     further: new Map(planned.map(({ change, rows }) => [change.address.row, rows.properties])),
-    ...followUp(entity, changes),
+    ...followUp(entity, followed),
     dependents: followDependents(entity, given, draft),
     isNew: changes.every(({ before }) => before.state === 'absent'),
     claims,
@@ -159,8 +161,17 @@ function complete(entity: Entity, change: Change, draft: PlanDraft): Change {
   return { ...change, after };
 }
 
+interface Followed extends Change {
+  readonly entries: ChangeOfEntries;
+}
+
+/** The change with the index entries that it may concern. */
+function follow(entity: Entity, change: Change): Followed {
+  return { ...change, entries: entriesOfChange(entity, liveValues(change.before), change.after) };
+}
+
 /** The work outside the partition that follows from changes. */
-function followUp(entity: Entity, changes: readonly Change[]): Pick<Plan, 'items' | 'fanOut'> {
+function followUp(entity: Entity, changes: readonly Followed[]): Pick<Plan, 'items' | 'fanOut'> {
   return {
     items: changes.flatMap((change) => intentItem(entity, change) ?? []),
     fanOut: changes
@@ -174,28 +185,26 @@ function followDependents(entity: Entity, [first]: readonly Change[], { dependen
     const target = entity.dependents.map((link) => link.target()).find((each) => each.name === name);
     if (!first || !target) return [];
     const change = { address: { ...first.address, row }, before: toSnapshot(target, siblings.get(row)), after };
-    const { items, fanOut } = followUp(target, [change]);
+    const { items, fanOut } = followUp(target, [follow(target, change)]);
     return items.length + fanOut.length > 0 ? [{ entity: target, items, fanOut }] : [];
   });
 }
 
-function intentItem(entity: Entity, change: Change): IntentItem | undefined {
+function intentItem(entity: Entity, change: Followed): IntentItem | undefined {
   const { partition, row } = change.address;
-  const { before, after } = change;
+  const { before, entries } = change;
   // Entries of an earlier version were made of other values.
   const isUpgraded = before.state === 'live' && before.system.EntityVersion !== entity.version;
-  const indexEntries = isUpgraded
-    ? unionOfEntries(indexEntriesOf(entity, before.values), indexEntriesOf(entity, after))
-    : changedEntries(entity, liveValues(before), after);
+  const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : changedEntries(entity, entries);
   return indexEntries.length > 0 || leavesTombstone(entity, change) ? { partition, row, indexEntries } : undefined;
 }
 
 /** A move hands its contested rows over. Any other write claims the rows that the entity did not have. */
-function claimsOf(entity: Entity, { address: owner, before, after, arrival }: Change): Plan['claims'] {
+function claimsOf(entity: Entity, { address: owner, entries, arrival }: Followed): Plan['claims'] {
   if (arrival) return [];
-  const held = indexEntriesOf(entity, liveValues(before));
-  return indexEntriesOf(entity, after)
-    .filter((indexEntry) => isContested(entity, indexEntry) && !held.some((other) => isSameEntry(indexEntry, other)))
+  const isHeld = (indexEntry: IndexEntry) => entries.former.some((other) => isSameEntry(indexEntry, other));
+  return entries.next
+    .filter((indexEntry) => isContested(entity, indexEntry) && !isHeld(indexEntry))
     .map((indexEntry) => ({ indexEntry, owner }));
 }
 
