@@ -1,6 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { isInProcess } from './test/in-process.ts';
 import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
@@ -13,13 +14,35 @@ const withPoints = () =>
     /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')),
   );
 
+const files = process.env.POINTS === 'all' ? withPoints() : globSync(TESTS);
+/** With `STORAGE=memory`, the unit tests are also those that need only storage, on accounts in memory. */
+const hasMemory = process.env.STORAGE === 'memory';
+const unit = files.filter((file) => isInProcess(file, { hasStorage: hasMemory }));
+
 export default defineConfig({
   test: {
-    include: process.env.POINTS === 'all' ? withPoints() : TESTS,
-    globalSetup: ['test/global-setup.ts'],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: unit,
+          globalSetup: ['test/unit-setup.ts'],
+          setupFiles: ['test/separate-files.ts', ...(hasMemory ? ['test/memory-setup.ts'] : [])],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'whole',
+          include: files.filter((file) => !unit.includes(file)),
+          globalSetup: ['test/global-setup.ts'],
+          setupFiles: ['test/separate-files.ts'],
+        },
+      },
+    ],
     // A process for each file would load the SDKs 250 times.
     isolate: false,
-    setupFiles: ['test/separate-files.ts'],
     reporters: ['default', new Slowest()],
     // Many tests wait for the emulator, for processes that they start, and for time limits.
     maxWorkers: Math.max(6, availableParallelism()),

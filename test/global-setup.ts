@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,12 +8,13 @@ import type { TestProject } from 'vitest/node';
 import { startAzurite } from '../local/instance/azurite.ts';
 import { startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { buildFixtures } from './fixtures/build.ts';
+import { seedOfRun } from './seed.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The connection string of the storage account of each test file, by path. */
-    storage: Record<string, string>;
+    /** The connection string of the storage account of each test file, by path; or accounts in memory. */
+    storage: Record<string, string> | 'memory';
     /** The temporary folder of the run, which the teardown deletes. */
     folder: string;
     /** Differs in each build of the apps. */
@@ -53,7 +54,7 @@ export default async function setup(project: TestProject) {
   project.provide('folder', folder);
   // Creates the signing key that all products of the run share (product.ts): to generate one takes a tenth of a second.
   await (await startIdentityProvider({ folder })).stop();
-  const seed = process.env.TEST_SEED ?? String(randomInt(1_000_000));
+  const seed = seedOfRun();
   project.provide('seed', seed);
   const printSeed = () =>
     process.env.POINTS === 'all' || console.log(`\nSamples of cases: repeat them with TEST_SEED=${seed}.`);

@@ -72,10 +72,14 @@ const LONGEST = IS_EVERY_POINT
       'files-in-the-console',
     ];
 
-/** Starts the longest files first; the order of the others is the default. */
+/**
+ * Starts the longest files first; the order of the others is the default. Unit tests come last, because a process runs files of
+ * one project only.
+ */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => {
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      if (project.name === 'unit') return LONGEST.length + 1;
       const index = LONGEST.findIndex((name) => moduleId.endsWith(`/${name}.test.ts`));
       return index < 0 ? LONGEST.length : index;
     };

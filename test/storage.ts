@@ -1,9 +1,21 @@
 import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
+import type { MemoryServer } from './memory-server.ts';
 
 /** Returns the connection string of the storage account of a test file; pass `import.meta.url`. */
 export function testStorage(url: string): string {
-  const connection = inject('storage')[fileURLToPath(url)];
+  const accounts = inject('storage');
+  const path = fileURLToPath(url);
+  if (accounts === 'memory') return memoryServer().open(path.replaceAll(/\W/g, ''));
+  const connection = accounts[path];
   if (!connection) throw new Error(`No storage account was made for ${url}: is it a test file?`);
   return connection;
+}
+
+/** Started once by each process of the run (memory-setup.ts). */
+const kept = globalThis as { memoryServer?: MemoryServer };
+
+function memoryServer(): MemoryServer {
+  if (!kept.memoryServer) throw new Error('This project has no storage in memory.');
+  return kept.memoryServer;
 }

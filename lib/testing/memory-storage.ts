@@ -19,7 +19,13 @@ import {
 export interface MemoryStorageOptions {
   /** The clock of storage, in milliseconds: for ETags, time stamps, hidden and expired messages, and signatures. Default: `Date.now`. */
   readonly now?: Clock;
+  /** The name of the account. Default: memory. */
+  readonly account?: string;
+  /** Where the services seem to be. Default: addresses of this machine at which nothing listens. */
+  readonly origins?: Readonly<Record<Service, string>>;
 }
+
+type Service = 'table' | 'queue' | 'blob';
 
 /** A storage account in the memory of this process. */
 export interface MemoryStorage {
@@ -36,18 +42,22 @@ export interface MemoryStorage {
 
 export type Intercept = (request: PipelineRequest, send: () => Promise<PipelineResponse>) => Promise<PipelineResponse>;
 
-const ACCOUNT = 'memory';
-/** By port. Nothing listens there, so a client without `httpClient` reaches nothing. */
-const SERVICES = { 1: 'table', 2: 'queue', 3: 'blob' } as const;
+/** No server has these ports, so a client without `httpClient` reaches nothing. */
+const NOWHERE = { table: 'http://127.0.0.1:1', queue: 'http://127.0.0.1:2', blob: 'http://127.0.0.1:3' };
+const SERVICES = ['table', 'queue', 'blob'] as const;
 const VERSION = '2025-11-05';
 
 /**
  * Creates an empty storage account in memory, with the Table, Queue and Blob services. It takes the place of the network: the storage
  * SDKs, with their retries and serialization, stay in use.
  */
-export function createMemoryStorage({ now = Date.now }: MemoryStorageOptions = {}): MemoryStorage {
+export function createMemoryStorage({
+  now = Date.now,
+  account = 'memory',
+  origins = NOWHERE,
+}: MemoryStorageOptions = {}): MemoryStorage {
   const key = randomBytes(64).toString('base64');
-  const options = { account: ACCOUNT, key, now };
+  const options = { account, key, now };
   const services = {
     table: createMemoryTables(options),
     queue: createMemoryQueues(options),
@@ -55,9 +65,10 @@ export function createMemoryStorage({ now = Date.now }: MemoryStorageOptions = {
   };
 
   async function execute(request: PipelineRequest): Promise<PipelineResponse> {
-    const service = SERVICES[Number(new URL(request.url).port) as keyof typeof SERVICES];
-    if (!service) throw new Error(`The storage in memory has no service at ${new URL(request.url).host}.`);
-    const received = await toStorageRequest(request, ACCOUNT);
+    const { origin } = new URL(request.url);
+    const service = SERVICES.find((name) => origins[name] === origin);
+    if (!service) throw new Error(`The storage in memory has no service at ${origin}.`);
+    const received = await toStorageRequest(request, account);
     // Other work goes on while a request is on its way.
     await setImmediate();
     if (request.abortSignal?.aborted)
@@ -74,7 +85,7 @@ export function createMemoryStorage({ now = Date.now }: MemoryStorageOptions = {
     return toResponse(request, { ...reply, headers });
   }
 
-  function answer(service: keyof typeof services, request: StorageRequest): StorageReply {
+  function answer(service: Service, request: StorageRequest): StorageReply {
     try {
       return services[service].handle(request);
     } catch (error) {
@@ -83,11 +94,10 @@ export function createMemoryStorage({ now = Date.now }: MemoryStorageOptions = {
     }
   }
 
-  const endpoints = Object.entries(SERVICES).map(
-    ([port, service]) => `${service[0]?.toUpperCase()}${service.slice(1)}Endpoint=http://127.0.0.1:${port}/${ACCOUNT};`,
-  );
+  const [tables, queues, blobs] = SERVICES.map((service) => `${origins[service]}/${account}`);
+  const endpoints = `TableEndpoint=${tables};QueueEndpoint=${queues};BlobEndpoint=${blobs}`;
   const storage: MemoryStorage = {
-    connectionString: `DefaultEndpointsProtocol=http;AccountName=${ACCOUNT};AccountKey=${key};${endpoints.join('')}`,
+    connectionString: `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${key};${endpoints}`,
     intercept: undefined,
     httpClient: {
       sendRequest: (request) =>
