@@ -79,8 +79,9 @@ export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDr
 
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
+  const acting = actingOf(changes);
   const rows = entity.patterns.flatMap(({ siblings }) =>
-    actingOf(changes).flatMap((change) => [...(siblings?.(entity, change) ?? [])]),
+    siblings ? acting.flatMap((change) => [...siblings(entity, change)]) : [],
   );
   return [...new Set(rows)];
 }

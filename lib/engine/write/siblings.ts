@@ -140,8 +140,9 @@ export async function readRelated(
   entity: Entity,
   changes: readonly Change[],
 ): Promise<ReadonlyMap<string, Row>> {
+  const acting = actingOf(changes);
   const addresses = entity.patterns.flatMap(({ related }) =>
-    actingOf(changes).flatMap((change) => [...(related?.(entity, change) ?? [])]),
+    related ? acting.flatMap((change) => [...related(entity, change)]) : [],
   );
   const siblings = new Set(siblingRowsOf(entity, changes));
   const isSibling = ({ table, partition, row }: Address) =>
