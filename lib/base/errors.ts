@@ -51,8 +51,7 @@ export type ErrorCode =
   | 'identity-unavailable'
   | 'wrong-setting'
   | 'not-provisioned'
-  | 'needs-repair'
-  | 'never-succeeds';
+  | 'needs-repair';
 
 /** An error about one entity. `detail` names the key or the values of the request; `message`, which is logged, omits them. */
 export function entityError(
@@ -78,6 +77,11 @@ export function busy(why: string): RowkeyError {
 /** Storage or the key vault is unreachable. It is unknown whether a write that fails this way was done. */
 export function unavailable(why: string, cause: unknown): RowkeyError {
   return new RowkeyError('storage-unavailable', why, { retryAfter: 5, cause });
+}
+
+/** A message of a queue that no retry can help: it is recorded immediately. Its text is safe to show. */
+export class NeverSucceeds extends Error {
+  override readonly name = 'NeverSucceeds';
 }
 
 /** A declaration that is not accepted. The message names the entity, what is wrong and what is accepted. */

@@ -33,14 +33,6 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'The path, the query, a header or the body is not valid. `field` names the first invalid field, `errors` lists up to 20 of them, `accepted` says what is allowed.',
     action: 'Correct the request. `/api/openapi.json` has the schema of every route.',
   },
-  'never-succeeds': {
-    status: 400,
-    title: 'Bad request',
-    retry: 'no',
-    when: 'The request cannot succeed, now or later. No route returns it today: a queue message with this error is recorded as failed without a retry.',
-    action: 'Do not retry it.',
-    see: { 'Failed messages': 'consistency.md#failed-messages' },
-  },
   unauthenticated: {
     status: 401,
     title: 'Unauthorized',

@@ -1,6 +1,6 @@
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
-import { RowkeyError } from '../../base/errors.ts';
+import { NeverSucceeds } from '../../base/errors.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import { recordReconcileLag } from '../../telemetry/metrics.ts';
@@ -53,8 +53,7 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     }
     const refused = checked.find((part) => part.refused !== undefined)?.refused;
     if (refused !== undefined)
-      throw new RowkeyError(
-        'never-succeeds',
+      throw new NeverSucceeds(
         `Part of the message is rejected: ${refused}. The message is forged, or of another declaration. The rest is done.`,
       );
     recordReconcileLag(engine.now() - unwrap(message).history.since);
@@ -130,7 +129,7 @@ function findPermanentFailure(queue: string, body: unknown, entities: readonly E
     findEntity(entities, read(queue === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
     return undefined;
   } catch (error) {
-    if (error instanceof RowkeyError) return error.message;
+    if (error instanceof NeverSucceeds) return error.message;
     throw error;
   }
 }
@@ -150,16 +149,15 @@ function handle(...handling: Parameters<typeof handleMessage>): Promise<void> {
 
 function read<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
   if (isDeeperThan(MAX_NESTING, body))
-    throw new RowkeyError('never-succeeds', `The message cannot be read: it is nested more than ${MAX_NESTING} deep.`);
+    throw new NeverSucceeds(`The message cannot be read: it is nested more than ${MAX_NESTING} deep.`);
   const [replaced] = listReplacedMetadata(body);
   if (replaced !== undefined)
-    throw new RowkeyError(
-      'never-succeeds',
+    throw new NeverSucceeds(
       `The message cannot be read: it has the property ${replaced}, which the Functions host reserves.`,
     );
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;
-  throw new RowkeyError('never-succeeds', `The message cannot be read: ${describeError(body, parsed.error)}.`);
+  throw new NeverSucceeds(`The message cannot be read: ${describeError(body, parsed.error)}.`);
 }
 
 function describeError(body: unknown, error: z.ZodError): string {
@@ -173,5 +171,5 @@ function findEntity(entities: readonly Entity[], name: string): Entity {
   // Archives have messages too: the deletion of an archived entity leaves a tombstone.
   const entity = withArchives(entities).find((candidate) => candidate.name === name);
   if (entity) return entity;
-  throw new RowkeyError('never-succeeds', 'The message names an entity that the model does not declare.');
+  throw new NeverSucceeds('The message names an entity that the model does not declare.');
 }

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { DAY_MS, isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/split-text.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
@@ -35,8 +35,8 @@ const LONGEST_DELAY_SECONDS = 300;
 const PATIENCE_MS = DAY_MS;
 /** Equals `visibilityTimeout` in host.json. */
 const RETRY_AFTER_SECONDS = 5;
-/** Failures that every retry repeats. */
-const POINTLESS = new Set<string>(['never-succeeds', 'too-large', 'invalid-input']);
+/** Failures that every retry repeats, like a `NeverSucceeds`. */
+const POINTLESS = new Set<string>(['too-large', 'invalid-input']);
 /** Many messages fail at the same time, so the newest rows must not share one partition. */
 const PARTITION = compileTemplate('poison_{id%16}');
 /** Includes the single partition of earlier releases. */
@@ -107,7 +107,7 @@ export async function handleMessage(
       held = await holdWork(engine, message);
       // Earlier attempts ended without a result: the process died or could not reach storage.
       if (held && attempts > MAX_ATTEMPTS)
-        throw new RowkeyError('never-succeeds', 'The process stopped at every attempt to handle the message.');
+        throw new NeverSucceeds('The process stopped at every attempt to handle the message.');
       return held;
     });
     await held?.release();
@@ -115,7 +115,8 @@ export async function handleMessage(
     const code = error instanceof RowkeyError ? error.code : '';
     const reason = reasonOf(error);
     const wait = TEMPORARY.get(code);
-    const isRetried = wait === undefined ? !POINTLESS.has(code) && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
+    const isPointless = error instanceof NeverSucceeds || POINTLESS.has(code);
+    const isRetried = wait === undefined ? !isPointless && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
     if (isRetried) {
       log.warn(`The message ${id} of ${queue} failed at attempt ${attempts}, after ${waits} delays: ${reason}`);
       const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
@@ -298,8 +299,8 @@ function toPoison({ row, properties }: Row): Poison {
   };
 }
 
-/** The message of a RowkeyError, which is safe to show; of any other error only the name, because its message may contain data. */
+/** The message of a RowkeyError or NeverSucceeds, which is safe to show; of any other error only the name, because its message may contain data. */
 export function reasonOf(error: unknown): string {
-  if (error instanceof RowkeyError) return error.message;
+  if (error instanceof RowkeyError || error instanceof NeverSucceeds) return error.message;
   return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import type { Stored, Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { maskOf, parse } from '../../define/codec/validation.ts';
@@ -130,11 +130,10 @@ export const runTransfer = inPattern(
     { hold }: { readonly hold: Hold } = { hold: holdFor(engine, UNHELD_MS) },
   ): Promise<void> => {
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
-    if (!destination) throw new RowkeyError('never-succeeds', `"${entity.name}" has no archive.`);
+    if (!destination) throw new NeverSucceeds(`"${entity.name}" has no archive.`);
     const recorded = await findRecord(engine, transfer);
     if (!recorded)
-      throw new RowkeyError(
-        'never-succeeds',
+      throw new NeverSucceeds(
         'Operation not found: the message does not match a recorded operation, or the operation ended too long ago.',
       );
     if (recorded.status === 'succeeded') return;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import pMap from 'p-map';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../../lib/base/errors.ts';
+import { NeverSucceeds, RowkeyError } from '../../../../lib/base/errors.ts';
 import {
   dropPoison,
   handleMessage,
@@ -61,7 +61,7 @@ describe('a failing message', () => {
   });
 
   test('is recorded immediately if another attempt is pointless', async () => {
-    await handleMessage(engine, message(), log, fail(new RowkeyError('never-succeeds', 'It is nonsense.')));
+    await handleMessage(engine, message(), log, fail(new NeverSucceeds('It is nonsense.')));
     expect((await listPoison(engine, { limit: 10 })).items).toHaveLength(1);
   });
 
