@@ -146,6 +146,19 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     action: 'Retry once. If the error persists, report it to the operator.',
     operator: 'Report it as a bug.',
   },
+  'wrong-setting': {
+    status: 500,
+    title: 'Internal server error',
+    retry: 'no: an operator must act',
+    when: 'A setting of the app is wrong, or a change of the model was rejected. `detail` does not say which, because callers cannot act on it.',
+    action: 'Report it to the operator.',
+    operator: 'The log of the app names the setting or the change.',
+    see: {
+      Configuration: 'configuration.md',
+      'Changes that are rejected': 'change-the-model.md#changes-that-are-rejected',
+    },
+    shown: 'The app is misconfigured. The operator finds the reason in the log of the app.',
+  },
   busy: {
     status: 503,
     title: 'Service unavailable',
@@ -190,19 +203,6 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
       'Check consistency': 'operating.md#check-consistency',
     },
     shown: 'Stored data was lost, or changed outside the API. The operator must repair it.',
-  },
-  'wrong-setting': {
-    status: 503,
-    title: 'Service unavailable',
-    retry: 'no: an operator must act',
-    when: 'A setting of the app is wrong, or a change of the model was rejected. `detail` does not say which, because callers cannot act on it.',
-    action: 'Report it to the operator.',
-    operator: 'The log of the app names the setting or the change.',
-    see: {
-      Configuration: 'configuration.md',
-      'Changes that are rejected': 'change-the-model.md#changes-that-are-rejected',
-    },
-    shown: 'The app is misconfigured. The operator finds the reason in the log of the app.',
   },
   'not-provisioned': {
     status: 503,

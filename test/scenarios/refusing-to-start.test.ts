@@ -55,13 +55,13 @@ test.each([
 ])('reports a wrong %s, and rejects every request', async (setting, settings) => {
   const { logged, ask } = await startWith(settings);
   const health = await ask('health');
-  expect(health).toMatchObject({ status: 503, type: 'application/json' });
+  expect(health).toMatchObject({ status: 500, type: 'application/json' });
   expect(JSON.parse(health.text)).toMatchObject({
     status: 'degraded',
     settings: 'refused',
     hint: expect.stringContaining('log'),
   });
-  const refused = { status: 503, type: 'application/problem+json' };
+  const refused = { status: 500, type: 'application/problem+json' };
   for (const [path, method] of [
     ['openapi.json', 'GET'],
     ['employees/Sales/000123', 'GET'],
@@ -74,7 +74,7 @@ test.each([
     expect(JSON.parse(reply.text).type).toBe('/api/problems#wrong-setting');
     expect(reply.text).not.toContain('s3cret');
   }
-  expect((await ask('health', 'HEAD')).status).toBe(503);
+  expect((await ask('health', 'HEAD')).status).toBe(500);
   await expect.poll(() => logged).toContainEqual(expect.stringContaining(setting));
   // The console shows the telemetry that Application Insights receives in Azure.
   await expect.poll(() => logged).toContainEqual(expect.stringMatching(/ start \(.*wrong-setting\)$/));

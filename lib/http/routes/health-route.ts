@@ -34,8 +34,14 @@ export const healthRoute: Route = {
   roles: undefined,
   summary: 'Check that the app runs, storage responds, its tables exist, and the model matches what is stored',
   success: { status: 200, description: 'Healthy', body: () => Health },
-  others: { 503: { description: 'Degraded; the body says why', body: () => Health } },
-  whenMisconfigured: { status: 503, body: MISCONFIGURED, headers: { 'cache-control': 'no-store' } },
+  others: {
+    500: {
+      description: 'Misconfigured: a setting is wrong, or the model does not match what is stored',
+      body: () => Health,
+    },
+    503: { description: 'Degraded; the body says why', body: () => Health },
+  },
+  whenMisconfigured: { status: 500, body: MISCONFIGURED, headers: { 'cache-control': 'no-store' } },
   handle: checkHealth,
 };
 
@@ -60,7 +66,11 @@ async function checkHealth(context: RequestContext): Promise<RouteResult> {
   const status = isHealthy ? 'ok' : 'degraded';
   const hint = missing?.length ? { hint: describeMissing(missing) } : {};
   const body: Health = { status, storage, declaration, settings: 'ok', resources, ...hint };
-  return { status: isHealthy ? 200 : 503, body, headers: { 'cache-control': 'no-store' } };
+  return {
+    status: isHealthy ? 200 : declaration === 'refused' ? 500 : 503,
+    body,
+    headers: { 'cache-control': 'no-store' },
+  };
 }
 
 /** While the model is rejected no other route is served, so the health check must show it. */

@@ -119,5 +119,5 @@ test('reports a wrong setting on every path, even an unknown one', async () => {
     throw new RowkeyError('wrong-setting', 'TOKEN_ISSUER is not set.');
   }, [list]);
   for (const path of ['things', 'none'])
-    expect(await ask('PUT', path, misconfigured)).toMatchObject({ status: 503, body: { code: 'wrong-setting' } });
+    expect(await ask('PUT', path, misconfigured)).toMatchObject({ status: 500, body: { code: 'wrong-setting' } });
 });

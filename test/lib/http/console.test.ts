@@ -144,7 +144,7 @@ test('a wrong setting is a problem, not a console', async () => {
     { folder, root: '/api' },
   );
   const { status, body } = await handler(testRequest({ path: '', params: {} }), testInvocation().invocation);
-  expect([status, String(body).includes('secret')]).toEqual([503, false]);
+  expect([status, String(body).includes('secret')]).toEqual([500, false]);
 });
 
 test('the root leads to the console, and no other path does', async () => {

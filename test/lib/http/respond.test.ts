@@ -7,6 +7,7 @@ import { noteChange } from '../../../lib/engine/note-change.ts';
 import { FurtherRowLost } from '../../../lib/engine/read/entity-rows.ts';
 import { toProblem } from '../../../lib/http/problem.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
+import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { respondWith } from '../../respond-with.ts';
@@ -68,9 +69,12 @@ describe('an error', () => {
     expect(logged.join()).not.toContain('s3cret');
   });
 
-  test.each(['needs-repair', 'wrong-setting'] as const)('%s is logged, and its message is not sent', async (code) => {
+  test.each([
+    ['needs-repair', 503],
+    ['wrong-setting', 500],
+  ] as const)('%s is logged, and its message is not sent', async (code, expected) => {
     const { status, body, logged } = await ask(failing(new RowkeyError(code, 'the table s3cret')));
-    expect(status).toBe(503);
+    expect(status).toBe(expected);
     expect(JSON.stringify(body)).not.toContain('s3cret');
     expect(logged).toEqual(['the table s3cret']);
   });
@@ -143,8 +147,10 @@ describe('a caller', () => {
       calls += 1;
       return { status: 200 };
     };
-    expect((await ask({ handle }, { app: refusing })).status).toBe(503);
+    expect((await ask({ handle }, { app: refusing })).status).toBe(500);
     expect(calls).toBe(0);
+    const health = await ask(healthRoute, { app: refusing });
+    expect(health).toMatchObject({ status: 500, body: { declaration: 'refused', settings: 'ok' } });
   });
 });
 
