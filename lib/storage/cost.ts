@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
+import type { PipelinePolicy } from '@azure/core-rest-pipeline';
 import { createConnections } from './connections.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
@@ -32,12 +32,13 @@ export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Prom
 }
 
 /**
- * The HTTP client of all storage SDKs. It is below their retries, so it counts each attempt. It rejects plain HTTP unless
- * `insecure`, as for the emulator.
+ * Counts each attempt, so it is below the retries of the SDKs, and keeps the connections open. It rejects plain HTTP unless `insecure`, as
+ * for the emulator.
  */
-export function countingHttpClient(inner: HttpClient = createDefaultHttpClient(), insecure = false): HttpClient {
+export function countCost(insecure: boolean): PipelinePolicy {
   return {
-    async sendRequest(request) {
+    name: 'countCost',
+    async sendRequest(request, next) {
       request.allowInsecureConnection ||= insecure;
       request.agent ??= connectionsOf(request.url);
       const running: Meter[] = [];
@@ -47,7 +48,7 @@ export function countingHttpClient(inner: HttpClient = createDefaultHttpClient()
         if (meter.underWay++ === 0) meter.since = performance.now();
       }
       try {
-        return await inner.sendRequest(request);
+        return await next(request);
       } finally {
         for (const meter of running) if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
       }

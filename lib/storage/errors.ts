@@ -1,4 +1,4 @@
-import { type HttpClient, isRestError, type PipelineRequest } from '@azure/core-rest-pipeline';
+import { isRestError, type PipelinePolicy, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 
@@ -23,21 +23,20 @@ export class StorageConflict extends Error {
 const unanswered = new WeakSet<PipelineRequest>();
 
 /** Remembers the requests of which an attempt got no answer, or one that does not say whether it was executed. */
-export function noteUnanswered(inner: HttpClient): HttpClient {
-  return {
-    async sendRequest(request) {
-      try {
-        const response = await inner.sendRequest(request);
-        // Storage has executed nothing if it is busy.
-        if (response.status === 408 || (response.status >= 500 && response.status !== 503)) unanswered.add(request);
-        return response;
-      } catch (error) {
-        if (!isUnsent(error)) unanswered.add(request);
-        throw error;
-      }
-    },
-  };
-}
+export const noteUnanswered: PipelinePolicy = {
+  name: 'noteUnanswered',
+  async sendRequest(request, next) {
+    try {
+      const response = await next(request);
+      // Storage has executed nothing if it is busy.
+      if (response.status === 408 || (response.status >= 500 && response.status !== 503)) unanswered.add(request);
+      return response;
+    } catch (error) {
+      if (!isUnsent(error)) unanswered.add(request);
+      throw error;
+    }
+  },
+};
 
 /** Codes of errors without a connection. */
 const UNSENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN']);

@@ -1,12 +1,12 @@
-import type { HttpClient } from '@azure/core-rest-pipeline';
+import type { PipelinePolicy } from '@azure/core-rest-pipeline';
 
 /** `Date` headers have whole seconds, rounded down. */
 const RESOLUTION_MS = 1_000;
 
 /** The clock of a service, known from the `Date` of its responses. */
 export interface ServiceClock {
-  /** Returns a client that learns from each response. */
-  observe(inner: HttpClient): HttpClient;
+  /** Learns from each response. */
+  readonly policy: PipelinePolicy;
   /** The earliest time, in milliseconds, that the clock can show now. Undefined before the first response. */
   earliestTime(): number | undefined;
   /** The latest time, as `earliestTime`. */
@@ -17,16 +17,17 @@ export interface ServiceClock {
 export function createServiceClock(now: () => number = Date.now): ServiceClock {
   let ahead: { readonly least: number; readonly most: number } | undefined;
   return {
-    observe: (inner) => ({
-      async sendRequest(request) {
+    policy: {
+      name: 'serviceClock',
+      async sendRequest(request, next) {
         const sentAt = now();
-        const response = await inner.sendRequest(request);
+        const response = await next(request);
         const date = Date.parse(response.headers.get('date') ?? '');
         // The service read its clock between the two.
         if (!Number.isNaN(date)) ahead = { least: date - now(), most: date + RESOLUTION_MS - sentAt };
         return response;
       },
-    }),
+    },
     earliestTime: () => ahead && now() + ahead.least,
     latestTime: () => ahead && now() + ahead.most,
   };

@@ -1,18 +1,27 @@
-import { setImmediate } from 'node:timers/promises';
-import { createEmptyPipeline, defaultRetryPolicy, type HttpClient, retryPolicy } from '@azure/core-rest-pipeline';
+import { createDefaultHttpClient, type HttpClient, type PipelinePolicy } from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
-import { withAsciiJson } from './ascii-json.ts';
-import { countingHttpClient } from './cost.ts';
-import { isUnsent, noteUnanswered } from './errors.ts';
+import { asciiJson } from './ascii-json.ts';
+import { countCost } from './cost.ts';
+import { noteUnanswered } from './errors.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
+import {
+  boundWrites,
+  FIRST_RETRY_MS,
+  LAST_RETRY_MS,
+  RETRIES,
+  retryUnlessExecuted,
+  throttledAsBusy,
+  withoutRetries,
+} from './repetition.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { createServiceClock, type ServiceClock } from './service-clock.ts';
-import { tracingHttpClient } from './trace-calls.ts';
+import { through } from './through.ts';
+import { traceCalls } from './trace-calls.ts';
 
 /**
  * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
@@ -51,11 +60,6 @@ export type StorageOptions =
 
 /** The emulator uses plain HTTP. */
 const INSECURE = /DefaultEndpointsProtocol=http(;|$)|UseDevelopmentStorage=true/;
-/** At most 30, the limit of the service. */
-const WRITE_WITHIN_SECONDS = 15;
-const RETRIES = 3;
-const FIRST_RETRY_MS = 200;
-const LAST_RETRY_MS = 2_000;
 
 /** True for the emulator. */
 export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
@@ -68,24 +72,28 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
  */
 export function openStorage(account: StorageOptions, prefix = ''): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
-  const httpClient = countingHttpClient('httpClient' in account ? account.httpClient : undefined, insecure);
-  const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
-  const clientOf = (service: 'table' | 'queue' | 'blob'): HttpClient =>
-    noteUnanswered(throttledAsBusy(tracingHttpClient(httpClient, service, () => clients[`${service}s`].url)));
-  const boundedClient = boundWrites(clientOf('table'));
-  const tableClient = insecure ? withAsciiJson(boundedClient) : boundedClient;
-  const tableOptions = { httpClient: tableClient, retryOptions, allowInsecureConnection: insecure };
+  const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const clock = createServiceClock();
-  const queueClient = clock.observe(clientOf('queue'));
-  const otherOptions = (client: HttpClient, maxTries = RETRIES + 1) => ({
-    httpClient: toLegacyHttpClient(client),
+  // Between the retries of an SDK and the network, from the outside to the inside.
+  const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
+    noteUnanswered,
+    throttledAsBusy,
+    traceCalls(service, () => clients[`${service}s`].url),
+    countCost(insecure),
+  ];
+  const table = through([...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
+  const queue = [clock.policy, ...ofAll('queue')];
+  const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
+  const otherOptions = (policies: readonly PipelinePolicy[], maxTries = RETRIES + 1) => ({
+    httpClient: toLegacyHttpClient(through(policies, transport)),
     retryOptions: { ...retryOptions, maxTries },
   });
   const options = {
-    table: tableOptions,
-    queue: otherOptions(queueClient),
-    queueSentOnce: otherOptions(repeatUnlessExecuted(queueClient), 1),
-    blob: otherOptions(clientOf('blob')),
+    table: { httpClient: table, retryOptions, allowInsecureConnection: insecure },
+    queue: otherOptions(queue),
+    // The retries of the queue SDK can only be turned off.
+    queueSentOnce: otherOptions([retryUnlessExecuted(), ...queue], 1),
+    blob: otherOptions(ofAll('blob')),
   };
   const tableClients = new Map<string, TableClient>();
   const clientsSentOnce = new Map<string, TableClient>();
@@ -108,62 +116,6 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
       remember(queuesSentOnce, prefixWithHyphen(prefix, name), (queue) => clients.queuesSentOnce.getQueueClient(queue)),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
     clock,
-  };
-}
-
-/** Repeats only requests that were not sent, or that storage rejected with 503 (Server Busy), which has executed nothing. */
-function retryUnlessExecuted() {
-  const unlessExecuted: Parameters<typeof retryPolicy>[0][number] = {
-    name: 'unlessExecuted',
-    retry: ({ retryCount, response, responseError }) =>
-      response?.status === 503 || isUnsent(responseError)
-        ? { retryAfterInMs: Math.min(FIRST_RETRY_MS * 2 ** retryCount, LAST_RETRY_MS) }
-        : { skipStrategy: true },
-  };
-  return retryPolicy([unlessExecuted], { maxRetries: RETRIES });
-}
-
-function withoutRetries(client: TableClient): TableClient {
-  client.pipeline.removePolicy({ name: defaultRetryPolicy().name });
-  client.pipeline.addPolicy(retryUnlessExecuted(), { phase: 'Retry' });
-  return client;
-}
-
-/** For the queue SDK, whose own retries can only be turned off. */
-function repeatUnlessExecuted(inner: HttpClient): HttpClient {
-  const pipeline = createEmptyPipeline();
-  pipeline.addPolicy(retryUnlessExecuted());
-  return { sendRequest: (request) => pipeline.sendRequest(inner, request) };
-}
-
-/**
- * Limits how long the service works on a write, also after the caller has given up:
- * https://learn.microsoft.com/rest/api/storageservices/setting-timeouts-for-table-service-operations
- */
-function boundWrites(inner: HttpClient): HttpClient {
-  return {
-    async sendRequest(request) {
-      // The SDK repeats the same object.
-      const isRepeated = /[?&]timeout=/.test(request.url);
-      // A process that was paused while it waited runs the timer of the repetition before the timer that aborts the request.
-      if (isRepeated) await setImmediate();
-      else if (request.method !== 'GET')
-        request.url += `${request.url.includes('?') ? '&' : '?'}timeout=${WRITE_WITHIN_SECONDS}`;
-      return inner.sendRequest(request);
-    },
-  };
-}
-
-/**
- * Presents a 429 to the SDKs as the 503 that storage documents for throttling: they retry every 503, but a 429 only with a
- * `Retry-After` header (tables) or never (queues and blobs). It wraps the tracing client, so metrics keep the 429.
- */
-function throttledAsBusy(inner: HttpClient): HttpClient {
-  return {
-    async sendRequest(request) {
-      const response = await inner.sendRequest(request);
-      return response.status === 429 ? { ...response, status: 503 } : response;
-    },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { HttpClient, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
+import type { PipelinePolicy, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
 import { SpanKind } from '@opentelemetry/api';
 import { countResponse, countTransaction } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
@@ -14,11 +14,7 @@ const BATCH = '$batch';
  * Records a span and counts for each storage transaction, retries included. A span has one part of the URL: the table, queue or
  * container, which follows the path of the service (`endpoint`). Later path segments contain keys and are left out.
  */
-export function tracingHttpClient(
-  inner: HttpClient,
-  service: 'table' | 'queue' | 'blob',
-  endpoint: () => string,
-): HttpClient {
+export function traceCalls(service: 'table' | 'queue' | 'blob', endpoint: () => string): PipelinePolicy {
   // The account name of an emulator is in the path or in the host name.
   const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
   let depth: number | undefined;
@@ -28,7 +24,8 @@ export function tracingHttpClient(
     return /^\$?[\w-]*/.exec(url.split('/', depth + 3)[depth + 2] ?? '')?.[0] || 'none';
   };
   return {
-    sendRequest(request) {
+    name: 'traceCalls',
+    sendRequest(request, next) {
       const operation = `${service} ${request.method}`;
       const named = resourceOf(request.url);
       countTransaction({ pattern: currentPattern(), operation });
@@ -39,7 +36,7 @@ export function tracingHttpClient(
           const resource = (named === BATCH ? resourceOf(batchUrl(request)) : named).replace(PERIOD_SUFFIX, '');
           let status = 'none';
           try {
-            const response = await inner.sendRequest(request);
+            const response = await next(request);
             status = named === BATCH ? batchStatus(response) : String(response.status);
             span.setAttribute('http.response.status_code', response.status);
             return response;

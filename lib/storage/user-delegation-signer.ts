@@ -1,12 +1,19 @@
 import { createHmac } from 'node:crypto';
-import { createHttpHeaders, createPipelineRequest, type HttpClient, RestError } from '@azure/core-rest-pipeline';
+import {
+  createDefaultHttpClient,
+  createHttpHeaders,
+  createPipelineRequest,
+  type HttpClient,
+  RestError,
+} from '@azure/core-rest-pipeline';
 import type { TableServiceClient } from '@azure/data-tables';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
 import { HOUR_MS, isoSeconds } from '../base/time.ts';
-import { countingHttpClient } from './cost.ts';
+import { countCost } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { TableSasRequest, TableSasSigner } from './table-sas.ts';
+import { through } from './through.ts';
 
 /** The first service version with user delegation for tables. The tables SDK has no method for it. */
 const VERSION = '2025-07-05';
@@ -35,7 +42,7 @@ export interface UserDelegationOptions {
  * Signs user delegation shared access signatures with a key that storage gives to the app's identity, which needs the role
  * Storage Table Delegator. The key is kept until it would expire before the signature.
  */
-export function userDelegationSigner({ tables, httpClient = countingHttpClient() }: UserDelegationOptions) {
+export function userDelegationSigner({ tables, httpClient = overNetwork() }: UserDelegationOptions) {
   const account = new URL(tables.url).hostname.split('.')[0] ?? '';
   let kept: UserDelegationKey | undefined;
   let asked: Promise<UserDelegationKey> | undefined;
@@ -54,6 +61,8 @@ export function userDelegationSigner({ tables, httpClient = countingHttpClient()
   };
   return signer;
 }
+
+const overNetwork = () => through([countCost(false)], createDefaultHttpClient());
 
 function isValidFor(key: UserDelegationKey, { startsAt, expiresAt }: TableSasRequest): boolean {
   return Date.parse(key.SignedStart) <= startsAt.getTime() && expiresAt.getTime() <= Date.parse(key.SignedExpiry);

@@ -1,4 +1,4 @@
-import { createHttpHeaders, createPipelineRequest } from '@azure/core-rest-pipeline';
+import { createHttpHeaders, createPipelineRequest, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { createServiceClock } from '../../../lib/storage/service-clock.ts';
 
@@ -10,17 +10,15 @@ test('bounds the time of the service, although local time is wrong and headers h
     service.now += milliseconds;
   };
   const clock = createServiceClock(() => local.now);
-  const client = clock.observe({
-    async sendRequest(request) {
-      pass(300);
-      const headers = createHttpHeaders({ date: new Date(service.now).toUTCString() });
-      pass(200);
-      return { request, status: 200, headers };
-    },
-  });
+  const answer = async (request: PipelineRequest) => {
+    pass(300);
+    const headers = createHttpHeaders({ date: new Date(service.now).toUTCString() });
+    pass(200);
+    return { request, status: 200, headers };
+  };
   expect(clock.latestTime()).toBeUndefined();
   expect(clock.earliestTime()).toBeUndefined();
-  await client.sendRequest(createPipelineRequest({ url: 'https://a.example' }));
+  await clock.policy.sendRequest(createPipelineRequest({ url: 'https://a.example' }), answer);
   pass(60_000);
   const ahead = Number(clock.latestTime()) - service.now;
   expect(ahead).toBeGreaterThanOrEqual(0);
@@ -34,9 +32,11 @@ test('bounds the time of the service, although local time is wrong and headers h
 test('keeps what it knows after a response without a date', async () => {
   const clock = createServiceClock(() => 0);
   const answer = (headers: Record<string, string>) =>
-    clock
-      .observe({ sendRequest: async (request) => ({ request, status: 503, headers: createHttpHeaders(headers) }) })
-      .sendRequest(createPipelineRequest({ url: 'https://a.example' }));
+    clock.policy.sendRequest(createPipelineRequest({ url: 'https://a.example' }), async (request) => ({
+      request,
+      status: 503,
+      headers: createHttpHeaders(headers),
+    }));
   await answer({ date: 'Thu, 01 Jan 1970 00:00:05 GMT' });
   await answer({});
   expect(clock.latestTime()).toBe(6_000);
