@@ -35,7 +35,10 @@ export class StorageRejection extends Error {
 /** Milliseconds since 1970. */
 export type Clock = () => number;
 
-export async function toStorageRequest({ method, url, headers, body }: PipelineRequest, account: string) {
+export async function toStorageRequest(
+  { method, url, headers, body }: PipelineRequest,
+  account: string,
+): Promise<StorageRequest> {
   const { origin, pathname, searchParams: query } = new URL(url);
   const [, first = '', ...rest] = pathname.split('/');
   if (decodeURIComponent(first) !== account) throw new StorageRejection(404, 'ResourceNotFound');

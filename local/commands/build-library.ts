@@ -22,7 +22,7 @@ const PAGES = [
     'console',
     'declare-an-entity',
   ],
-  ...['http', 'import-export', 'model', 'operating', 'problems', 'security', 'telemetry', 'typed-client'],
+  ...['http', 'import-export', 'model', 'operating', 'problems', 'security', 'telemetry', 'testing', 'typed-client'],
   'use-as-a-package',
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
@@ -33,8 +33,8 @@ const CLONE_ONLY = 'The commands `npm start` and `npm run …` of this page are 
 const NODE = '>=22.0.0';
 
 /**
- * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts and of the
- * client, the console, the command line `rowkey`, and the documentation.
+ * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts, of the client
+ * and of the store for tests, the console, the command line `rowkey`, and the documentation.
  */
 export async function buildLibrary(folder = LIBRARY): Promise<void> {
   await rm(folder, { recursive: true, force: true });
@@ -53,6 +53,7 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   const exports = {
     '.': { types: './lib/index.d.ts', default: './lib/index.js' },
     './client': { types: './lib/client/index.d.ts', default: './lib/client/index.js' },
+    './testing': { types: './lib/testing/index.d.ts', default: './lib/testing/index.js' },
   };
   const manifest = {
     ...{ name, version, description, license, type, engines: { node: NODE } },

@@ -18,7 +18,7 @@ import { rowsOf } from '../world.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const connectionString = testStorage(import.meta.url);
 /** The account of a test file that opens none. */
-const yardConnection = testStorage(new URL('../lib/register-functions.test.ts', import.meta.url).href);
+const yardConnection = testStorage(new URL('../local/commands/build.test.ts', import.meta.url).href);
 const environment = {
   AzureWebJobsStorage: connectionString,
   YardStorage: yardConnection,
@@ -66,7 +66,7 @@ test('packs JavaScript and declarations without the examples, the app and its to
   expect(packed).toEqual(
     expect.arrayContaining([
       ...['package.json', 'README.md', 'LICENSE', 'host.json', 'lib/index.js', 'lib/index.d.ts'],
-      ...['lib/client/index.js', 'lib/client/index.d.ts', 'lib/console/index.html'],
+      ...['lib/client/index.js', 'lib/client/index.d.ts', 'lib/testing/index.js', 'lib/console/index.html'],
     ]),
   );
   expect(
@@ -146,6 +146,12 @@ test('type-checks under strict, with every declaration of the package, and rejec
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   const checked = run(process.execPath, [compiler, '--project', folder]);
   await expect(checked.catch(({ stdout }: { stdout: string }) => ({ stdout }))).resolves.toMatchObject({ stdout: '' });
+});
+
+test('runs the test of the adopter on a store in memory, without settings and servers', async () => {
+  const options = { cwd: folder, env: { PATH: process.env.PATH } };
+  const { stdout } = await run(process.execPath, ['--test', '--test-reporter', 'tap', 'vehicles.test.ts'], options);
+  expect(stdout).toMatch(/^# pass 3$/m);
 });
 
 test('serves two models in one app, and the function of the adopter under the host', async () => {

@@ -1,0 +1,104 @@
+import { MINUTE_MS } from '../base/time.ts';
+import type { Model } from '../define/define-model.ts';
+import { consumeIntent, consumeTransfer } from '../engine/consume/consume.ts';
+import { createEngine } from '../engine/engine.ts';
+import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
+import { resourcesOf } from '../operations/resources.ts';
+import type { KeyRing } from '../storage/key-ring.ts';
+import { deleteMessage, receiveMessages } from '../storage/messages.ts';
+import { provision } from '../storage/provision.ts';
+import { openStorage } from '../storage/storage.ts';
+import { createStore } from '../store/store.ts';
+import type { Entities, Store } from '../store/store-types.ts';
+import { createMemoryStorage, type MemoryStorage } from './memory-storage.ts';
+
+/** A store on its own storage account in memory, for the tests of an app. */
+export interface TestStore<All extends Entities> {
+  /** The same as `rowkey.store` of an app. Writes are not recorded in an audit log. */
+  readonly store: Store<All>;
+  /**
+   * Does the work of the queue functions until none is left, as if time had passed: copies, counts and entries of other partitions,
+   * archives and moves. Throws if a part of it can never succeed. Call it when no write is running.
+   */
+  settle(): Promise<void>;
+  /** Moves the clock of the store and of its storage forward. */
+  advance(milliseconds: number): void;
+  /** Set its `intercept` to inject faults. */
+  readonly storage: MemoryStorage;
+}
+
+const CONSUMERS = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
+/** More than all delays of a message together. */
+const SETTLE_WITHIN_MS = 2 * 24 * 60 * MINUTE_MS;
+
+/**
+ * Creates an empty store of a model: no server, no settings and no files. Its data are gone with the last reference to it.
+ *
+ * @example
+ * const { store, settle } = await createTestStore(rowkey.model);
+ * await store.vehicles.create({ depot: 'north', vehicleId: '1', plate: 'AB 12345' });
+ * await settle();
+ */
+export async function createTestStore<All extends Entities>(
+  model: Omit<Model, 'entities'> & { readonly entities: All },
+): Promise<TestStore<All>> {
+  let ahead = 0;
+  const now = () => Date.now() + ahead;
+  const memory = createMemoryStorage({ now });
+  const storage = openStorage(memory, model.prefix);
+  await provision(storage, resourcesOf(model.list, now()));
+  const engine = createEngine(storage, { now, keys: PLAIN_KEYS });
+  const failures: string[] = [];
+  const log = { warn: () => undefined, error: (failure: string) => failures.push(failure) };
+  const attempts = new Map<string, number>();
+
+  async function handleVisible(): Promise<number> {
+    let handled = 0;
+    for (const [queue, consume] of Object.entries(CONSUMERS))
+      for (const message of await receiveMessages(storage, queue, { limit: 32, hiddenFor: 1 })) {
+        const { id, insertedAt, text } = message;
+        attempts.set(id, (attempts.get(id) ?? 0) + 1);
+        const given = { queue, id, insertedAt, attempts: attempts.get(id) ?? 1, body: JSON.parse(text) };
+        const isDone = await consume({ engine, entities: model.list, log }, given).then(
+          () => true,
+          // Tried again, and recorded as a failure after the last attempt.
+          () => false,
+        );
+        if (isDone) await deleteMessage(storage, message);
+        handled += 1;
+      }
+    return handled;
+  }
+
+  async function countMessages(): Promise<number> {
+    const counts = Object.keys(CONSUMERS).map((queue) => storage.queue(queue).getProperties());
+    return (await Promise.all(counts)).reduce(
+      (sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount,
+      0,
+    );
+  }
+
+  return {
+    store: createStore<All>(model.list, { engine: async () => engine, record: (_, write) => write() }),
+    storage: memory,
+    advance(milliseconds) {
+      ahead += milliseconds;
+    },
+    async settle() {
+      const end = now() + SETTLE_WITHIN_MS;
+      while ((await handleVisible()) > 0 || (await countMessages()) > 0) {
+        // A hidden message becomes visible.
+        ahead += MINUTE_MS;
+        if (now() > end) throw new Error('The work of the queue functions does not end.');
+      }
+      if (failures.length > 0) throw new Error(failures.splice(0).join('\n'));
+    },
+  };
+}
+
+/** Data keys are kept as they are: the storage in memory needs no protection. */
+const PLAIN_KEYS: KeyRing = {
+  wrap: async (dataKey) => ({ keyId: 'memory', wrapped: dataKey }),
+  unwrap: async (_, wrapped) => wrapped,
+  currentKeyId: async () => 'memory',
+};
