@@ -15,6 +15,7 @@ import {
   wholeList,
 } from '../api/reads.ts';
 import { openWithGaps, rereadIfBlobGone, type View } from '../api/view.ts';
+import { batch, create, deleteRange, merge, patch, put, remove, replace } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Stored, type Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
@@ -25,10 +26,7 @@ import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../d
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
-import { createOnce } from '../engine/write/create-once.ts';
-import { deleteRange } from '../engine/write/delete-range.ts';
-import { type BatchAction, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
-import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
+import type { BatchAction } from '../engine/write/entity-batch.ts';
 import { checkGroup } from '../pattern-helpers/read-totals.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
@@ -71,11 +69,26 @@ export function createStore<All extends Entities>(list: readonly Entity[], sourc
 function entityStore(entity: Entity, source: StoreSource) {
   const read = <Input, Output>(operation: Operation<Input, Output>, input: Input) =>
     readWithView(source, entity, operation, () => input);
-  const write = async ({ by = THE_APP }: Write, work: (engine: Engine) => Promise<Stored>) => {
+  const run = async <Input, Output>(
+    { by = THE_APP }: Write,
+    operation: Operation<Input, Output>,
+    input: () => Input,
+  ) => {
     const engine = await source.engine();
-    const { etag, values } = await source.record(by, () => work(engine));
-    return { etag, values: await openWithGaps({ ...view(engine), isLastAttempt: true }, entity, values) };
+    return source.record(by, () => perform(operation, { ...view(engine), isLastAttempt: true }, input));
   };
+  const write = async <Input>(options: Write, operation: Operation<Input, Stored>, input: () => Input) => {
+    const { etag, values } = await run(options, operation, input);
+    return {
+      etag,
+      values: await openWithGaps({ ...view(await source.engine()), isLastAttempt: true }, entity, values),
+    };
+  };
+  const change = (key: Values, values: Values, options: Write) => () => ({
+    key: keyOf(entity, key),
+    values,
+    conditions: conditionsOf(options),
+  });
   return {
     get: async (key: Values, options: Omit<GetInput, 'key'> = {}) => {
       const input = { ...options, key: checkFields(entity, key, entity.keyFields) };
@@ -83,32 +96,26 @@ function entityStore(entity: Entity, source: StoreSource) {
       return found && { etag: found.etag, values: found.values };
     },
     create: (values: Values, options: Write = {}) =>
-      write(options, (engine) => createOnce(engine, entity, values, idOf(entity, 'create', options.requestId))),
+      write(options, create(entity), () => ({ values, id: idOf(entity, 'create', options.requestId) })),
     put: (key: Values, values: Values, options: Write = {}) =>
-      write(options, (engine) => putEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
+      write(options, put(entity), change(key, values, options)),
     replace: (key: Values, values: Values, options: Write = {}) =>
-      write(options, (engine) => replaceEntity(engine, entity, keyOf(entity, key), values, conditionsOf(options))),
-    update: async (key: Values, patch: Values, options: Write = {}) => {
-      if (options.return === 'minimal') {
-        const engine = await source.engine();
-        const merge = () => mergeEntity(engine, entity, keyOf(entity, key), patch, conditionsOf(options));
-        return { etag: (await source.record(options.by ?? THE_APP, merge)).etag };
-      }
-      return write(options, (engine) => patchEntity(engine, entity, keyOf(entity, key), patch, conditionsOf(options)));
+      write(options, replace(entity), change(key, values, options)),
+    update: async (key: Values, fields: Values, options: Write = {}) => {
+      if (options.return === 'minimal')
+        return { etag: (await run(options, merge(entity), change(key, fields, options))).etag };
+      return write(options, patch(entity), change(key, fields, options));
     },
-    delete: async (key: Values, options: Write = {}) => {
-      const engine = await source.engine();
-      const remove = () => deleteEntity(engine, entity, keyOf(entity, key), conditionsOf(options));
-      await source.record(options.by ?? THE_APP, remove);
-    },
+    delete: (key: Values, options: Write = {}) =>
+      run(options, remove(entity), () => ({ key: keyOf(entity, key), conditions: conditionsOf(options) })),
     deleteRange: async (key: Values, { by = THE_APP, ...range }: DeleteRange & Write = {}) => {
-      const engine = await source.engine();
-      const checked = checkFields(entity, key, entity.partition.fields);
+      const partition = checkFields(entity, key, entity.partition.fields);
       const failed: RowkeyError[] = [];
       let deleted = 0;
       let skipped = 0;
       for (let after: Position | undefined, isFirst = true; isFirst || after; isFirst = false) {
-        const done = await source.record(by, () => deleteRange(engine, entity, checked, { ...range, after }));
+        const input = { ...range, partition, after };
+        const done = await run({ by }, deleteRange(entity), () => input);
         deleted += done.deleted;
         skipped += done.skipped;
         failed.push(...done.failed);
@@ -121,10 +128,8 @@ function entityStore(entity: Entity, source: StoreSource) {
       list: async (options: ListInput = {}) =>
         structuredClone(wholeList(entity, await read(listLookup(entity), options))),
     }),
-    batch: async (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) => {
-      const engine = await source.engine();
-      return source.record(by, () => (atomic ? writeAtomically : writeBatch)(engine, entity, actions));
-    },
+    batch: (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) =>
+      run({ by }, batch(entity), () => ({ actions, atomic })),
     range: (key: Values, options: Omit<RangeInput, 'partition' | 'top' | 'after'> = {}) =>
       createListing(async (page) => {
         const partition = checkFields(entity, key, entity.partition.fields);

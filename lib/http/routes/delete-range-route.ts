@@ -1,11 +1,13 @@
 import { z } from 'zod';
-import { canRead, requireRemover } from '../../access/rule.ts';
+import { canRead } from '../../access/rule.ts';
+import { perform } from '../../api/operation.ts';
+import { deleteRange } from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { deleteRange } from '../../engine/write/delete-range.ts';
 import { toEntityTemplate } from '../entity-key.ts';
 import { readContinuation, toNextLink } from '../paging.ts';
+import { toView } from '../present.ts';
 import { Problem, toProblem } from '../problem.ts';
 import { readBoolean } from '../query.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
@@ -55,7 +57,6 @@ export function deleteRangeRoutes(entity: Entity): Route[] {
 
 async function handle(entity: Entity, context: RequestContext): Promise<RouteResult> {
   const { app, caller, query, params, root } = context;
-  requireRemover(entity, caller);
   const { fields } = entity.partition;
   const key = validateTexts(entity, params, fields);
   const from = query.get('from') ?? undefined;
@@ -65,13 +66,8 @@ async function handle(entity: Entity, context: RequestContext): Promise<RouteRes
   const bound = JSON.stringify(['delete', path, from, to, all]);
   const after = await readContinuation(context, bound);
   const until = app.engine.now() + TIME_BUDGET_MS;
-  const { deleted, failed, skipped, next } = await deleteRange(app.engine, entity, key, {
-    from,
-    to,
-    all,
-    after,
-    until,
-  });
+  const input = { partition: key, from, to, all, after, until };
+  const { deleted, failed, skipped, next } = await perform(deleteRange(entity), toView(context), () => input);
   // The detail names an entity.
   const report = (error: RowkeyError) =>
     toProblem(canRead(entity, caller) ? error : new RowkeyError(error.code, error.message), root);

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { canRead, checkMentions, hasWriteOnlyRoles, hiddenFields, requireRemover } from '../../access/rule.ts';
+import { canRead, hasWriteOnlyRoles, hiddenFields } from '../../access/rule.ts';
+import { perform } from '../../api/operation.ts';
+import { batch, type ChangeInput, create, merge, patch, put, remove } from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Stored } from '../../base/values.ts';
 import {
@@ -11,18 +13,10 @@ import {
   writableSchema,
 } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { createOnce } from '../../engine/write/create-once.ts';
-import {
-  type BatchAction,
-  type BatchDone,
-  type BatchOutcome,
-  writeAtomically,
-  writeBatch,
-} from '../../engine/write/entity-batch.ts';
-import { deleteEntity, mergeEntity, patchEntity, putEntity } from '../../engine/write/entity-store.ts';
+import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
 import { readKey, toEntityPath, toEntityTemplate } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
-import { presentToWriter } from '../present.ts';
+import { presentToWriter, toView } from '../present.ts';
 import { Problem, toProblem } from '../problem.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
@@ -44,8 +38,10 @@ export function deleteRoute(entity: Entity): Route {
     summary: `Delete an entity of ${entity.name}`,
     success: { status: 204, description: 'Deleted' },
     handle: async (context) => {
-      requireRemover(entity, context.caller);
-      await deleteEntity(context.app.engine, entity, readKey(entity, context), readConditions(context));
+      await perform(remove(entity), toView(context), () => ({
+        key: readKey(entity, context),
+        conditions: readConditions(context),
+      }));
       return { status: 204 };
     },
   };
@@ -72,8 +68,10 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         headers: ['ETag', 'Location'],
       },
       handle: async (context) => {
-        const id = await readRequestId(context, `${name}-create`);
-        const stored = await createOnce(context.app.engine, entity, await readBody(entity, context), id);
+        const stored = await perform(create(entity), toView(context), async () => ({
+          id: await readRequestId(context, `${name}-create`),
+          values: await context.json(),
+        }));
         return presentStored(entity, context, { ...stored, isCreated: true });
       },
     },
@@ -92,9 +90,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         created: 'Created',
       },
       handle: async (context) => {
-        const input = await readBody(entity, context);
-        const { engine } = context.app;
-        const stored = await putEntity(engine, entity, readKey(entity, context), input, readConditions(context));
+        const stored = await perform(put(entity), toView(context), () => readChange(entity, context));
         return presentStored(entity, context, stored);
       },
     },
@@ -113,15 +109,13 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         headers: ['ETag'],
       },
       handle: async (context) => {
-        const patch = await readBody(entity, context);
-        const { engine } = context.app;
+        const read = () => readChange(entity, context);
         if (prefersMinimal(context)) {
-          const merged = await mergeEntity(engine, entity, readKey(entity, context), patch, readConditions(context));
+          const merged = await perform(merge(entity), toView(context), read);
           const headers = { ...toEntityHeaders(entity, context.caller, merged), 'preference-applied': MINIMAL };
           return { status: 204, headers };
         }
-        const stored = await patchEntity(engine, entity, readKey(entity, context), patch, readConditions(context));
-        return presentStored(entity, context, stored);
+        return presentStored(entity, context, await perform(patch(entity), toView(context), read));
       },
     },
     {
@@ -133,7 +127,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       requestBody: () => describedBatch(entity),
       maxBodyBytes,
       success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
-      handle: (context) => batch(entity, context),
+      handle: (context) => runBatch(entity, context),
     },
   ];
 }
@@ -146,11 +140,9 @@ function prefersMinimal({ header }: RequestContext): boolean {
   return preferences.some((preference) => preference.replace(/[\s"]/g, '') === MINIMAL);
 }
 
-/** Throws `forbidden` if the body has a field that the caller may not write. */
-async function readBody(entity: Entity, context: RequestContext): Promise<unknown> {
-  const input = await context.json();
-  checkMentions(entity, context.caller, input);
-  return input;
+async function readChange(entity: Entity, context: RequestContext): Promise<ChangeInput> {
+  const values = await context.json();
+  return { values, key: readKey(entity, context), conditions: readConditions(context) };
 }
 
 async function presentStored(
@@ -213,9 +205,9 @@ function describedBatch(entity: Entity) {
   const key = z
     .object(entity.schema.pick(maskOf(entity.keyFields)).required().shape)
     .meta({ title: `${entity.name}-key` });
-  const patch = patchSchema(entity);
+  const changes = patchSchema(entity);
   // A patch names the entity by its whole key, although a PATCH accepts no derived field.
-  const isDerived = (field: string) => !(field in patch.shape);
+  const isDerived = (field: string) => !(field in changes.shape);
   const derived = entity.schema.pick(maskOf(entity.keyFields.filter(isDerived))).partial();
   // The example of a batch is the first of them, which is short.
   const actions = [
@@ -223,7 +215,7 @@ function describedBatch(entity: Entity) {
     z.strictObject({ create: whole }),
     z.strictObject({ put: whole, ifMatch }),
     z
-      .strictObject({ patch: z.intersection(patch.extend(derived.shape), key), ifMatch })
+      .strictObject({ patch: z.intersection(changes.extend(derived.shape), key), ifMatch })
       .meta({ title: `${entity.name}-patch-action` }),
   ];
   return batchSchema(z.xor(actions));
@@ -233,15 +225,11 @@ const BatchResult = z.object({
   results: z.array(z.object({ status: z.int(), etag: z.string().optional(), problem: Problem.optional() })),
 });
 
-async function batch(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { actions, atomic } = parse(ANY_BATCH, await context.json());
-  const given = actions.map(withStoredEtag);
-  for (const action of given) {
-    if ('delete' in action) requireRemover(entity, context.caller);
-    for (const fields of Object.values(action)) checkMentions(entity, context.caller, fields);
-  }
-  const { engine } = context.app;
-  const outcomes = await (atomic ? writeAtomically : writeBatch)(engine, entity, given);
+async function runBatch(entity: Entity, context: RequestContext): Promise<RouteResult> {
+  const outcomes = await perform(batch(entity), toView(context), async () => {
+    const { actions, atomic = false } = parse(ANY_BATCH, await context.json());
+    return { actions: actions.map(withStoredEtag), atomic };
+  });
   return { status: 200, body: { results: outcomes.map((outcome) => toResult(entity, context, outcome)) } };
 }
 

@@ -1,10 +1,12 @@
-import { requireRemover } from '../../access/rule.ts';
+import { perform } from '../../api/operation.ts';
+import { archive, move } from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { moveSchema, requestArchive, requestMove } from '../../engine/transfer/transfer.ts';
+import { moveSchema } from '../../engine/transfer/transfer.ts';
 import { Operation, readOperation } from '../../engine/write/operation.ts';
 import { readKey, toEntityPath } from '../entity-key.ts';
 import { readRequestId } from '../idempotency.ts';
+import { toView } from '../present.ts';
 import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
 
 /** Archive and move respond before they are done. The Location header leads to the status of the operation. */
@@ -56,14 +58,13 @@ async function requestTransfer(
   operation: 'archive' | 'move',
   context: RequestContext,
 ): Promise<RouteResult> {
-  requireRemover(entity, context.caller);
   const key = readKey(entity, context);
-  const { engine } = context.app;
-  const id = await readRequestId(context, `${entity.name}-${operation}`);
+  const readId = () => readRequestId(context, `${entity.name}-${operation}`);
+  const view = toView(context);
   const operationId =
     operation === 'archive'
-      ? await requestArchive(engine, entity, key, id)
-      : await requestMove(engine, entity, key, await context.json(), id);
+      ? await perform(archive(entity), view, async () => ({ key, id: await readId() }))
+      : await perform(move(entity), view, async () => ({ key, id: await readId(), to: await context.json() }));
   const location = `${toEntityPath(context, entity, key)}/${operation}/${operationId}`;
   return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
 }

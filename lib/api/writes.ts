@@ -1,0 +1,120 @@
+import { checkMentions, requireRemover } from '../access/rule.ts';
+import { onceFor } from '../base/once-for.ts';
+import type { Stored, Values } from '../base/values.ts';
+import type { Conditions } from '../define/declaration/conditions.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { requestArchive, requestMove } from '../engine/transfer/transfer.ts';
+import { createOnce } from '../engine/write/create-once.ts';
+import { deleteRange as deleteRangeOf } from '../engine/write/delete-range.ts';
+import { type BatchAction, type BatchOutcome, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
+import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
+import type { Operation } from './operation.ts';
+
+/** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */
+
+export interface CreateInput {
+  readonly values: unknown;
+  /** Identifies a request that may be repeated. */
+  readonly id?: string | undefined;
+}
+
+/** Creates an entity. Throws as `createOnce` does. */
+export const create = onceFor(
+  (entity: Entity): Operation<CreateInput, Stored> => ({
+    roles: entity.access.write,
+    admit: (caller, { values }) => checkMentions(entity, caller, values),
+    run: ({ engine }, { values, id }) => createOnce(engine, entity, values, id),
+  }),
+);
+
+export interface ChangeInput {
+  readonly key: Values;
+  /** The values of a whole entity, or the fields to change. */
+  readonly values: unknown;
+  readonly conditions: Conditions;
+}
+
+function changeOf<Output>(
+  change: (...args: Parameters<typeof putEntity>) => Promise<Output>,
+): (entity: Entity) => Operation<ChangeInput, Output> {
+  return onceFor((entity) => ({
+    roles: entity.access.write,
+    admit: (caller, { values }) => checkMentions(entity, caller, values),
+    run: ({ engine }, { key, values, conditions }) => change(engine, entity, key, values, conditions),
+  }));
+}
+
+/** Replaces a whole entity, or creates it under this key. */
+export const put = changeOf(putEntity);
+/** Replaces a whole entity. Throws `not-found`. */
+export const replace = changeOf(replaceEntity);
+/** Changes some fields and returns the entity. */
+export const patch = changeOf(patchEntity);
+/** Changes some fields and returns the ETag alone, so that they may be merged without a read. */
+export const merge = changeOf(mergeEntity);
+
+export type RemoveInput = Omit<ChangeInput, 'values'>;
+
+/** Deletes an entity with its children, which the caller must be able to write too. */
+export const remove = onceFor(
+  (entity: Entity): Operation<RemoveInput, void> => ({
+    roles: entity.access.write,
+    admit: (caller) => requireRemover(entity, caller),
+    run: async ({ engine }, { key, conditions }) => void (await deleteEntity(engine, entity, key, conditions)),
+  }),
+);
+
+export interface BatchInput {
+  readonly actions: readonly BatchAction[];
+  /** All actions in one transaction, or none. */
+  readonly atomic: boolean;
+}
+
+/** Runs many actions on entities, and returns the outcome of each. */
+export const batch = onceFor(
+  (entity: Entity): Operation<BatchInput, readonly BatchOutcome[]> => ({
+    roles: entity.access.write,
+    admit(caller, { actions }) {
+      for (const action of actions) {
+        if ('delete' in action) requireRemover(entity, caller);
+        for (const fields of Object.values(action)) checkMentions(entity, caller, fields);
+      }
+    },
+    run: ({ engine }, { actions, atomic }) => (atomic ? writeAtomically : writeBatch)(engine, entity, actions),
+  }),
+);
+
+type DeleteRange = typeof deleteRangeOf;
+export type DeleteRangeInput = Parameters<DeleteRange>[3] & { readonly partition: Values };
+
+/** Deletes the next entities of a range of a partition. */
+export const deleteRange = onceFor(
+  (entity: Entity): Operation<DeleteRangeInput, Awaited<ReturnType<DeleteRange>>> => ({
+    roles: entity.access.write,
+    admit: (caller) => requireRemover(entity, caller),
+    run: ({ engine }, { partition, ...range }) => deleteRangeOf(engine, entity, partition, range),
+  }),
+);
+
+export interface TransferInput {
+  readonly key: Values;
+  readonly id?: string | undefined;
+}
+
+/** Requests the move of an entity to its archive, and returns the id of the operation. */
+export const archive = onceFor(
+  (entity: Entity): Operation<TransferInput, string> => ({
+    roles: entity.access.write,
+    admit: (caller) => requireRemover(entity, caller),
+    run: ({ engine }, { key, id }) => requestArchive(engine, entity, key, id),
+  }),
+);
+
+/** Requests the move of an entity to another partition, and returns the id of the operation. */
+export const move = onceFor(
+  (entity: Entity): Operation<TransferInput & { readonly to: unknown }, string> => ({
+    roles: entity.access.write,
+    admit: (caller) => requireRemover(entity, caller),
+    run: ({ engine }, { key, to, id }) => requestMove(engine, entity, key, to, id),
+  }),
+);
