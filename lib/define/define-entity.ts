@@ -74,7 +74,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   const { access, attachments, encrypted, split } = compiled;
   for (const field of Object.keys(attachments))
     if (Object.hasOwn(given.shape, field))
-      throw new Error(`the attachment "${field}" has the name of a field of the schema; it needs a name of its own.`);
+      throw new Error(`the attachment "${field}" has the name of a field of the schema. Give it a name of its own.`);
   const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()]);
   const schema = given.extend(Object.fromEntries(describing)).strict();
   const partition = compileTemplate(key.partition);

@@ -85,34 +85,33 @@ function compileSeries(name: string, series: SeriesDeclaration): DeclaredEntity 
   const refuse = (why: string) => new DeclarationError(`Entity "${name}": ${why}`);
   for (const error of inheritedNameErrors('slot', [slots.name])) throw refuse(error);
   if (!/^[a-z][A-Za-z0-9]{0,49}$/.test(slots.name))
-    throw refuse(`the slot name "${slots.name}" is not accepted; 1 to 50 letters and digits are.`);
-  if (![first, last].every(Number.isInteger) || first < 0 || last < first || last > MAX_SLOT)
     throw refuse(
-      `the slots run from ${first} to ${last}; whole numbers from 0 to ${MAX_SLOT}, in order, are accepted.`,
+      `the slot name "${slots.name}" is not accepted. Use 1 to 50 letters and digits, a lower-case letter first.`,
     );
+  if (![first, last].every(Number.isInteger) || first < 0 || last < first || last > MAX_SLOT)
+    throw refuse(`the slots run from ${first} to ${last}. Use whole numbers from 0 to ${MAX_SLOT}, in order.`);
   for (const error of rowErrors(slots)) throw refuse(error);
   const entity = compileEntity(name, declaration);
   const keyFields: readonly string[] = entity.keyFields;
   const other = Object.keys(entity.columns).find((field) => !keyFields.includes(field));
   if (other)
-    throw refuse(`the field ${other} is not in the key; the schema of a series has the fields of its key alone.`);
+    throw refuse(`the field ${other} is not in the key. Keep only the fields of the key in the schema of a series.`);
   if (span) for (const error of spanErrors(entity, slots, span)) throw refuse(error);
   return frozenCopy({ ...entity, series: { ...slots, perRow, overflow, span } });
 }
 
 function* rowErrors({ first, last, perRow = last - first + 1, ...slots }: SlotsOptions): Generator<string> {
   if (slots.overflow !== undefined && slots.overflow !== 'blob')
-    yield `slots.overflow is "${slots.overflow}"; "blob" is accepted.`;
+    yield `slots.overflow is "${slots.overflow}". Use "blob".`;
   if (slots.overflow) {
-    if (perRow !== last - first + 1)
-      yield 'slots.perRow and slots.overflow exclude each other; one of them is accepted.';
+    if (perRow !== last - first + 1) yield 'slots.perRow and slots.overflow exclude each other. Remove one of them.';
     return;
   }
   if (!Number.isInteger(perRow) || perRow < 1 || perRow > MAX_SLOTS_IN_ROW)
-    yield `a row would hold ${perRow} slots; perRow must be a whole number from 1 to ${MAX_SLOTS_IN_ROW}, or slots.overflow must be "blob".`;
+    yield `a row would hold ${perRow} slots. Set perRow to a whole number from 1 to ${MAX_SLOTS_IN_ROW}, or slots.overflow to "blob".`;
   const rows = Math.ceil((last - first + 1) / perRow);
   if (rows > MAX_TRANSACTION_ACTIONS)
-    yield `the slots would take ${rows} rows, and one transaction changes ${MAX_TRANSACTION_ACTIONS}; a larger perRow, or slots.overflow "blob", is accepted.`;
+    yield `the slots would take ${rows} rows, and one transaction changes ${MAX_TRANSACTION_ACTIONS}. Increase perRow, or set slots.overflow to "blob".`;
 }
 
 /** Has a 29 February and a 31st. */
@@ -120,17 +119,17 @@ const SAMPLES = { day: '2024-02-29', month: '2024-12', year: '2024' };
 
 function* spanErrors(entity: DeclaredEntity, { first, last }: SlotsOptions, { field, per }: Span): Generator<string> {
   if (!CALENDAR_UNITS.includes(per)) {
-    yield `span.per is "${per}"; ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')} are accepted.`;
+    yield `span.per is "${per}". Use one of ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')}.`;
     return;
   }
   if (!entity.keyFields.includes(field))
-    yield `span.field "${field}" is not in the key; it must be the key field with the ${per} of the slots.`;
+    yield `span.field "${field}" is not in the key. Name the key field with the ${per} of the slots.`;
   const sample = periodValue(entity.columns[field], SAMPLES[per]);
   const type: z.ZodType | undefined = entity.schema.shape[field];
   const isAccepted = (value: unknown) => type?.safeParse(value).success === true;
   if (!isAccepted(sample) || isAccepted(`${sample}x`))
-    yield `span.field "${field}" is not a ${per}; its schema must accept values such as ${JSON.stringify(sample)} and no others.`;
+    yield `span.field "${field}" is not a ${per}. Let its schema accept values such as ${JSON.stringify(sample)} and no others.`;
   const count = last - first + 1;
   if (slotLength(per, count) === undefined)
-    yield `${count} slots do not divide a ${per}, which span.per names; ${ACCEPTED_SLOTS[per]} are accepted.`;
+    yield `${count} slots do not divide a ${per}, which span.per names. Use ${ACCEPTED_SLOTS[per]}.`;
 }

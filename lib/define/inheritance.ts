@@ -60,17 +60,19 @@ function compileUnion(name: string, given: Declaration & { readonly kinds: Kinds
   const own: Record<string, z.ZodType> = {};
   for (const [kind, { shape }] of Object.entries(kinds))
     for (const [field, type] of Object.entries<z.ZodType>(shape)) {
+      const refuse = (why: string) =>
+        new DeclarationError(`Entity "${name}": the kind "${kind}" declares the field "${field}"${why}`);
       const other = own[field];
-      if (field === 'kind' || field in schema.shape || (other && !isDeepStrictEqual(jsonOf(other), jsonOf(type))))
-        throw new DeclarationError(
-          `Entity "${name}": the kind "${kind}" declares the field "${field}" differently; kinds share a field only with one type, and none may be "kind" or a field of the schema.`,
-        );
+      if (field === 'kind') throw refuse(', which contains the kind. Rename it.');
+      if (field in schema.shape) throw refuse(', which the schema declares for all kinds. Remove it from one of them.');
+      if (other && !isDeepStrictEqual(jsonOf(other), jsonOf(type)))
+        throw refuse(', which another kind declares with another type. Use one type, or rename it.');
       own[field] = type;
     }
   const [first, ...others] = Object.entries(kinds).map(([kind, { shape }]) =>
     z.strictObject({ ...schema.shape, ...shape, kind: z.literal(kind) }),
   );
-  if (!first) throw new DeclarationError(`Entity "${name}": kinds is empty; at least one kind is accepted.`);
+  if (!first) throw new DeclarationError(`Entity "${name}": kinds is empty. Add a kind.`);
   const union = z.discriminatedUnion('kind', [first, ...others]);
   const optional = Object.fromEntries(Object.entries(own).map(([field, type]) => [field, type.optional()]));
   // The table has columns for the fields of all kinds.

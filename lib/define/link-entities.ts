@@ -36,15 +36,15 @@ function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
 export function* linkErrors(entities: readonly DeclaredEntity[]): Generator<string> {
   const names = entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]));
   for (const name of new Set(names.filter((each, position) => names.indexOf(each) < position)))
-    yield `Entity "${name}" is declared twice, or is also an archive's table; each needs a name of its own.`;
+    yield `Entity "${name}" is declared twice, or is also an archive's table. Give each a name of its own.`;
   for (const entity of entities)
     for (const [relation, other] of referencesOf(entity)) {
       const { name } = entity;
       const isOther = entities.some((one) => one !== other && one.name === other.name);
       if (isOther && !entities.includes(other))
-        yield `Entity "${name}" ${relation} "${other.name}", and the model has another declaration of that name; both must be the same one.`;
+        yield `Entity "${name}" ${relation} "${other.name}", and the model has another declaration of that name. Use one declaration.`;
       else if (!entities.includes(other))
-        yield `Entity "${name}" ${relation} "${other.name}", which is not in the model; add "${other.name}", or leave "${name}" out.`;
+        yield `Entity "${name}" ${relation} "${other.name}", which is not in the model. Add "${other.name}", or remove "${name}".`;
     }
 }
 

@@ -68,11 +68,11 @@ function isFurtherRow({ name }: Entity, { row, properties }: Row): boolean {
 
 /** Yields an error message for each reason why an entity cannot have further rows. */
 export function* furtherRowErrors({ table, period }: Entity, model: readonly Entity[]): Generator<string> {
-  if (period) yield 'it has a period, whose entities are one row each; leave out one of the two.';
+  if (period) yield 'it has a period, whose entities are one row each. Remove period, or split and wide.';
   for (const other of model.filter((each) => each.table === table)) {
     const inTable = Object.values(other.indexes).filter(({ remote }) => !remote || remote.table === table);
     for (const { template } of [other.row, ...inTable.map(({ row }) => row)])
       if (template.includes('!'))
-        yield `the row key ${template} of "${other.name}" in its table has a "!", which begins the keys of further rows; every other character is accepted.`;
+        yield `the row key ${template} of "${other.name}" in its table has a "!", which begins the keys of further rows. Use another character.`;
   }
 }

@@ -19,7 +19,7 @@ export function* oracleErrors(
   const informed = [...rolesToReadBy(seen, [field]), ...(isUnique ? seen.access.write : [])];
   const blind = writer.access.write.filter((role) => !informed.includes(role));
   if (blind.length > 0)
-    yield `${what}, which would tell ${blind.join(', ')} what exists; roles that write "${writer.name}" must be able to read "${field}" of "${seen.name}".`;
+    yield `${what}, which would tell ${blind.join(', ')} what exists. Let roles that write "${writer.name}" read "${field}" of "${seen.name}".`;
 }
 
 /** A field that is made from another entity shows it, so the roles that see the field must be able to read that entity. */
@@ -29,5 +29,5 @@ export function* unreadableErrors(
 ): Generator<string> {
   const blind = new Set(rolesToSee(entity, field).filter((role) => !from.access.read.includes(role)));
   if (blind.size > 0)
-    yield `${what}, which ${[...blind].join(', ')} may not read; add these roles to access.read of "${from.name}", or leave them out of the readers of "${field}" (access.restricted, access.own).`;
+    yield `${what}, which ${[...blind].join(', ')} may not read. Add these roles to access.read of "${from.name}", or remove them from the readers of "${field}" (access.restricted, access.own).`;
 }

@@ -32,7 +32,7 @@ export const compoundKey: Pattern<Entity> = {
       parent.partition.template === entity.partition.template &&
       entity.row.template.startsWith(`${parent.row.template}_`);
     if (!isWithin)
-      yield `the key of a child must begin with that of its parent "${parent.name}" and "_", in the same table and partition.`;
+      yield `the key does not begin with that of its parent "${parent.name}" and "_". Use the table and the partition key of the parent, and its row key with "_" and a field after it.`;
     // A write of a child without its parent is rejected.
     yield* oracleErrors(`it is a child of "${parent.name}"`, {
       writer: entity,
@@ -40,16 +40,16 @@ export const compoundKey: Pattern<Entity> = {
       field: parent.keyFields.at(-1) ?? '',
       isUnique: true,
     });
-    if (parent.childOf) yield `its parent "${parent.name}" is a child itself; one level of children is accepted.`;
+    if (parent.childOf) yield `its parent "${parent.name}" is a child itself. Remove childOf from one of them.`;
     if (Object.hasOwn(parent.schema.shape, name))
-      yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace; one of them needs another name.`;
+      yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace. Rename one of them.`;
     const others = entity.patterns.filter(
       (pattern) => pattern !== compoundKey && (pattern.leavesTombstone || pattern.furtherRows),
     );
     if (others.length > 0)
-      yield `a child goes where its parent "${parent.name}" goes, and only its row goes along; it cannot use ${others.map((pattern) => pattern.name).join(', ')}.`;
+      yield `a child goes where its parent "${parent.name}" goes, and only its row goes along. Remove ${others.map((pattern) => pattern.name).join(', ')}.`;
     if (archive || movable.length > 0)
-      yield `a child of "${parent.name}" is archived and moved with its parent; leave out archive and movable.`;
+      yield `a child of "${parent.name}" is archived and moved with its parent. Remove archive and movable.`;
   },
 
   *siblings({ childOf: parent }, { before, after }) {

@@ -30,7 +30,7 @@ export const denormalization: Pattern<Entity> = {
     yield* staleIndexErrors(entity, listCopiedFields(entity));
     const local = Object.keys(indexes).find((name) => !indexes[name]?.remote);
     if (local !== undefined && linksOf(entity).length > 0)
-      yield `the index "${local}" is in the partition, where a change of the entity that fields are copied from would leave it stale; an index in a table of its own is accepted.`;
+      yield `the index "${local}" is in the partition, where a change of the entity that fields are copied from would leave it stale. Give the index a table of its own.`;
     for (const link of linksOf(entity)) {
       const { source, reference } = link;
       const what = `the denormalized fields copy from "${source.name}"`;
@@ -38,16 +38,18 @@ export const denormalization: Pattern<Entity> = {
       // A write of a reference to an entity that does not exist is rejected.
       yield* oracleErrors(what, { writer: entity, seen: source, field: reference.keyField, isUnique: true });
       if (source.table !== table || source.partition.template !== partition.template)
-        yield `${what}, which is in another table or partition; both must have one table and one partition key.`;
+        yield `${what}, which is in another table or partition. Use one table and one partition key for both.`;
       if (!Object.hasOwn(columns, reference.field) || !source.keyFields.includes(reference.keyField))
-        yield `${what} by the reference ${reference.field} to ${reference.keyField}; it must be from a field of this entity to a key field of the other.`;
+        yield `${what} by the reference ${reference.field} to ${reference.keyField}. Refer from a field of this entity to a key field of the other.`;
       const missing = source.row.fields.find((field) => field !== reference.keyField && !Object.hasOwn(columns, field));
-      if (missing) yield `${what}, whose row key has the field "${missing}", which this entity does not have.`;
+      if (missing)
+        yield `${what}, whose row key has the field "${missing}", which this entity does not have. Add it to the schema.`;
       // A source stores the row key of one row that copies it.
       const [first] = dependentsOf(source);
-      if (row.fields.length > 0) yield `${what}, and only one row of a partition may, under a row key without fields.`;
+      if (row.fields.length > 0)
+        yield `${what}, and only one row of a partition may. Use a row key without fields, or fanOut.`;
       else if (first && first !== link)
-        yield `${what}, and only one row of a partition may; "${first.target().name}" copies from it already.`;
+        yield `${what}, and only one row of a partition may: "${first.target().name}" copies from it already. Remove one of them, or use fanOut.`;
     }
   },
   keptFields: listCopiedFields,

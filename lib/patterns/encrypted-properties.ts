@@ -26,11 +26,11 @@ export const encryptedProperties: Pattern<Entity> = {
   *validate(entity) {
     const { encrypted, columns, access } = entity;
     for (const field of encrypted) {
-      if (columns[field] !== 'String') yield `the encrypted field "${field}" is not a text; it must be z.string().`;
+      if (columns[field] !== 'String') yield `the encrypted field "${field}" is not a text. Declare it as z.string().`;
       if (!Object.hasOwn(access.restricted ?? {}, field))
-        yield `the encrypted field "${field}" is not restricted; access.restricted must name the roles that read it.`;
+        yield `the encrypted field "${field}" is not restricted. Name the roles that read it in access.restricted.`;
       for (const key of keysWith(entity, field))
-        yield `the encrypted field "${field}" is in ${key}; keys and totals are stored in plain text.`;
+        yield `the encrypted field "${field}" is in ${key} in plain text. Remove it from encrypted, or from ${key}.`;
     }
   },
   references: ({ encrypted }) => encrypted,

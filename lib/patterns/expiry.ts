@@ -93,11 +93,11 @@ function* validationErrors(entity: Entity): Generator<string> {
   if (!entity.expiry) return;
   const { days, clock } = entity.expiry;
   if (!Number.isInteger(days) || days < 1 || days > MAX_DAYS)
-    yield `expiry.days is ${days}; it must be a whole number of days from 1 to ${MAX_DAYS}.`;
+    yield `expiry.days is ${days}. Use a whole number of days from 1 to ${MAX_DAYS}.`;
   const type = fieldSchemas(entity.schema)[clock];
-  if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date; it must be z.iso.date().`;
+  if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date. Declare it as z.iso.date().`;
   if (Object.hasOwn(entity.indexes, INDEX))
-    yield `an index has the name "${INDEX}"; with expiry it needs another name.`;
+    yield `an index has the name "${INDEX}", which expiry uses. Rename the index.`;
 }
 
 export interface Expired {

@@ -138,24 +138,23 @@ function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
   yield* copyErrors(link);
   for (const one of [entity, source]) {
     const reason = one.period ? 'a period' : one.series ? 'counts alone' : one.childOf ? 'a parent' : undefined;
-    if (reason)
-      yield `${what}, and "${one.name}" has ${reason}; both must be entities with rows of their own in one table.`;
+    if (reason) yield `${what}, and "${one.name}" has ${reason}. Use entities with rows of their own in one table.`;
     if (isWrittenByClients(one))
-      yield `${what}, and clients write "${one.name}" straight to storage (access.own), where nothing updates copies; grant only r.`;
+      yield `${what}, and clients write "${one.name}" straight to storage (access.own), where nothing updates copies. Grant only r.`;
   }
   const fields = [...otherKeyFields(relation).map((field) => [field, field]), [reference.field, reference.keyField]];
   for (const [field = '', keyField = ''] of fields)
     if (!source.keyFields.includes(keyField) || entity.columns[field] !== source.columns[keyField])
-      yield `${what}, whose key field "${keyField}" needs the field "${field}" of the same type in this entity.`;
+      yield `${what}, whose key field "${keyField}" this entity does not have as "${field}" of the same type. Add the field.`;
   if (isByKey(relation) && !lookupOf(link))
-    yield `${what}, and cannot find the entities of one source by one query: ${referringFields(relation).join(', ')} must be the first fields of the key, or of an index of copies without a condition whose other fields are required.`;
+    yield `${what}, and cannot find the entities of one source by one query. Make ${referringFields(relation).join(', ')} the first fields of the key, or of an index of copies without a condition whose other fields are required.`;
   if (keptFields(entity).includes(reference.field))
-    yield `${what} by "${reference.field}", which a pattern sets; the field must be one that callers write.`;
+    yield `${what} by "${reference.field}", which a pattern sets. Use a field that callers write.`;
   if (linksOf(entity).some((other) => other !== link && nameOf(other) === nameOf(link)))
-    yield `${what} by "${reference.field}" twice; declare all copies of one reference together.`;
+    yield `${what} by "${reference.field}" twice. Declare all copies of one reference together.`;
   for (const field of Object.keys(copies))
     if (Object.hasOwn(entity.columns, field) && !isOptional(entity.schema, field))
-      yield `${what} to "${field}", which is required; it must be optional, because there may be no source.`;
+      yield `${what} to "${field}", which is required, and there may be no source. Make it optional.`;
 }
 
 /** True if a change copies from the source anew: the reference is new, or the entity arrives from another partition. */

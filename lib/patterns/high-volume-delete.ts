@@ -115,32 +115,33 @@ function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Ge
   if (!period) return;
   const { field, keep, per, archiveTo } = period;
   if (!CALENDAR_UNITS.includes(per)) {
-    yield `period.per is "${per}"; ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')} are accepted.`;
+    yield `period.per is "${per}". Use one of ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')}.`;
     return;
   }
   const others = patterns.filter(({ leavesTombstone }) => leavesTombstone).map(({ name }) => name);
   if (archive) others.push('archive');
   if (movable.length > 0) others.push('movable');
   if (others.length > 0)
-    yield `an entity with a period cannot use ${others.join(', ')}, because its tables are dropped as a whole; leave out period, or those.`;
-  if (access.own) yield 'an entity with a period cannot be granted (access.own), because a grant names one table.';
-  if (archiveTo !== undefined && archiveTo !== 'blob') yield `period.archiveTo is "${archiveTo}"; "blob" is accepted.`;
+    yield `an entity with a period cannot use ${others.join(', ')}, because its tables are dropped as a whole. Remove period, or ${others.join(', ')}.`;
+  if (access.own)
+    yield 'an entity with a period cannot be granted (access.own), because a grant names one table. Remove period or access.own.';
+  if (archiveTo !== undefined && archiveTo !== 'blob') yield `period.archiveTo is "${archiveTo}". Use "blob".`;
   if (archiveTo !== undefined && Object.keys(attachments).length > 0)
-    yield `period.archiveTo cannot be combined with the attachments ${Object.keys(attachments).join(', ')}: an archive has rows, and the files would be deleted with the table; leave out archiveTo, or those.`;
+    yield `period.archiveTo cannot be combined with the attachments ${Object.keys(attachments).join(', ')}: an archive has rows, and the files would be deleted with the table. Remove archiveTo or the attachments.`;
   if (!Number.isInteger(keep) || keep < 1 || keep > MAX_KEEP[per])
-    yield `period.keep is ${keep}; it must be a whole number of ${per}s from 1 to ${MAX_KEEP[per]}.`;
+    yield `period.keep is ${keep}. Use a whole number of ${per}s from 1 to ${MAX_KEEP[per]}.`;
   if (!keyFields.includes(field))
-    yield `period.field "${field}" is not in the key, so the key would not tell the table; it must be a key field.`;
+    yield `period.field "${field}" is not in the key, so the key would not tell the table. Name a key field.`;
   const type = fieldSchemas(schema)[field];
   const { span } = entity.series ?? {};
   // A day of a series tells its month, and a month its year.
   const isPeriod = span?.field === field && CALENDAR_UNITS.indexOf(span.per) <= CALENDAR_UNITS.indexOf(per);
   if (!isPeriod && (!type || !isInstant(type)))
-    yield `period.field "${field}" is not an instant; it must be z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
+    yield `period.field "${field}" is not an instant. Declare it as z.iso.datetime(), z.iso.date() or a pattern that begins with a day.`;
   for (const other of entities.filter((one) => one !== entity))
     for (const table of tablesOf(other))
       if (isLikePeriod(entity, table) || (table === other.table && isLikePeriod(entity, withDigits(other))))
-        yield `a table for a ${per} could have the name of the table "${table}" of "${other.name}", and would be dropped with it; "${other.name}" needs a table name that is not "${entity.table}", with or without digits after it.`;
+        yield `a table for a ${per} could have the name of the table "${table}" of "${other.name}", and would be dropped with it. Give "${other.name}" a table name other than "${entity.table}", with or without digits after it.`;
 }
 
 /** True if a table could be one of the entity by its name, also for a period that no calendar has. */

@@ -54,9 +54,9 @@ export const indexEntities: Pattern<Entity> = {
       const known = index.remote ? [] : [...entity.partition.fields, ...index.row.readable];
       const missing = entity.keyFields.filter((field) => ![...index.holds.readable, ...known].includes(field));
       if (missing.length > 0)
-        yield `the index "${name}" holds too little to find an entity; "holds" must contain ${missing.join(', ')}, too.`;
+        yield `the index "${name}" holds too little to find an entity. Add ${missing.join(', ')} to "holds".`;
       if (index.holds.readable.length === 0)
-        yield `the index "${name}" holds no field; "holds" must contain a field of the row key.`;
+        yield `the index "${name}" holds no field. Add a field of the row key to "holds".`;
     }
   },
   rowKeys: (entity) =>

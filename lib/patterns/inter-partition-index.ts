@@ -29,11 +29,11 @@ export const interPartitionIndexes: Pattern<Entity> = {
       const missing = entity.keyFields.filter((field) => !readable.includes(field)).join(', ');
       const hashed = indexKeyFields(index).find((field) => !readable.includes(field));
       if (!index.unique && missing !== '')
-        yield `the index "${name}" is not unique and lacks ${missing} in its key; it must contain every key field, so that entities with one value get rows of their own.`;
+        yield `the index "${name}" is not unique and lacks ${missing} in its key, so entities with one value would share a row. Add ${missing} to its key, or make it unique.`;
       if (index.unique && hashed)
-        yield `the index "${name}" is unique and has "${hashed}" only as a hash, so two values could be taken for one; the field must be in its key as it is, too.`;
+        yield `the index "${name}" is unique and has "${hashed}" only as a hash, so two values could be taken for one. Add the field to its key as it is, too.`;
       if (index.unique && index.settle !== 'inline')
-        yield `the index "${name}" is unique and has settle "${index.settle}"; the writer confirms its own claim, so settle must be "inline".`;
+        yield `the index "${name}" is unique and has settle "${index.settle}", and the writer must confirm its own claim. Use "inline".`;
     }
   },
 

@@ -129,32 +129,32 @@ function* textErrors(entity: Entity): Generator<string> {
   const { large, columns, indexes } = entity;
   const inCopies = large.filter((field) => !apartFields(entity).includes(field));
   for (const field of large) {
-    if (columns[field] !== 'String') yield `the large field "${field}" is not a text; it must be z.string().`;
+    if (columns[field] !== 'String') yield `the large field "${field}" is not a text. Declare it as z.string().`;
     for (const key of keysWith(entity, field))
-      yield `the large field "${field}" is in ${key}; a key is at most 512 characters.`;
+      yield `the large field "${field}" is in ${key}, and a key is at most 512 characters. Remove it from large, or from ${key}.`;
   }
   for (const [name, index] of Object.entries(indexes))
     if (inCopies.length > 0 && 'copies' in index && index.copies === 'everything')
-      yield `the index "${name}" copies everything, and ${inCopies.join(', ')} may be large; copies must be 'keys' or a list of other fields.`;
+      yield `the index "${name}" copies everything, and ${inCopies.join(', ')} may be large. Set copies to 'keys' or to a list of other fields.`;
 }
 
 function* attachmentErrors({ attachments, access }: Entity, reserved: readonly string[]): Generator<string> {
   for (const [field, { container, maxBytes, types, maxAge, public: isPublic }] of Object.entries(attachments)) {
     const what = `the attachment "${field}"`;
     if (!CONTAINER_NAME.test(container))
-      yield `${what} has the container name "${container}", which is not accepted; a container name is 3 to 63 lower-case letters, digits and single hyphens.`;
+      yield `${what} has the container name "${container}", which is not accepted. Use 3 to 63 lower-case letters, digits and single hyphens.`;
     if (reserved.includes(container) || HOST_CONTAINERS.test(container))
-      yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others; every name but ${reserved.join(', ')}, deployments, scm-releases, azure-… and insights-… is accepted.`;
+      yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others. Choose a name other than ${reserved.join(', ')}, deployments, scm-releases, azure-… and insights-….`;
     if (!Number.isInteger(maxBytes) || maxBytes < 1 || maxBytes > MAX_FILE_BYTES)
-      yield `${what} has maxBytes ${maxBytes}; it must be a whole number from 1 to ${MAX_FILE_BYTES}, which is the largest body of the Functions host.`;
+      yield `${what} has maxBytes ${maxBytes}. Use a whole number from 1 to ${MAX_FILE_BYTES}, which is the largest body of the Functions host.`;
     if (maxAge !== undefined && (!Number.isInteger(maxAge) || maxAge < 0 || maxAge > YEAR_S))
-      yield `${what} has maxAge ${maxAge}; it must be a whole number of seconds from 0 to ${YEAR_S}.`;
+      yield `${what} has maxAge ${maxAge}. Use a whole number of seconds from 0 to ${YEAR_S}.`;
     if (isPublic && access.restricted?.[field])
-      yield `${what} is public and restricted (access.restricted); leave out one of both.`;
-    if (types.length === 0) yield `${what} accepts no type; types needs at least one, such as image/png.`;
+      yield `${what} is public and restricted (access.restricted). Remove public, or the restriction.`;
+    if (types.length === 0) yield `${what} accepts no type. Add one to types, such as image/png.`;
     for (const type of types)
       if (!(supportedMimeTypes as ReadonlySet<string>).has(type))
-        yield `${what} accepts ${type}, which cannot be told from a file's bytes, so no file would be accepted; types such as image/png can.`;
+        yield `${what} accepts ${type}, which cannot be told from a file's bytes, so no file would be accepted. Use types such as image/png.`;
   }
 }
 

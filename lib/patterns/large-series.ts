@@ -10,7 +10,7 @@ export const largeSeries: Pattern<Entity> = {
   isUsed: ({ series }) => series?.overflow !== undefined,
   *validate({ access: { own } }) {
     if (own)
-      yield 'a series with slots.overflow cannot be granted (access.own), because a grant opens rows and not their blobs; leave out one of them.';
+      yield 'a series with slots.overflow cannot be granted (access.own), because a grant opens rows and not their blobs. Remove slots.overflow or access.own.';
   },
   /** A blob that is lost cannot be restored, so the finding has no repair. */
   async verify({ storage }, _entity, { address, only }) {

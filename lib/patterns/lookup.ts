@@ -16,21 +16,21 @@ export const lookup: Pattern<Entity> = {
   *validate({ lookup: declared, indexes, schema, counts, denormalized }) {
     const { index: name = '', maxAge } = declared ?? {};
     if (maxAge !== undefined && !(Number.isInteger(maxAge) && maxAge >= 1 && maxAge <= MAX_AGE_S))
-      yield `lookup has the maxAge ${maxAge}; it must be a whole number of seconds from 1 to ${MAX_AGE_S}.`;
+      yield `lookup has the maxAge ${maxAge}. Use a whole number of seconds from 1 to ${MAX_AGE_S}.`;
     const index = Object.hasOwn(indexes, name) ? indexes[name] : undefined;
     const isList = index?.kind === 'inter-partition' && !index.unique && index.copies !== 'keys' && !index.when;
     if (!isList || index.remote.partition.fields.length > 0) {
-      yield `lookup reads the index "${name}", which is not a list of all entities; it must be an interPartitionIndex of copies with a partition key without fields, and neither unique nor with a condition (when).`;
+      yield `lookup reads the index "${name}", which is not a list of all entities. Name an interPartitionIndex of copies with a partition key without fields, neither unique nor with a condition (when).`;
       return;
     }
     if (index.settle !== 'inline')
-      yield `lookup reads the index "${name}", which has settle "${index.settle}"; a process keeps what it has read, so settle must be "inline".`;
+      yield `lookup reads the index "${name}", which has settle "${index.settle}", and a process keeps what it has read. Use "inline".`;
     const optional = index.row.fields.find((field) => isOptional(schema, field));
     if (optional !== undefined)
-      yield `lookup reads the index "${name}", which lacks entities without "${optional}"; every field of its row key must be required.`;
+      yield `lookup reads the index "${name}", which lacks entities without "${optional}". Make every field of its row key required.`;
     const copied = denormalized.filter(({ fanOut }) => !fanOut).flatMap(({ copies }) => Object.keys(copies));
     const [stale] = [...Object.keys(counts), ...copied];
     if (index.copies === 'everything' && stale !== undefined)
-      yield `lookup reads the index "${name}", whose copies have "${stale}", which changes with another entity and would be stale; copies must list the other fields.`;
+      yield `lookup reads the index "${name}", whose copies have "${stale}", which changes with another entity and would be stale. List the other fields in copies.`;
   },
 };

@@ -25,15 +25,19 @@ export const maintainedCount: Pattern<Entity> = {
     const [first] = listCountFields(entity);
     for (const [name, index] of first === undefined ? [] : Object.entries(entity.indexes))
       if (index.kind !== 'index-entity' && index.copies === 'everything')
-        yield `the index "${name}" copies everything, also "${first}", which changes with another entity and would leave it stale; copies must be "keys" or a list of other fields.`;
+        yield `the index "${name}" copies everything, also "${first}", which changes with another entity and would leave it stale. Set copies to "keys" or to a list of other fields.`;
     for (const [field, counted] of Object.entries(counts)) {
-      const isBeside = counted.table === table && counted.partition.template === partition.template;
-      const isFound = row.fields.every((name) => counted.keyFields.includes(name));
-      if (!isBeside || !isFound || archive || movable.length > 0)
-        yield `"${field}" counts "${counted.name}", whose keys do not lead to this row for good; both must have one table and partition key, every field of this row key must be in the other's key, and this entity can have no archive or move.`;
-      yield* unreadableErrors(`"${field}" counts "${counted.name}"`, { entity, field, from: counted });
+      const what = `"${field}" counts "${counted.name}"`;
+      if (counted.table !== table || counted.partition.template !== partition.template)
+        yield `${what}, which is in another table or partition. Use one table and one partition key for both.`;
+      const missing = row.fields.filter((name) => !counted.keyFields.includes(name));
+      if (missing.length > 0)
+        yield `${what}, whose key does not lead to this row. Add ${missing.join(', ')} to its key, or remove them from this row key.`;
+      if (archive || movable.length > 0)
+        yield `${what}, whose keys would lead to this row no more after an archive or a move. Remove archive and movable.`;
+      yield* unreadableErrors(what, { entity, field, from: counted });
       // Only a 32-bit integer is read back as a plain number.
-      if (columns[field] !== 'Int32') yield `the count "${field}" must be declared as z.int32().`;
+      if (columns[field] !== 'Int32') yield `the count "${field}" is not a 32-bit integer. Declare it as z.int32().`;
     }
   },
   keptFields: listCountFields,

@@ -98,33 +98,33 @@ const REFERRERS_PAGE = 10;
 function* validationErrors(entity: Entity): Generator<string> {
   const ring = findRing(entity);
   if (ring)
-    yield `the required references ${ring.join(' → ')} form a ring, of which no entity can be created first; a field that may be absent is accepted.`;
+    yield `the required references ${ring.join(' → ')} form a ring, of which no entity can be created first. Make one of the fields optional.`;
   for (const reference of referencesOf(entity)) {
     const { field, to, by, onDelete } = reference;
     const what = `the reference "${field}" to "${to.name}"`;
     if (onDelete !== 'refuse' && onDelete !== 'report')
-      yield `${what} has the onDelete "${onDelete}"; refuse and report are accepted.`;
+      yield `${what} has the onDelete "${onDelete}". Use "refuse" or "report".`;
     for (const one of [entity, to])
       if (one.period || one.series || isWrittenByClients(one))
-        yield `${what} cannot be kept, because "${one.name}" has ${one.period ? 'a period, whose tables are dropped as a whole' : one.series ? 'counts alone (defineSeries)' : 'rows that clients write straight to storage (access.own)'}.`;
+        yield `${what} cannot be kept, because "${one.name}" has ${one.period ? 'a period, whose tables are dropped as a whole' : one.series ? 'counts alone (defineSeries)' : 'rows that clients write straight to storage (access.own)'}. Remove the reference.`;
     if (entity.columns[field] === undefined) continue;
     if (entity.columns[field] !== to.columns[by])
-      yield `${what} is stored as ${entity.columns[field]}, and "${by}" of "${to.name}" ${to.columns[by] ? `as ${to.columns[by]}` : 'is not declared'}; both must have one type.`;
+      yield `${what} is stored as ${entity.columns[field]}, and "${by}" of "${to.name}" ${to.columns[by] ? `as ${to.columns[by]}` : 'is not declared'}. Use one type for both.`;
     if ([...entity.encrypted, ...entity.large, ...keptFields(entity)].includes(field))
-      yield `${what} is encrypted, large or set by a pattern; a field that a caller writes and storage can compare is accepted.`;
+      yield `${what} is encrypted, large or set by a pattern. Use a field that a caller writes and storage can compare.`;
     if (!isByKey(reference) && !uniqueIndexOf(reference))
-      yield `${what} leads to no single entity: "${to.name}" needs a unique inter-partition index of "${by}" alone, without a condition, or this entity every other key field of "${to.name}" (${otherKeyFields(reference).join(', ')}).`;
+      yield `${what} leads to no single entity. Add a unique inter-partition index of "${by}" alone, without a condition, to "${to.name}", or its other key fields (${otherKeyFields(reference).join(', ')}) to this entity.`;
     yield* oracleErrors(`${what} is checked at a write`, { writer: entity, seen: to, field: by, isUnique: true });
     if (onDelete !== 'refuse') continue;
     yield* oracleErrors(`${what} refuses deletes`, { writer: to, seen: entity, field, isUnique: false });
     if (to.childOf)
-      yield `${what} cannot refuse deletes, because a delete of "${to.childOf.name}" deletes its children too; onDelete: 'report' is accepted.`;
+      yield `${what} cannot refuse deletes, because a delete of "${to.childOf.name}" deletes its children too. Use onDelete: 'report'.`;
     const fields = referringFields(reference);
     const lookup = lookupBy(entity, fields);
     if (lookup?.isLeftToQueue)
-      yield `${what} refuses deletes and finds who refers to an entity by the index "${lookup.index}" alone, which may be behind; its settle must be "inline", or onDelete must be 'report'.`;
+      yield `${what} refuses deletes and finds who refers to an entity by the index "${lookup.index}" alone, which may be behind. Set its settle to "inline", or use onDelete: 'report'.`;
     if (!lookup)
-      yield `${what} refuses deletes and cannot find who refers to an entity by one query: ${fields.join(', ')} must be the first fields of its key, or of an index of copies without a condition whose other fields are required; or onDelete must be 'report'.`;
+      yield `${what} refuses deletes and cannot find who refers to an entity by one query. Make ${fields.join(', ')} the first fields of its key, or of an index of copies without a condition whose other fields are required, or use onDelete: 'report'.`;
   }
 }
 

@@ -132,23 +132,23 @@ function* validationErrors(entity: Entity): Generator<string> {
   for (const [name, declared] of totalsOf(entity)) {
     const { table, partition, row, sum, min, max } = declared;
     if (Object.hasOwn(entity.indexes, name) || (name === 'expiry' && entity.expiry))
-      yield `an index has the name of the totals "${name}"; one of them needs another name.`;
+      yield `an index has the name of the totals "${name}". Rename one of them.`;
     if (tables.includes(table) || totalsOf(entity).some(([other, { table: used }]) => other !== name && used === table))
-      yield `the totals "${name}" are in the table "${table}", which the entity uses for other rows; they need a table of their own.`;
+      yield `the totals "${name}" are in the table "${table}", which the entity uses for other rows. Give them a table of their own.`;
     for (const field of sum)
       if (!NUMBERS.includes(entity.columns[field] ?? ''))
-        yield `the totals "${name}" add up "${field}", which is not a number.`;
+        yield `the totals "${name}" add up "${field}", which is not a number. Remove it from sum.`;
     for (const field of [...min, ...max]) {
       const type = fields[field];
       if (!NUMBERS.includes(entity.columns[field] ?? '') && !(type && isInstant(type)))
-        yield `the totals "${name}" have the least or greatest "${field}", which is not a number, a date or an instant.`;
+        yield `the totals "${name}" have the least or greatest "${field}", which is not a number, a date or an instant. Remove it from min and max.`;
     }
     for (const field of apartFields(entity).filter((each) => declared.uses.includes(each)))
-      yield `the totals "${name}" use "${field}" of a group of split; a write may not have read it, so leave it out of one of them.`;
+      yield `the totals "${name}" use "${field}" of a group of split, which a write may not have read. Remove it from the totals, or from split.`;
     for (const field of entity.encrypted.filter((each) => declared.uses.includes(each)))
-      yield `the totals "${name}" use the encrypted field "${field}"; storage has only its ciphertext.`;
+      yield `the totals "${name}" use the encrypted field "${field}", of which storage has only the ciphertext. Remove it from the totals, or from encrypted.`;
     if (sum.length + min.length + max.length > MAX_FIELDS)
-      yield `the totals "${name}" have ${sum.length + min.length + max.length} sums and extremes; at most ${MAX_FIELDS} are accepted.`;
+      yield `the totals "${name}" have ${sum.length + min.length + max.length} sums and extremes. Use at most ${MAX_FIELDS}.`;
     yield* keyErrors(name, partition.parts, row.parts);
   }
 }
@@ -157,17 +157,17 @@ function* keyErrors(name: string, inPartition: readonly Part[], inRow: readonly 
   const parts = [...inPartition, ...inRow];
   const hashedInRow = inRow.find(({ hash }) => hash);
   if (hashedInRow)
-    yield `the totals "${name}" have a hash of "${hashedInRow.field}" in the row key; hashes and buckets are accepted in the partition key.`;
+    yield `the totals "${name}" have a hash of "${hashedInRow.field}" in the row key. Use hashes and buckets in the partition key only.`;
   const isGiven = (field: string) => parts.some((part) => part.field === field && !part.hash);
   const hidden = inPartition.find(({ field, hash, buckets }) => hash && buckets === undefined && !isGiven(field));
   if (hidden)
-    yield `the totals "${name}" have "${hidden.field}" only as a hash, so two groups could share a total; it must be in their key as it is, too.`;
+    yield `the totals "${name}" have "${hidden.field}" only as a hash, so two groups could share a total. Add it to their key as it is, too.`;
   const newest = parts.find(({ newestFirst }) => newestFirst);
   if (newest)
-    yield `the totals "${name}" have "${newest.field}" as an instant, newest first; {${newest.field}.day}, .month or .year groups by period.`;
+    yield `the totals "${name}" have "${newest.field}" as an instant, newest first. Group by period with {${newest.field}.day}, .month or .year.`;
   const lists = new Set(parts.filter(({ each }) => each).map(({ field }) => field));
-  if (lists.size > 1) yield `the totals "${name}" have several lists (${[...lists].join(', ')}); one is accepted.`;
+  if (lists.size > 1) yield `the totals "${name}" have several lists (${[...lists].join(', ')}). Keep one of them.`;
   const plain = parts.filter(({ hash }) => !hash).map(({ field }) => field);
   const twice = plain.find((field, position) => plain.indexOf(field) < position);
-  if (twice) yield `the totals "${name}" have "${twice}" twice in their key; a group has each field once.`;
+  if (twice) yield `the totals "${name}" have "${twice}" twice in their key. Remove one.`;
 }

@@ -17,7 +17,7 @@ export const verticalSplit: Pattern<Entity> = {
     yield* furtherRowErrors(entity, entities);
     yield* groupErrors(entity);
     if (entity.version > 1 && entity.denormalized.length > 0)
-      yield 'it has versions, whose upgrades need the groups, and fields that change with another entity (denormalized), which does not read them; leave out one of the two.';
+      yield 'it has versions, whose upgrades need the groups, and fields that change with another entity (denormalized), which does not read them. Remove the versions or denormalized.';
     const fields = Object.entries(entity.split).flatMap(([group, each]) =>
       each.map((field) => [field, group] as const),
     );
@@ -59,33 +59,33 @@ function apartFields({ split }: Entity): string[] {
 function* groupErrors({ split, children, columns }: Entity): Generator<string> {
   for (const [group, fields] of Object.entries(split)) {
     if (!FURTHER_GROUP.test(group))
-      yield `the group name "${group}" of split is not accepted; a group name is 1 to 40 letters and begins with a lower-case letter.`;
-    if (fields.length === 0) yield `the group "${group}" of split has no field; it needs at least one.`;
+      yield `the group name "${group}" of split is not accepted. Use 1 to 40 letters, a lower-case letter first.`;
+    if (fields.length === 0) yield `the group "${group}" of split has no field. Add one.`;
     if (children.some(({ name }) => name === group))
-      yield `the group "${group}" of split has the name of a child, and include could not tell them apart; one of them needs another name.`;
+      yield `the group "${group}" of split has the name of a child, and include could not tell them apart. Rename one of them.`;
     for (const field of fields)
       if (!Object.hasOwn(columns, field))
-        yield `the group "${group}" of split has the field "${field}", which the schema does not have; each must be a field.`;
+        yield `the group "${group}" of split has the field "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
   }
   const all = Object.values(split).flat();
   for (const field of new Set(all.filter((each, position) => all.indexOf(each) < position)))
-    yield `the field "${field}" is in split twice; a field is in one group.`;
+    yield `the field "${field}" is in split twice. Remove it from one group.`;
 }
 
 /** A write may not have read the row of a group, so nothing that a write computes can depend on its fields. */
 function* fieldErrors(entity: Entity, field: string, what: string): Generator<string> {
   for (const key of keysWith(entity, field))
-    yield `${what} is in ${key}; a key is made of fields that every write reads.`;
+    yield `${what} is in ${key}, which needs fields that every write reads. Remove it from split, or from ${key}.`;
   for (const [name, { uses }] of Object.entries(entity.indexes))
     if (uses.includes(field) && ![...keysWith(entity, field)].includes(`the key of the index "${name}"`))
-      yield `${what} is copied by the index "${name}"; copies have fields that every write reads.`;
+      yield `${what} is copied by the index "${name}", which needs fields that every write reads. Remove it from split, or from copies.`;
   if (Object.hasOwn(entity.references, field))
-    yield `${what} refers to another entity, whose deletion looks for it in the row of this one; leave it out of split.`;
+    yield `${what} refers to another entity, whose deletion looks for it in the row of this one. Remove it from split.`;
   if (Object.hasOwn(entity.derived, field))
-    yield `${what} is derived, and every write computes it; leave it out of split.`;
+    yield `${what} is derived, and every write computes it. Remove it from split.`;
   for (const { name, keptFields } of entity.patterns)
     if (keptFields?.(entity).includes(field))
-      yield `${what} is set by the engine (${name}) at every write; leave it out of split.`;
+      yield `${what} is set by the engine (${name}) at every write. Remove it from split.`;
   if (entity.denormalized.some(({ reference }) => reference.field === field))
-    yield `${what} refers to the entity that denormalized copies from, and every write reads it; leave it out of split.`;
+    yield `${what} refers to the entity that denormalized copies from, and every write reads it. Remove it from split.`;
 }

@@ -47,21 +47,20 @@ const MAX_ROW_BYTES = 1_000_000;
 
 function* validationErrors({ split, union, access, indexes, keyFields, ...entity }: Entity): Generator<string> {
   const alone = 'a wide entity';
-  if (Object.keys(split).length > 0) yield `${alone} decides by itself which row has a field; leave out split or wide.`;
-  if (union) yield `${alone} is of one kind; leave out wide, or declare each kind with defineEntity.`;
-  if (access.own)
-    yield `${alone} cannot be granted (access.own), because a grant reads one row; leave out own or wide.`;
+  if (Object.keys(split).length > 0) yield `${alone} decides by itself which row has a field. Remove split or wide.`;
+  if (union) yield `${alone} is of one kind. Remove wide, or declare each kind with defineEntity.`;
+  if (access.own) yield `${alone} cannot be granted (access.own), because a grant reads one row. Remove own or wide.`;
   if (entity.denormalized.length > 0)
-    yield `${alone} has no fields that change with another entity; leave out denormalized or wide.`;
+    yield `${alone} has no fields that change with another entity. Remove denormalized or wide.`;
   for (const { target } of entity.dependents)
-    yield `${alone} has no copies in other entities, which "${target().name}" declares (denormalized); leave out denormalized or wide.`;
+    yield `${alone} has no copies in other entities, which "${target().name}" declares (denormalized). Remove denormalized or wide.`;
   for (const [name, index] of Object.entries(indexes)) {
     const copies = 'copies' in index ? index.copies : 'keys';
     if (copies === 'everything')
-      yield `the index "${name}" copies everything, which one row cannot hold; copies must be 'keys' or a list of fields.`;
+      yield `the index "${name}" copies everything, which one row cannot hold. Set copies to 'keys' or to a list of fields.`;
     const most = MAX_PROPERTIES - keyFields.length;
     if (Array.isArray(copies) && copies.length > most)
-      yield `the index "${name}" copies ${copies.length} fields, which one row cannot hold; at most ${most} are accepted.`;
+      yield `the index "${name}" copies ${copies.length} fields, which one row cannot hold. Copy at most ${most}.`;
   }
 }
 

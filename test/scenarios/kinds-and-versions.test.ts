@@ -83,7 +83,7 @@ describe('people of two kinds', () => {
       access: { read: [], write: [] },
     } as const;
     expect(() => defineUnion('things', { ...declaration, key: { partition: '{id}', row: 'x' } })).toThrow(
-      'the kind "two" declares the field "size" differently',
+      'the kind "two" declares the field "size", which another kind declares with another type',
     );
   });
 });

@@ -129,10 +129,10 @@ test.each<[string, Record<string, Total>, object, string]>([
   ['a text that is added up', named({ sum: ['shop'] }), {}, 'which is not a number'],
   ['a text as an extreme', named({ min: ['shop'] }), {}, 'which is not a number, a date or an instant'],
   ['the table of the entity', named({ table: 'bills' }), {}, 'a table of their own'],
-  ['a hash in the row key', named({ row: '{billId#}' }), {}, 'hashes and buckets are accepted in the partition key'],
+  ['a hash in the row key', named({ row: '{billId#}' }), {}, 'hashes and buckets in the partition key only'],
   ['a field only as a hash', named({ partition: '{billId#}' }), {}, 'only as a hash'],
-  ['a field twice', named({ partition: '{day.month}' }), {}, 'a group has each field once'],
-  ['a period of a text', named({ row: '{shop.day}' }), {}, 'needs a date or an instant'],
+  ['a field twice', named({ partition: '{day.month}' }), {}, 'twice in their key. Remove one'],
+  ['a period of a text', named({ row: '{shop.day}' }), {}, 'which has no day'],
   [
     'a period in a key',
     {},

@@ -97,7 +97,7 @@ export type CheckedOptions<Options, Accepted extends string> = [Exclude<keyof Op
   : {
       readonly [Name in keyof Options]: Name extends NamesIn<Accepted>
         ? Options[Name]
-        : `"${Name & string}" is not an option; ${Accepted} are accepted`;
+        : `"${Name & string}" is not an option. Use ${Accepted}`;
     };
 type NamesIn<List extends string> = List extends `${infer First}, ${infer Rest}` ? First | NamesIn<Rest> : List;
 

@@ -73,12 +73,12 @@ export function compileTemplate(template: string): KeyTemplate {
   const parts: Part[] = [];
   // A brace outside of a field is a typing error: all entities would share one key.
   if (pieces.some((piece, index) => index % 2 === 0 && /[{}]/.test(piece)))
-    throw new Error(`The key template ${template} has a brace without its pair; a field is written {name}.`);
+    throw new Error(`The key template ${template} has a brace without its pair. Write a field as {name}.`);
   for (let index = 1; index < pieces.length; index += 2) {
     const match = PART.exec(pieces[index] ?? '');
     if (!match?.[1])
       throw new Error(
-        `The key template ${template} has the unreadable field {${pieces[index]}}; accepted are {field}, {field:4}, {field#}, {field%8}, {field~}, {field[]} and ${CALENDAR_UNITS.map((unit) => `{field.${unit}}`).join(', ')}.`,
+        `The key template ${template} has the unreadable field {${pieces[index]}}. Use {field}, {field:4}, {field#}, {field%8}, {field~}, {field[]} and ${CALENDAR_UNITS.map((unit) => `{field.${unit}}`).join(', ')}.`,
       );
     const after = pieces[index + 1] ?? '';
     // The first character of a separator is escaped in values by two digits, so it must be ASCII and not occur in an escape.

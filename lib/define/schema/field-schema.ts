@@ -42,9 +42,9 @@ const Property = z.object({
  */
 export function schemaError(what: string, schema: z.ZodType): string | undefined {
   if (!(schema instanceof z.ZodObject))
-    return `${what} is not an object with fields; z.object({…}) is accepted, without readonly, optional, default or transform.`;
+    return `${what} is not an object with fields. Use z.object({…}) without readonly, optional, default or transform.`;
   if (schema._zod.def.checks?.length)
-    return `${what} has a rule of the whole object (refine, superRefine, check); accepted are rules of single fields.`;
+    return `${what} has a rule of the whole object (refine, superRefine, check). Use rules of single fields.`;
   return undefined;
 }
 
@@ -68,7 +68,7 @@ function jsonSchemaOf(schema: z.ZodObject) {
     // Zod does not say which field has the type.
     const field = Object.entries(schema.shape).find(([, type]) => !hasJsonSchema(z.object({ type })))?.[0];
     const reason = error instanceof Error ? error.message : String(error);
-    const sentence = `the field "${field}" has a type that JSON does not have: ${reason}; a day is z.iso.date(), an instant z.iso.datetime().`;
+    const sentence = `the field "${field}" has a type that JSON does not have: ${reason}. Use z.iso.date() for a day, and z.iso.datetime() for an instant.`;
     throw new Error(sentence, { cause: error });
   }
 }

@@ -5,7 +5,7 @@ import { describeIssues } from './issues.ts';
 export function optionsOf<Shape extends z.ZodRawShape>(shape: Shape) {
   const accepted = Object.keys(shape).join(', ');
   return z.strictObject(shape, {
-    error: ({ code }) => (code === 'unrecognized_keys' ? `is not an option; accepted are ${accepted}` : undefined),
+    error: ({ code }) => (code === 'unrecognized_keys' ? `is not an option. Use ${accepted}` : undefined),
   });
 }
 

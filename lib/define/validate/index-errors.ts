@@ -19,16 +19,16 @@ export function* staleIndexErrors({ indexes, totals }: Entity, fields: readonly 
   for (const { what, uses } of all)
     for (const field of uses)
       if (fields.includes(field))
-        yield `the ${what} "${field}", which changes with another entity and would leave them stale; fields that this entity's own writes set are accepted.`;
+        yield `the ${what} "${field}", which changes with another entity and would leave them stale. Use fields that this entity's own writes set.`;
 }
 
 export function* settleErrors(name: string, { settle }: InterPartitionIndex | IndexEntity): Generator<string> {
   if (!['inline', 'queue'].includes(settle))
-    yield `the index "${name}" has settle "${settle}"; inline and queue are accepted.`;
+    yield `the index "${name}" has settle "${settle}". Use "inline" or "queue".`;
 }
 
 /** Only remote copies may have an entry for each element of a list. */
 export function* eachErrors(name: string, { row }: Index): Generator<string> {
   if (row.parts.some(({ each }) => each))
-    yield `the index "${name}" has a row for each element of a list; only an inter-partition index may.`;
+    yield `the index "${name}" has a row for each element of a list. Declare it as an inter-partition index.`;
 }

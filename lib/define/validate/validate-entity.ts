@@ -55,17 +55,17 @@ export function validationErrors(entity: DeclaredEntity): string[] {
 export function* inheritedNameErrors(what: string, names: readonly string[]): Generator<string> {
   for (const name of names)
     if (INHERITED_NAMES.includes(name))
-      yield `the ${what} name "${name}" is a member of every JavaScript object; every name but ${INHERITED_NAMES.join(', ')} is accepted.`;
+      yield `the ${what} name "${name}" is a member of every JavaScript object. Choose a name other than ${INHERITED_NAMES.join(', ')}.`;
 }
 
 function* nameErrors(entity: DeclaredEntity): Generator<string> {
   if (!ENTITY_NAME.test(entity.name))
-    yield `the name is not accepted; a name is 1 to 60 lower-case letters and digits and begins with a letter.`;
+    yield `the name is not accepted. Use 1 to 60 lower-case letters and digits, a letter first.`;
   const archive = entity.archive ? [entity.archive.table] : [];
   const totals = Object.values(entity.totals).map(({ table }) => table);
   for (const table of [entity.table, ...archive, ...indexTables(entity), ...totals])
     if (!TABLE_NAME.test(table))
-      yield `the table name "${table}" is not accepted; a table name is 3 to 55 lower-case letters and digits and begins with a letter.`;
+      yield `the table name "${table}" is not accepted. Use 3 to 55 lower-case letters and digits, a letter first.`;
   yield* inheritedNameErrors('entity', [entity.name]);
   yield* inheritedNameErrors('archive', archive);
   const indexNames = [...Object.keys(entity.indexes), ...Object.keys(entity.totals)];
@@ -74,35 +74,36 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
   yield* inheritedNameErrors('field', Object.keys(entity.schema.shape));
   for (const index of indexNames)
     if (!INDEX_NAME.test(index))
-      yield `the index name "${index}" is not accepted; an index name is 1 to 50 letters and digits and begins with a lower-case letter.`;
+      yield `the index name "${index}" is not accepted. Use 1 to 50 letters and digits, a lower-case letter first.`;
   for (const field of Object.keys(entity.schema.shape)) {
     if (!FIELD_NAME.test(field))
-      yield `the field name "${field}" is not accepted; a field name is letters, digits and _, and begins with a lower-case letter.`;
+      yield `the field name "${field}" is not accepted. Use letters, digits and _, a lower-case letter first.`;
     if (SDK_NAMES.includes(field))
-      yield `the field name "${field}" is reserved by the tables SDK; every name but ${SDK_NAMES.join(', ')} is accepted.`;
+      yield `the field name "${field}" is reserved by the tables SDK. Choose a name other than ${SDK_NAMES.join(', ')}.`;
   }
   const fields = Object.keys(entity.schema.shape).length;
   if (fields > MAX_FIELDS && !entity.wide)
-    yield `the schema has more than ${MAX_FIELDS} fields, which one row cannot hold; declare it wide, or a data series (defineSeries) if the fields are counts.`;
-  if (fields > MAX_WIDE_FIELDS) yield `the schema has ${fields} fields; a wide entity has at most ${MAX_WIDE_FIELDS}.`;
+    yield `the schema has more than ${MAX_FIELDS} fields, which one row cannot hold. Declare the entity wide, or as a data series (defineSeries) if the fields are counts.`;
+  if (fields > MAX_WIDE_FIELDS)
+    yield `the schema has ${fields} fields. Use at most ${MAX_WIDE_FIELDS}, even in a wide entity.`;
 }
 
 function* keyErrors(entity: DeclaredEntity): Generator<string> {
   const { partition, row, movable, keyFields, schema, derived } = entity;
-  if (keyFields.length === 0) yield 'the key has no field; its partition or row template needs at least one.';
+  if (keyFields.length === 0) yield 'the key has no field. Add one to its partition or row template.';
   yield* templateErrors(entity, 'the partition key', partition);
   yield* templateErrors(entity, 'the row key', row);
   if ([...partition.parts, ...row.parts].some(({ each }) => each))
-    yield 'the key has a list in it; {field[]} is accepted in an inter-partition index only.';
+    yield 'the key has a list in it. Use {field[]} in an inter-partition index only.';
   for (const field of keyFields) {
     if (!Object.hasOwn(derived, field) && isOptional(schema, field))
-      yield `the key field "${field}" is optional, and an entity without it has no key; it must be required or have a default.`;
+      yield `the key field "${field}" is optional, and an entity without it has no key. Make it required, or give it a default.`;
     if (![...partition.readable, ...row.readable].includes(field))
-      yield `the key has the field "${field}" only as a hash, so two entities could get one key; it must be in the key as it is, too.`;
+      yield `the key has the field "${field}" only as a hash, so two entities could get one key. Add it to the key as it is, too.`;
   }
   for (const field of movable)
     if (!partition.fields.includes(field))
-      yield `"${field}" is movable and is not in the partition key; a move changes fields of the partition key.`;
+      yield `"${field}" is movable and is not in the partition key. Remove it from movable, or add it to the partition key.`;
 }
 
 /** Yields the errors of a key, or of the key of an index. */
@@ -112,39 +113,42 @@ function* templateErrors(
   template: KeyTemplate,
   { isTotal = false } = {},
 ): Generator<string> {
-  if (template.template === '') yield `${what} is empty; it needs text or a field.`;
+  if (template.template === '') yield `${what} is empty. Add text or a field.`;
   const literals = [template.head, ...template.parts.map(({ after }) => after)].join('');
   const forbidden = [...literals].find((character) => character !== '!' && forbiddenInKeys(character));
   if (forbidden)
-    yield `${what} has the character ${JSON.stringify(forbidden)} between its fields; / \\ # ? % and control characters are not accepted in keys.`;
+    yield `${what} has the character ${JSON.stringify(forbidden)} between its fields. Use none of / \\ # ? % and no control characters.`;
   const fields = fieldSchemas(schema);
   for (const part of template.parts) {
     const problem = partProblem(part, fields[part.field], isTotal);
     if (problem) yield `${what} has the field "${part.field}", ${problem}`;
   }
   const lists = new Set(template.parts.filter(({ each }) => each).map(({ field }) => field));
-  if (lists.size > 1) yield `${what} has several lists (${[...lists].join(', ')}); one is accepted.`;
+  if (lists.size > 1) yield `${what} has several lists (${[...lists].join(', ')}). Keep one of them.`;
 }
 
 function partProblem(part: Part, field: FieldSchema | undefined, isTotal: boolean): string | undefined {
-  if (!field) return 'which the schema does not have.';
+  if (!field) return 'which the schema does not have. Add it to the schema, or correct the name.';
   const { keyType: type } = field;
   if (part.each)
     return type === 'array' && field.elements === 'string'
       ? undefined
-      : 'of which {…[]} needs a list of texts (z.array(z.string())).';
+      : 'which is not a list of texts. Declare it as z.array(z.string()), or remove [].';
   if (part.width !== undefined) {
-    if (part.width < 1 || part.width > MAX_WIDTH)
-      return `whose width is ${part.width}; 1 to ${MAX_WIDTH} digits are accepted.`;
-    return type === 'integer' ? undefined : 'which has a width and is not a whole number (z.int32() or z.int()).';
+    if (part.width < 1 || part.width > MAX_WIDTH) return `whose width is ${part.width}. Use 1 to ${MAX_WIDTH} digits.`;
+    return type === 'integer'
+      ? undefined
+      : 'which has a width and is not a whole number. Declare it as z.int32() or z.int(), or remove the width.';
   }
   if (part.buckets !== undefined && (part.buckets < 1 || part.buckets > MAX_BUCKETS))
-    return `in ${part.buckets} buckets; 1 to ${MAX_BUCKETS} are accepted.`;
-  if (part.unit && !isTotal) return `of which only totals take the ${part.unit}.`;
-  if (part.unit) return isInstant(field) ? undefined : `whose ${part.unit} needs a date or an instant.`;
-  if (part.newestFirst) return isInstant(field) ? undefined : 'of which {…~} needs an instant (z.iso.datetime()).';
+    return `in ${part.buckets} buckets. Use 1 to ${MAX_BUCKETS}.`;
+  if (part.unit && !isTotal) return `of which only totals take the ${part.unit}. Use the field as it is.`;
+  if (part.unit)
+    return isInstant(field) ? undefined : `which has no ${part.unit}. Declare it as z.iso.date() or z.iso.datetime().`;
+  if (part.newestFirst)
+    return isInstant(field) ? undefined : 'which is not an instant. Declare it as z.iso.datetime(), or remove ~.';
   if (type === 'string' || type === 'integer' || type === 'number') return undefined;
-  return 'which is neither a text nor a number; keys are made of those.';
+  return 'which is neither a text nor a number. Use a field that is.';
 }
 
 /** Any caller who may read the entity reaches its patterns, by a filter or a key. */
@@ -152,7 +156,7 @@ function* patternErrors({ schema }: DeclaredEntity): Generator<string> {
   for (const [field, type] of Object.entries<z.ZodType>(schema.shape))
     for (const pattern of patternsIn(type))
       if (isSlow(pattern))
-        yield `the field "${field}" has the pattern ${pattern}, whose evaluation may take exponential time; a repeated group must match each text in one way only, such as ^[a-z]+(-[a-z]+)*$, and not contain a backreference.`;
+        yield `the field "${field}" has the pattern ${pattern}, whose evaluation may take exponential time. Let a repeated group match each text in one way only, such as ^[a-z]+(-[a-z]+)*$, and contain no backreference.`;
 }
 
 function* namedFieldErrors({ derived, denormalized, references, columns }: DeclaredEntity): Generator<string> {
@@ -160,19 +164,18 @@ function* namedFieldErrors({ derived, denormalized, references, columns }: Decla
   for (const [what, fields] of [['derived', derived], ['references', references], ...copies] as const)
     for (const field of Object.keys(fields))
       if (!Object.hasOwn(columns, field))
-        yield `${what} names the field "${field}", which the schema does not have; each name in it must be a field.`;
+        yield `${what} names the field "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
 }
 
 function* versionErrors({ version, upgrades, maxAge }: DeclaredEntity): Generator<string> {
-  if (!Number.isInteger(version) || version < 1) yield `version is ${version}; it must be a whole number from 1.`;
+  if (!Number.isInteger(version) || version < 1) yield `version is ${version}. Use a whole number from 1.`;
   for (let from = 1; from < version; from += 1)
-    if (!Object.hasOwn(upgrades, from))
-      yield `nothing upgrades version ${from}; upgrades needs a function for each version before ${version}.`;
+    if (!Object.hasOwn(upgrades, from)) yield `nothing upgrades version ${from}. Add a function for it to upgrades.`;
   for (const from of Object.keys(upgrades))
     if (!(Number(from) >= 1 && Number(from) < version))
-      yield `upgrades has a function for version ${from}, which is not before version ${version}; count up version, or leave it out.`;
+      yield `upgrades has a function for version ${from}, which is not before version ${version}. Increase version, or remove the function.`;
   if (maxAge !== undefined && !(Number.isInteger(maxAge) && maxAge >= 1))
-    yield `maxAge is ${maxAge}; it must be a whole number of seconds from 1.`;
+    yield `maxAge is ${maxAge}. Use a whole number of seconds from 1.`;
 }
 
 function* accessErrors(entity: DeclaredEntity): Generator<string> {
@@ -180,26 +183,26 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
   const { own, write, restricted = {} } = entity.access;
   for (const field of keyFields)
     if (Object.hasOwn(restricted, field))
-      yield `the restricted field "${field}" is part of the key, which every path shows; a key field cannot be restricted.`;
+      yield `the restricted field "${field}" is part of the key, which every path shows. Remove it from access.restricted.`;
   for (const [field, roles] of Object.entries<readonly string[] | undefined>(restricted))
     if (!write.every((role) => roles?.includes(role)))
-      yield `roles that write must be able to read the restricted field "${field}"; add ${write.filter((role) => !roles?.includes(role)).join(', ')} to its roles.`;
+      yield `roles that write must be able to read the restricted field "${field}". Add ${write.filter((role) => !roles?.includes(role)).join(', ')} to its roles.`;
   for (const field of Object.keys(restricted))
     if (!Object.hasOwn(entity.columns, field))
-      yield `access.restricted names the field "${field}", which the schema does not have; each name in it must be a field.`;
+      yield `access.restricted names the field "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
   if (own && 'through' in own) yield* grantErrors(entity, own);
   if (own && 'index' in own) {
     if (!own.verifiedBy && !ISSUED_CLAIMS.includes(own.claim))
-      yield `access.own trusts the claim "${own.claim}", which the issuer may not have verified; verifiedBy must name the claims that say so, or be {} if the issuer verifies every value. ${ISSUED_CLAIMS.join(' and ')} need none.`;
+      yield `access.own trusts the claim "${own.claim}", which the issuer may not have verified. Name the claims that say so in verifiedBy, or set it to {} if the issuer verifies every value. ${ISSUED_CLAIMS.join(' and ')} need none.`;
     const index = Object.hasOwn(indexes, own.index) ? indexes[own.index] : undefined;
     if (!index)
-      yield `access.own names the index "${own.index}", which is not declared; it must be a unique index of one field.`;
+      yield `access.own names the index "${own.index}", which is not declared. Name a unique index of one field.`;
     else if (!isUnique(index) || indexKeyFields(index).length !== 1)
-      yield `access.own names the index "${own.index}", which may lead to several entities; it must be a unique index of one field.`;
+      yield `access.own names the index "${own.index}", which may lead to several entities. Name a unique index of one field.`;
     else if (own.claim === CASE_SENSITIVE_CLAIM)
       for (const field of indexKeyFields(index))
         if (!keepsExactly(entity, field))
-          yield `access.own finds the entity by the claim "${own.claim}" in "${field}", whose schema may store two claims as one value, so one caller would be the other; its schema must keep each value (no toLowerCase, trim, transform, catch or default).`;
+          yield `access.own finds the entity by the claim "${own.claim}" in "${field}", whose schema may store two claims as one value, so one caller would be the other. Remove toLowerCase, trim, transform, catch and default from it.`;
   }
 }
 
@@ -215,19 +218,19 @@ function* grantErrors(
 ): Generator<string> {
   const { partition } = entity;
   if (!/^(?=.)r?a?u?d?$/.test(permissions))
-    yield `access.own has the permissions "${permissions}"; some of raud are accepted, in this order.`;
+    yield `access.own has the permissions "${permissions}". Use some of raud, in this order.`;
   if (!through.access.own || 'through' in through.access.own)
-    yield `access.own goes through "${through.name}", of which no caller has one; that entity needs access.own with a claim and an index.`;
+    yield `access.own goes through "${through.name}", of which no caller has one. Give that entity access.own with a claim and an index.`;
   if (partition.fields.length === 0)
-    yield "access.own grants the partition, which has no field, so it is everybody's; it needs a field.";
+    yield "access.own grants the partition, which has no field, so it is everybody's. Add a field to the partition key.";
   const stranger = partition.fields.find((field) => !Object.hasOwn(through.columns, field));
   if (stranger) {
-    yield `access.own grants the partition by "${stranger}", which "${through.name}" does not have; every field of the partition key must be one of its fields.`;
+    yield `access.own grants the partition by "${stranger}", which "${through.name}" does not have. Use only its fields in the partition key.`;
     return;
   }
   const changed = partition.fields.find((field) => !keepsExactly(entity, field));
   if (changed !== undefined)
-    yield `access.own grants the partition by "${changed}", whose schema may store the values of two of "${through.name}" as one, so one could open the other's; its schema must keep each value (no toLowerCase, trim, transform, catch, default or derived). "${through.name}" may change the value.`;
+    yield `access.own grants the partition by "${changed}", whose schema may store the values of two of "${through.name}" as one, so one could open the other's. Remove toLowerCase, trim, transform, catch, default and derived from it; "${through.name}" may have them.`;
   const given = partition.readable;
   const isGiven = (fields: readonly string[]) => fields.every((field) => given.includes(field));
   const indexes = Object.values(through.indexes).filter((index) => isUnique(index) && !index.when);
@@ -236,7 +239,7 @@ function* grantErrors(
     !isGiven(through.keyFields) &&
     !indexes.some((index) => isGiven(indexKeyFields(index)))
   )
-    yield `access.own grants the partition by ${partition.fields.join(', ')}, which two of "${through.name}" may share, so one could open the other's; "${through.name}" needs a unique inter-partition index of ${partition.fields.join(', ')} without a condition.`;
+    yield `access.own grants the partition by ${partition.fields.join(', ')}, which two of "${through.name}" may share, so one could open the other's. Declare a unique inter-partition index of ${partition.fields.join(', ')} in "${through.name}", without a condition.`;
 }
 
 function* indexErrors(entity: DeclaredEntity): Generator<string> {
@@ -248,7 +251,7 @@ function* indexErrors(entity: DeclaredEntity): Generator<string> {
         !Object.hasOwn(entity.columns, field) &&
         ![...row.fields, ...(remote?.partition.fields ?? [])].includes(field)
       )
-        yield `the index "${name}" copies or holds "${field}", which is not a field of the schema; fields of the schema are accepted.`;
+        yield `the index "${name}" copies or holds "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
   }
   for (const [name, { partition, row }] of Object.entries(entity.totals)) {
     yield* templateErrors(entity, `the partition key of the totals "${name}"`, partition, { isTotal: true });

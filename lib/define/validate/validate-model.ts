@@ -66,7 +66,7 @@ function patternErrors(entities: readonly Entity[], reserved: Reserved): Iterabl
 
 function* prefixErrors(prefix: string): Generator<string> {
   if (prefix !== '' && !PREFIX.test(prefix))
-    yield `The prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure, insights or scm. The digit 0 ends it in the names of tables.`;
+    yield `The prefix ${JSON.stringify(prefix)} is not accepted. Use 1 to 20 lower-case letters and digits from 1 to 9, a letter first, other than azure, insights and scm. The digit 0 ends the prefix in the names of tables.`;
 }
 
 /** Without a prefix, every name that a declaration accepts is short enough. */
@@ -78,7 +78,7 @@ function* lengthErrors(entity: Entity, prefix: string): Generator<string> {
     ...containers.map((name) => prefixWithHyphen(prefix, name)),
   ];
   for (const name of names.filter(({ length }) => length > MAX_NAME_LENGTH))
-    yield `the name "${name}" has ${name.length} characters with the prefix "${prefix}"; a table or container name has at most ${MAX_NAME_LENGTH}.`;
+    yield `the name "${name}" has ${name.length} characters with the prefix "${prefix}". Use at most ${MAX_NAME_LENGTH} for a table or container.`;
 }
 
 /** Token claims and comma-separated lists contain roles. */
@@ -87,16 +87,16 @@ const ROLE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$/;
 function* roleErrors({ entities, roles, operatorRole }: ModelParts): Generator<string> {
   for (const [position, role] of roles.entries()) {
     if (!ROLE_NAME.test(role))
-      yield `The role ${JSON.stringify(role)} is not accepted; a role is 1 to 120 letters, digits, dots, hyphens and underscores, and begins with a letter or digit.`;
-    if (roles.indexOf(role) < position) yield `The role "${role}" is declared twice.`;
+      yield `The role ${JSON.stringify(role)} is not accepted. Use 1 to 120 letters, digits, dots, hyphens and underscores, a letter or digit first.`;
+    if (roles.indexOf(role) < position) yield `The role "${role}" is declared twice. Remove one.`;
   }
   if (!roles.includes(operatorRole))
-    yield `operatorRole is "${operatorRole}", which is not a role of the model; ${roles.join(', ')} are.`;
+    yield `operatorRole is "${operatorRole}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
   for (const { name, access } of entities) {
     const named = new Set([...access.read, ...access.write, ...Object.values(access.restricted ?? {}).flat()]);
     for (const role of named)
       if (role !== undefined && !roles.includes(role))
-        yield `Entity "${name}": access names the role "${role}", which is not a role of the model; ${roles.join(', ')} are.`;
+        yield `Entity "${name}": access names the role "${role}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
   }
 }
 
@@ -104,9 +104,9 @@ function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator
   const rowTypes = [...reserved.rowTypes, ...reserved.entities.map(({ name }) => name)];
   for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]))) {
     if (reserved.routes.includes(name))
-      yield `Entity "${name}": the API itself has a route /api/${name}; every name but ${reserved.routes.join(', ')} is accepted.`;
+      yield `Entity "${name}": the API itself has a route /api/${name}. Choose a name other than ${reserved.routes.join(', ')}.`;
     if (rowTypes.includes(name))
-      yield `Entity "${name}": the engine's own rows have this type; every name but ${rowTypes.join(', ')} is accepted.`;
+      yield `Entity "${name}": the engine's own rows have this type. Choose a name other than ${rowTypes.join(', ')}.`;
   }
 }
 
@@ -121,18 +121,18 @@ function* entityErrors(entity: Entity): Generator<string> {
   );
   for (const { field, by } of decided) {
     if (keyFields.includes(field))
-      yield `the key field "${field}" is set by the engine (${by}); a key never changes that way.`;
+      yield `the key field "${field}" is set by the engine (${by}), and a key does not change. Use another field in the key.`;
     const other = remote.find((one) => one.field === field);
     if (other)
-      yield `the field "${field}" is set by the engine (${by}) and cannot be of the pattern ${other.by}; it must be stored as it is.`;
+      yield `the field "${field}" is set by the engine (${by}) and must be stored as it is. Remove it from ${other.by}.`;
   }
   const both = [...decided, ...Object.keys(derived).map((field) => ({ field, by: 'derived' }))];
   for (const [field, [first, second]] of Map.groupBy(both, (one) => one.field))
     if (first && second)
-      yield `the field "${field}" is set twice, by ${first.by} and by ${second.by}; one of them is accepted.`;
+      yield `the field "${field}" is set twice, by ${first.by} and by ${second.by}. Remove it from one of them.`;
   if (isWrittenByClients(entity) && !canWriteThroughGrant(entity)) {
     const kept = [...(archive ? ['archive'] : []), ...keptByEngine(entity).map(({ name }) => name)];
-    yield `clients may write it straight to storage (access.own), where nothing keeps up ${kept.join(', ')}; leave those out, also in entities that refer to it, or grant only r.`;
+    yield `clients may write it straight to storage (access.own), where nothing keeps up ${kept.join(', ')}. Remove those, also in entities that refer to it, or grant only r.`;
   }
 }
 
@@ -143,19 +143,19 @@ function* tableErrors(entities: readonly Entity[], reserved: Reserved): Generato
     const find = (table: string) => entities.find((one) => one !== entity && tablesOf(one).includes(table));
     for (const table of tablesOf(entity))
       if (tables.includes(table))
-        yield `Entity "${entity.name}": the table name "${table}" is reserved; every name but ${tables.join(', ')} is accepted.`;
+        yield `Entity "${entity.name}": the table name "${table}" is reserved. Choose a name other than ${tables.join(', ')}.`;
     for (const table of tablesOf(entity))
       if (HOST_TABLES.test(table))
-        yield `Entity "${entity.name}": the table name "${table}" is reserved for the Functions host; a name that does not begin with azurefunctions or azurewebjobs is accepted.`;
+        yield `Entity "${entity.name}": the table name "${table}" is reserved for the Functions host. Choose a name that does not begin with azurefunctions or azurewebjobs.`;
     for (const table of further) {
       const other = find(table);
       if (other)
-        yield `Entity "${entity.name}": its table "${table}", of an index, an archive or a pattern, is used by "${other.name}" too; such a table belongs to one entity.`;
+        yield `Entity "${entity.name}": its table "${table}", of an index, an archive or a pattern, is used by "${other.name}" too. Give it a table of its own.`;
     }
     // A grant opens a partition of the table with all row keys: a client could write a row of the other entity.
     const other = isWrittenByClients(entity) && own !== undefined && find(own);
     if (other)
-      yield `Entity "${entity.name}": clients may write its table "${own}" (access.own), which "${other.name}" uses too; it needs a table of its own.`;
+      yield `Entity "${entity.name}": clients may write its table "${own}" (access.own), which "${other.name}" uses too. Give it a table of its own.`;
   }
 }
 
@@ -172,7 +172,7 @@ function* overlapErrors(entities: readonly Entity[]): Generator<string> {
     for (const [position, one] of kinds.entries())
       for (const other of kinds.slice(position + 1))
         if (haveOneKey(one, other))
-          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}"; their row keys must begin with different texts, or the schema must keep their fields apart: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
+          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}". Begin their row keys with different texts, or keep their fields apart by the schema: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
 }
 
 /** A grant of a partition opens the rows from the first to the last key of the entity. Storage checks no type of row. */
@@ -188,7 +188,7 @@ function* openedRowErrors(entities: readonly Entity[]): Generator<string> {
       if (!canMeet(granted, stepsOf(other.entity, other.partition))) continue;
       // Further rows begin with the row key of their entity, which has no "!".
       if (canBeGranted(stepsOfRow(other), row.head))
-        yield `Entity "${name}": a grant (access.own) opens the rows of its partition that begin with "${row.head}", among them ${other.what} (${keyOf(other)}) of "${other.entity.name}"; the row key must begin with a text with which no other row key begins, such as "${name}_{…}", or the entity needs a table of its own.`;
+        yield `Entity "${name}": a grant (access.own) opens the rows of its partition that begin with "${row.head}", among them ${other.what} (${keyOf(other)}) of "${other.entity.name}". Begin the row key with a text with which no other row key begins, such as "${name}_{…}", or give the entity a table of its own.`;
     }
   }
 }

@@ -9,8 +9,7 @@ const type = (name: string) => `'${name}'.`;
 const sentence = (text: string) => type(`"${text.replaceAll('"', '\\"')}"`);
 const notInSchema = (field: string) => sentence(`"${field}" is not a field of the schema`);
 const noKeyField = (field: string) => sentence(`"${field}" is not a field of the schema, or is encrypted`);
-const noOption = (option: string, accepted: string) =>
-  sentence(`"${option}" is not an option; ${accepted} are accepted`);
+const noOption = (option: string, accepted: string) => sentence(`"${option}" is not an option. Use ${accepted}`);
 const FIELDS = '"department" | "email" | "employeeId" | "hireDate" | "size" | "teamId"';
 const oneOf = (meant: string) => `'${FIELDS}'. Did you mean '"${meant}"'?`;
 const misspelt = (name: string) =>

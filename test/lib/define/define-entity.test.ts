@@ -82,7 +82,7 @@ describe('a misspelt field is a compile error', () => {
     ['copies', { denormalized: [{ ...copying, copies: { nam: () => 'a' } }] }],
   ])('and in %s an error of defineEntity too', (part, declared: object) => {
     expect(() => defineEntity('things', { ...common, ...declared })).toThrow(
-      `Entity "things": ${part} names the field "nam", which the schema does not have; each name in it must be a field.`,
+      `Entity "things": ${part} names the field "nam", which the schema does not have. Add it to the schema, or correct the name.`,
     );
   });
 });
@@ -97,7 +97,7 @@ describe('a model rejects', () => {
           key: { partition: '{city}', row: 'part_{id}_{at}' },
           childOf: things(),
         }),
-      /the key of a child must begin with that of its parent "things"/,
+      /the key does not begin with that of its parent "things"/,
     ],
     [
       'a child with an index',
@@ -106,7 +106,7 @@ describe('a model rejects', () => {
           ...partOf(things()),
           indexes: { name: indexEntity({ row: 'n_{name}', holds: '{id}' }) },
         }),
-      /its parent "things" goes, .*; it cannot use index entities/,
+      /its parent "things" goes, .* Remove index entities/,
     ],
     [
       'a child with a copied field',
@@ -114,7 +114,7 @@ describe('a model rejects', () => {
         const parent = things();
         return defineEntity('parts', { ...partOf(parent), ...copyOf(parent) });
       },
-      /its parent "things" goes, .*; it cannot use denormalization/,
+      /its parent "things" goes, .* Remove denormalization/,
     ],
     [
       'a child of a child',
@@ -135,12 +135,12 @@ describe('a model rejects', () => {
           key: beside.key,
           counts: { thingCount: things() },
         }),
-      /the count "thingCount" must be declared as z\.int32\(\)/,
+      /the count "thingCount" is not a 32-bit integer\. Declare it as z\.int32\(\)/,
     ],
     [
       'a count of children',
       () => defineEntity('cities', { ...common, ...beside, counts: { partCount: part() } }),
-      /"parts": a child goes where .* it cannot use maintained count/,
+      /"parts": a child goes where .* its row goes along\. Remove maintained count/,
     ],
     [
       'a copy of a child',
@@ -150,7 +150,7 @@ describe('a model rejects', () => {
           key: beside.key,
           ...copyOf(part()),
         }),
-      /"parts": a child goes where .* it cannot use denormalization/,
+      /"parts": a child goes where .* its row goes along\. Remove denormalization/,
     ],
     [
       'a copied field that several rows of a partition could provide',
@@ -171,7 +171,7 @@ describe('a model rejects', () => {
           access: { ...access, own: { through, permissions: 'ra' } },
         });
       },
-      /clients may write it straight to storage .* keeps up archive;/,
+      /clients may write it straight to storage .* keeps up archive\. Remove those, also in entities that refer to it, or grant only r/,
     ],
     ['a table name with capitals', () => defineEntity('things', { ...common, table: 'Things' }), /lower-case/],
     [
@@ -215,7 +215,7 @@ describe('a model rejects', () => {
         const own = { claim: 'email', index: 'byName' } as const;
         return defineEntity('things', { ...common, indexes: { byName }, access: { ...access, own } });
       },
-      /access\.own trusts the claim "email", which the issuer may not have verified; verifiedBy must name/,
+      /access\.own trusts the claim "email", which the issuer may not have verified\. Name the claims that say so in verifiedBy/,
     ],
     [
       'a template with adjacent fields and no separator',

@@ -123,7 +123,7 @@ describe('a model is rejected', () => {
 
   test('if an entity refers to an entity outside the model', () => {
     expect(() => defineModel({ ...roles, entities: [parts] })).toThrow(
-      'Entity "parts" is a child of "things", which is not in the model; add "things", or leave "parts" out.',
+      'Entity "parts" is a child of "things", which is not in the model. Add "things", or remove "parts"',
     );
   });
 
@@ -136,7 +136,7 @@ describe('a model is rejected', () => {
 
   test('if two entities copy fields of the same entity', () => {
     expect(() => defineModel({ ...roles, entities: [things, mayor, copying('deputy')] })).toThrow(
-      'Entity "deputy": the denormalized fields copy from "things", and only one row of a partition may; "mayor" copies from it already.',
+      'Entity "deputy": the denormalized fields copy from "things", and only one row of a partition may: "mayor" copies from it already. Remove one of them, or use fanOut',
     );
   });
 
@@ -150,7 +150,7 @@ describe('a model is rejected', () => {
       counts: { noteCount: notes },
     });
     expect(() => defineModel({ ...roles, entities: [holders, notes, counting] })).toThrow(
-      'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up maintained count;',
+      'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up maintained count. Remove those, also in entities that refer to it, or grant only r',
     );
   });
 
@@ -165,7 +165,7 @@ describe('a model is rejected', () => {
     const link = (own: Pattern<Entity>) =>
       linkModel({ ...roles, entities: clients('notes') }, { reserved, patterns: [...patterns, own] });
     expect(() => link(stamp)).toThrow(
-      'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp;',
+      'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp. Remove those, also in entities that refer to it, or grant only r',
     );
     expect(() => link(none)).not.toThrow();
   });
@@ -316,7 +316,7 @@ describe('a prefix', () => {
     'scm',
   ])('is rejected if it cannot begin names: %j', (prefix) => {
     expect(() => define(prefix, pet('cats'))).toThrow(
-      `The model is not valid.\nThe prefix ${JSON.stringify(prefix)} is not accepted; a prefix is 1 to 20 lower-case letters and digits from 1 to 9 and begins with a letter, and is not azure, insights or scm.`,
+      `The model is not valid.\nThe prefix ${JSON.stringify(prefix)} is not accepted. Use 1 to 20 lower-case letters and digits from 1 to 9, a letter first, other than azure, insights and scm.`,
     );
   });
 
@@ -349,7 +349,7 @@ describe('a prefix', () => {
     expect(() => define('p'.repeat(longest), declared)).not.toThrow();
     const prefix = 'p'.repeat(longest + 1);
     expect(() => define(prefix, declared)).toThrow(
-      `Entity "things": the name "${prefix}${rest}" has 64 characters with the prefix "${prefix}"; a table or container name has at most 63.`,
+      `Entity "things": the name "${prefix}${rest}" has 64 characters with the prefix "${prefix}". Use at most 63 for a table or container.`,
     );
   });
 });

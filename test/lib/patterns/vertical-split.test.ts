@@ -37,11 +37,17 @@ const child = (parent: DeclaredEntity, over: object = {}) =>
 
 describe('a declaration of split is rejected', () => {
   test.each<[object, RegExp]>([
-    [{ split: { 'two words': ['text'] } }, /group name "two words" of split is not accepted; a group name is 1 to 40/],
+    [
+      { split: { 'two words': ['text'] } },
+      /group name "two words" of split is not accepted\. Use 1 to 40 letters, a lower-case letter first/,
+    ],
     [{ split: { texts: [] } }, /group "texts" of split has no field/],
     [{ split: { texts: ['none'] } }, /has the field "none", which the schema does not have/],
     [{ split: { texts: ['text'], notes: ['note', 'text'] } }, /"text" is in split twice/],
-    [{ split: { texts: ['itemId'] } }, /"itemId" of the group "texts" is in the key; a key is made of fields/],
+    [
+      { split: { texts: ['itemId'] } },
+      /"itemId" of the group "texts" is in the key, which needs fields that every write reads/,
+    ],
     [
       { split: { texts: ['name'] }, indexes: { name: intraPartitionIndex({ row: 'name_{name}' }) } },
       /"name" of the group "texts" is in the key of the index "name"/,
@@ -77,7 +83,7 @@ describe('a declaration of split is rejected', () => {
   test('for a child, and for a group with the name of a child', () => {
     const parent = items({});
     expect(() => load(parent, child(parent, { split: { texts: ['text'] } }))).toThrow(
-      /a child goes where its parent "items" goes, .* it cannot use vertical split/,
+      /a child goes where its parent "items" goes, .* its row goes along\. Remove vertical split/,
     );
     const grouped = items({ split: { remarks: ['text'] } });
     expect(() => load(grouped, child(grouped))).toThrow(/"remarks" of split has the name of a child/);

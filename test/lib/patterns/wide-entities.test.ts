@@ -179,7 +179,7 @@ describe('a declaration is rejected', () => {
   });
 
   test.each<[object, RegExp]>([
-    [{ split: { texts: ['a1'] } }, /leave out split or wide/],
+    [{ split: { texts: ['a1'] } }, /Remove split or wide/],
     [{ indexes: { title: intraPartitionIndex({ row: 't_{title}_{surveyId}' }) } }, /index "title" copies everything/],
     [
       {
@@ -192,11 +192,11 @@ describe('a declaration is rejected', () => {
           }),
         },
       },
-      /copies 239 fields, which one row cannot hold; at most 238/,
+      /copies 239 fields, which one row cannot hold\. Copy at most 238/,
     ],
     [{ period: { per: 'day', field: 'surveyId', keep: 2 } }, /it has a period, whose entities are one row each/],
-    [{ schema: common.schema.extend(answers(2_001)) }, /has 2004 fields; a wide entity has at most 2000/],
-    [{ wide: false }, /more than 240 fields, which one row cannot hold; declare it wide/],
+    [{ schema: common.schema.extend(answers(2_001)) }, /has 2004 fields\. Use at most 2000, even in a wide entity/],
+    [{ wide: false }, /more than 240 fields, which one row cannot hold\. Declare the entity wide/],
   ])('%#', (over, reason) => {
     expect(() => load(surveys(over))).toThrow(reason);
   });

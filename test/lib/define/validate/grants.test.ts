@@ -93,7 +93,7 @@ testRejections([
   [
     'a grant through an entity outside the model',
     () => load(granted(owned(), { partition: '{city}_{id}' })),
-    /"claims" is granted through "things", which is not in the model; add "things"/,
+    /"claims" is granted through "things", which is not in the model\. Add "things", or remove "claims"/,
   ],
   [
     'an own index that is not declared',
@@ -115,12 +115,12 @@ testRejections([
           access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
         }),
       ),
-    /"email", which may lead to several entities; it must be a unique index of one field/,
+    /"email", which may lead to several entities\. Name a unique index of one field/,
   ],
   [
     'a grant of a partition that two entities can share',
     () => load(...[owned()].flatMap((through) => [through, granted(through)])),
-    /Entity "claims": access.own grants the partition by id, which two of "things" may share, so one could open the other's; "things" needs a unique/,
+    /Entity "claims": access.own grants the partition by id, which two of "things" may share, so one could open the other's\. Declare a unique inter-partition index of id in "things",/,
   ],
   [
     'a grant by a hash of a unique field',
@@ -174,7 +174,7 @@ testRejections([
       });
       return load(through, granted(through), entity('notes', { table: 'claims', partition: '{id}' }));
     },
-    /Entity "claims": a grant \(access.own\) opens .* its row \({id} \/ notes_{id}\) of "notes"; the row key must begin/,
+    /Entity "claims": a grant \(access.own\) opens .* its row \({id} \/ notes_{id}\) of "notes"\. Begin the row key/,
   ],
   [
     'a large field that clients write',

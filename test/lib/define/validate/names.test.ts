@@ -9,7 +9,7 @@ testRejections([
     (table): Rejected => [
       `a table named ${table}`,
       () => load(entity('things', { table })),
-      new RegExp(`Entity "things": the table name "${table}" is reserved; every name but .* is accepted`),
+      new RegExp(`Entity "things": the table name "${table}" is reserved. Choose a name other than .*`),
     ],
   ),
   [
@@ -56,7 +56,9 @@ testRejections([
       [
         `a table of the Functions host, ${table}`,
         () => load(entity('things', { table })),
-        new RegExp(`the table name "${table}" is reserved for the Functions host; a name that does not begin with`),
+        new RegExp(
+          `the table name "${table}" is reserved for the Functions host. Choose a name that does not begin with`,
+        ),
       ],
       [
         `an index in a table of the Functions host, ${table}`,
@@ -79,13 +81,13 @@ testRejections([
     (name): Rejected => [
       `an entity named ${name}`,
       () => load(entity(name)),
-      new RegExp(`Entity "${name}": the API itself has a route /api/${name};`),
+      new RegExp(`Entity "${name}": the API itself has a route /api/${name}.`),
     ],
   ),
   [
     'an entity name with a hyphen',
     () => load(entity('my-things', { row: '{id}' })),
-    /Entity "my-things": the name is not accepted; a name is 1 to 60/,
+    /Entity "my-things": the name is not accepted\. Use 1 to 60 lower-case letters and digits, a letter first/,
   ],
   [
     'two entities with the same name',
@@ -100,7 +102,7 @@ testRejections([
   [
     'a table name with capitals',
     () => load(entity('things', { table: 'Things' })),
-    /the table name "Things" is not accepted; a table name is 3 to 55/,
+    /the table name "Things" is not accepted\. Use 3 to 55 lower-case letters and digits, a letter first/,
   ],
   [
     'a container name with an underscore',

@@ -31,19 +31,19 @@ testRejections([
     ([title, { indexes }]): Rejected => [
       `a lookup ${title}`,
       () => load(entity('things', { indexes, lookup: { index: 'all' } })),
-      /Entity "things": lookup reads the index "all", which is not a list of all entities; it must be an interPartitionIndex/,
+      /Entity "things": lookup reads the index "all", which is not a list of all entities\. Name an interPartitionIndex/,
     ],
   ),
   [
     'a lookup of an index that is left to the queue',
     () => load(entity('things', { indexes: { all: allThings({ settle: 'queue' }) }, lookup: { index: 'all' } })),
-    /lookup reads the index "all", which has settle "queue"; a process keeps what it has read, so settle must be "inline"/,
+    /lookup reads the index "all", which has settle "queue", and a process keeps what it has read\. Use "inline"/,
   ],
   [
     'a lookup of an index that lacks entities',
     () =>
       load(entity('things', { indexes: { all: allThings({ row: '{name}_{city}_{id}' }) }, lookup: { index: 'all' } })),
-    /lookup reads the index "all", which lacks entities without "name"; every field of its row key must be required/,
+    /lookup reads the index "all", which lacks entities without "name"\. Make every field of its row key required/,
   ],
   [
     'a lookup with copies of a count',
@@ -60,13 +60,13 @@ testRejections([
     (maxAge): Rejected => [
       `a lookup that is kept for ${maxAge} seconds`,
       () => load(entity('things', { indexes: { all: allThings() }, lookup: { index: 'all', maxAge } })),
-      /lookup has the maxAge [\d.]+; it must be a whole number of seconds from 1 to 3600/,
+      /lookup has the maxAge [\d.]+\. Use a whole number of seconds from 1 to 3600/,
     ],
   ),
   [
     'periods that are kept for -1 days',
     () => load(entity('logins', { period: { per: 'day', field: 'day', keep: -1 }, row: '{day}_{id}' })),
-    /Entity "logins": period.keep is -1; it must be a whole number of days from 1/,
+    /Entity "logins": period.keep is -1\. Use a whole number of days from 1 to 36500/,
   ],
   [
     'an archive of periods in a table',
@@ -74,7 +74,7 @@ testRejections([
       const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'table' as 'blob' } as const;
       return load(entity('logins', { period, row: '{day}_{id}' }));
     },
-    /Entity "logins": period.archiveTo is "table"; "blob" is accepted/,
+    /Entity "logins": period.archiveTo is "table"\. Use "blob"/,
   ],
   [
     'an archive of periods with files',
@@ -87,7 +87,7 @@ testRejections([
   [
     'a file that may be kept for a negative time',
     () => load(entity('things', { attachments: { photo: { ...photo, maxAge: -1 } } })),
-    /the attachment "photo" has maxAge -1; it must be a whole number of seconds from 0 to 31536000/,
+    /the attachment "photo" has maxAge -1\. Use a whole number of seconds from 0 to 31536000/,
   ],
   [
     'a file that is public and restricted',
@@ -102,7 +102,7 @@ testRejections([
   [
     'periods that are kept for 0 days',
     () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0 }, row: '{day}_{id}' })),
-    /period.keep is 0;/,
+    /period.keep is 0\. Use a whole number of days from 1 to 36500/,
   ],
   [
     'periods that are kept for half a day',
@@ -122,12 +122,12 @@ testRejections([
   [
     'a period by the week',
     () => load(entity('logins', { period: { per: 'week' as 'day', field: 'day', keep: 3 }, row: '{day}_{id}' })),
-    /period.per is "week"; "day", "month", "year" are accepted/,
+    /period.per is "week"\. Use one of "day", "month", "year"/,
   ],
   [
     'periods that are kept for 101 years',
     () => load(entity('logins', { period: { per: 'year', field: 'day', keep: 101 }, row: '{day}_{id}' })),
-    /period.keep is 101; it must be a whole number of years from 1 to 100/,
+    /period.keep is 101\. Use a whole number of years from 1 to 100/,
   ],
   ...(['month', 'year'] as const).map(
     (per): Rejected => [
@@ -192,7 +192,7 @@ testRejections([
   [
     'files of zero bytes',
     () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 0 } } })),
-    /maxBytes 0; it must be a whole number from 1/,
+    /maxBytes 0\. Use a whole number from 1/,
   ],
   [
     'files that are larger than a request body',
@@ -207,7 +207,7 @@ testRejections([
   [
     'slots that end before they begin',
     () => load(series({ name: 'hour', first: 5, last: 4 })),
-    /Entity "hours": the slots run from 5 to 4; whole numbers from 0/,
+    /Entity "hours": the slots run from 5 to 4\. Use whole numbers from 0 to 99999, in order/,
   ],
   [
     'slots with the name of a key field',
@@ -219,21 +219,21 @@ testRejections([
     () => load(spanning(24, 'day', z.iso.date(), 'day')),
     /span.field "day" is not in the key/,
   ],
-  ['a span over weeks', () => load(spanning(24, 'week')), /span.per is "week"; "day", "month", "year" are accepted/],
-  ['a span of 11 slots a day', () => load(spanning(11, 'day')), /11 slots do not divide a day, .*; 24 \(hours\)/],
+  ['a span over weeks', () => load(spanning(24, 'week')), /span.per is "week"\. Use one of "day", "month", "year"/],
+  ['a span of 11 slots a day', () => load(spanning(11, 'day')), /11 slots do not divide a day, .*\. Use 24 \(hours\)/],
   ['a span of 13 slots a year', () => load(spanning(13, 'year', z.int32())), /13 slots do not divide a year/],
   ['a span of 30 slots a month', () => load(spanning(30, 'month', month)), /30 slots do not divide a month/],
   [
     'a span of days over instants',
     () => load(spanning(24, 'day', z.iso.datetime())),
-    /span.field "at" is not a day; its schema must accept values such as "2024-02-29"/,
+    /span.field "at" is not a day\. Let its schema accept values such as "2024-02-29" and no others/,
   ],
   ['a span of days over any texts', () => load(spanning(24, 'day', text)), /span.field "at" is not a day/],
   ['a span of days over years', () => load(spanning(24, 'day', z.int32())), /span.field "at" is not a day/],
   [
     'a series of more rows than a transaction changes',
     () => series({ name: 'slot', first: 0, last: 9_999, perRow: 50 }),
-    /the slots would take 200 rows, and one transaction changes 100; a larger perRow, or slots.overflow "blob"/,
+    /the slots would take 200 rows, and one transaction changes 100\. Increase perRow, or set slots\.overflow to "blob"/,
   ],
   [
     'a series with rows and a blob',
@@ -249,7 +249,7 @@ testRejections([
       series({ name: 'slot', first: 0, last: 9 }, '{id}', {
         slots: { name: 'slot', first: 0, last: 999, overflow: 'row' },
       }),
-    /slots.overflow is "row"; "blob" is accepted/,
+    /slots.overflow is "row"\. Use "blob"/,
   ],
   [
     'more slots than a blob has',
@@ -257,7 +257,7 @@ testRejections([
       series({ name: 'slot', first: 0, last: 9 }, '{id}', {
         slots: { name: 'slot', first: 0, last: 100_000, overflow: 'blob' },
       }),
-    /the slots run from 0 to 100000; whole numbers from 0 to 99999/,
+    /the slots run from 0 to 100000\. Use whole numbers from 0 to 99999, in order/,
   ],
   [
     'a series of years that keeps months',
@@ -270,6 +270,6 @@ testRejections([
       series({ name: 'slot', first: 1, last: 12 }, '{id}', {
         period: { per: 'day', field: 'id', keep: 1, archiveTo: 'blob' },
       }),
-    /Entity "hours": "period.archiveTo" is not an option; accepted are per, field, keep./,
+    /Entity "hours": "period.archiveTo" is not an option. Use per, field, keep./,
   ],
 ]);

@@ -26,7 +26,7 @@ testRejections([
   [
     'a copy that readers see and whose source they may not read',
     () => load(...beside({}, { access: wide } as Parts)),
-    /Entity "cities": "email" is copied from "things", which reader may not read; add these roles to access.read of "things", or leave them out of the readers of "email"/,
+    /Entity "cities": "email" is copied from "things", which reader may not read\. Add these roles to access\.read of "things"/,
   ],
   [
     'the same with a fan-out',
@@ -78,7 +78,7 @@ testRejections([
           access: { ...access, restricted: { day: ['hr'] } },
         } as never),
       ),
-    /the encrypted field "day" is in the totals "perCity"; keys and totals are stored in plain text/,
+    /the encrypted field "day" is in the totals "perCity" in plain text\. Remove it from encrypted, or from the totals/,
   ],
 ]);
 

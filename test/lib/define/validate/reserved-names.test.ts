@@ -12,5 +12,5 @@ test('a model has no entity with the name of a route of the API', () => {
   // An entity name has no dot.
   names.delete('openapi.json');
   expect(names).toContain('query');
-  for (const name of names) expect(() => define(name)).toThrow(`the API itself has a route /api/${name};`);
+  for (const name of names) expect(() => define(name)).toThrow(`the API itself has a route /api/${name}.`);
 });

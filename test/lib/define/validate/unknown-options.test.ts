@@ -21,37 +21,25 @@ const define = (part: object) => defineEntity('cars', { ...common, ...part });
 const withIndex = (index: object) => define({ indexes: { byPlate: index } });
 
 test.each<[string, () => unknown, string]>([
-  ['entity', () => define({ indices: {} }), '"indices" is not an option; accepted are schema, table, key, indexes'],
-  ['key', () => define({ key: { ...key, rows: 'a' } }), '"key.rows" is not an option; accepted are partition, row.'],
-  [
-    'archive',
-    () => define({ archive: { table: 'oldcars', keep: 3 } }),
-    '"archive.keep" is not an option; accepted are table.',
-  ],
+  ['entity', () => define({ indices: {} }), '"indices" is not an option. Use schema, table, key, indexes'],
+  ['key', () => define({ key: { ...key, rows: 'a' } }), '"key.rows" is not an option. Use partition, row.'],
+  ['archive', () => define({ archive: { table: 'oldcars', keep: 3 } }), '"archive.keep" is not an option. Use table.'],
   [
     'period',
     () => define({ period: { per: 'day', field: 'at', keep: 3, keeps: 3 } }),
-    '"period.keeps" is not an option; accepted are per, field, keep, archiveTo.',
+    '"period.keeps" is not an option. Use per, field, keep, archiveTo.',
   ],
-  [
-    'expiry',
-    () => define({ expiry: { days: 3, clok: 'at' } }),
-    '"expiry.clok" is not an option; accepted are days, clock.',
-  ],
-  [
-    'lookup',
-    () => define({ lookup: { index: 'all', age: 3 } }),
-    '"lookup.age" is not an option; accepted are index, maxAge.',
-  ],
+  ['expiry', () => define({ expiry: { days: 3, clok: 'at' } }), '"expiry.clok" is not an option. Use days, clock.'],
+  ['lookup', () => define({ lookup: { index: 'all', age: 3 } }), '"lookup.age" is not an option. Use index, maxAge.'],
   [
     'attachment',
     () => define({ attachments: { photo: { container: 'photos', maxBytes: 9, types: ['image/png'], pubic: true } } }),
-    '"attachments.photo.pubic" is not an option; accepted are container, maxBytes, types, public, maxAge.',
+    '"attachments.photo.pubic" is not an option. Use container, maxBytes, types, public, maxAge.',
   ],
   [
     'reference',
     () => define({ references: { plate: { to: cars, onDelet: 'refuse' } } }),
-    '"references.plate.onDelet" is not an option; accepted are to, by, onDelete.',
+    '"references.plate.onDelet" is not an option. Use to, by, onDelete.',
   ],
   [
     'copy of another entity',
@@ -59,47 +47,47 @@ test.each<[string, () => unknown, string]>([
       define({
         denormalized: [{ source: cars, reference: { field: 'plate', keyField: 'id' }, copies: {}, fanout: true }],
       }),
-    '"denormalized.0.fanout" is not an option; accepted are source, reference, copies, fanOut.',
+    '"denormalized.0.fanout" is not an option. Use source, reference, copies, fanOut.',
   ],
   [
     'access',
     () => define({ access: { ...access, restrict: { plate: ['reader'] } } }),
-    '"access.restrict" is not an option; accepted are read, write, restricted, own.',
+    '"access.restrict" is not an option. Use read, write, restricted, own.',
   ],
   [
     'owner',
     () => define({ access: { ...access, own: { claim: 'email', index: 'byPlate', verified: {} } } }),
-    '"access.own.verified" is not an option; accepted are claim, index, verifiedBy, through, permissions.',
+    '"access.own.verified" is not an option. Use claim, index, verifiedBy, through, permissions.',
   ],
   [
     'inter-partition index',
     () => withIndex(interPartitionIndex({ ...byPlate, uniqe: true } as never)),
-    'the index "byPlate": "uniqe" is not an option; accepted are table, partition, row, when, copies, unique, settle.',
+    'the index "byPlate": "uniqe" is not an option. Use table, partition, row, when, copies, unique, settle.',
   ],
   [
     'intra-partition index',
     () => withIndex(intraPartitionIndex({ row: 'p_{plate}', copys: 'keys' } as never)),
-    'the index "byPlate": "copys" is not an option; accepted are row, when, copies.',
+    'the index "byPlate": "copys" is not an option. Use row, when, copies.',
   ],
   [
     'index entity',
     () => withIndex(indexEntity({ row: 'p_{plate}', holds: '{id}', unique: true } as never)),
-    'the index "byPlate": "unique" is not an option; accepted are row, holds, when, table, partition, settle.',
+    'the index "byPlate": "unique" is not an option. Use row, holds, when, table, partition, settle.',
   ],
   [
     'total',
     () => define({ totals: { bySeats: total({ ...seats, summ: ['seats'] } as never) } }),
-    'the totals "bySeats": "summ" is not an option; accepted are table, partition, row, sum, min, max, when.',
+    'the totals "bySeats": "summ" is not an option. Use table, partition, row, sum, min, max, when.',
   ],
   [
     'union',
     () => defineUnion('cars', { ...common, kinds: { bus: z.object({ doors: z.int32() }) }, large: ['plate'] } as never),
-    '"large" is not an option; accepted are kinds, schema, table',
+    '"large" is not an option. Use kinds, schema, table',
   ],
   [
     'series',
     () => defineSeries('cars', { ...common, slots: { name: 'hour', first: 0, last: 23, per: 3 } } as never),
-    '"slots.per" is not an option; accepted are name, first, last, perRow, overflow.',
+    '"slots.per" is not an option. Use name, first, last, perRow, overflow.',
   ],
 ])('rejects an unknown option of an %s and lists the accepted ones', (_, declare, sentence) => {
   expect(declare).toThrow(`Entity "cars": ${sentence}`);
@@ -109,7 +97,7 @@ test('rejects an unknown option of a model', () => {
   const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
   // @ts-expect-error The compiler rejects this option too.
   expect(() => defineModel({ ...model, prefx: 'a' })).toThrow(
-    '"prefx" is not an option; accepted are prefix, roles, operatorRole, entities.',
+    '"prefx" is not an option. Use prefix, roles, operatorRole, entities.',
   );
 });
 
@@ -122,7 +110,7 @@ test.each<[string, () => unknown, string]>([
   [
     'a copy of an unknown field',
     () => withIndex(interPartitionIndex({ ...byPlate, copies: ['nope'] })),
-    'the index "byPlate" copies or holds "nope", which is not a field of the schema',
+    'the index "byPlate" copies or holds "nope", which the schema does not have',
   ],
   [
     'a list without members',
@@ -142,7 +130,7 @@ test.each<[string, () => unknown, string]>([
   [
     'an unknown form of a field in a key',
     () => define({ key: { ...key, row: '{id:x}' } }),
-    'The key template {id:x} has the unreadable field {id:x}; accepted are {field}, {field:4}, {field#}',
+    'The key template {id:x} has the unreadable field {id:x}. Use {field}, {field:4}, {field#}',
   ],
   ['no key', () => define({ key: undefined }), '"key" is required.'],
   ['no access', () => define({ access: undefined }), '"access" is required.'],
