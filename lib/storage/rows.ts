@@ -190,8 +190,12 @@ export interface RowRange extends RowFilter, Pausing {
 
 /** Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this. */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<RowPage> {
-  const { table, after, beforePartition, select, limit, counted, bound, mayPause, resume } = scan;
+  const { table, after, beforePartition, rowKeys, select, limit, counted, bound, mayPause, resume } = scan;
   const conditions = rowConditions(scan, MAX_COMPARISONS - SCAN_COMPARISONS);
+  // A row type takes a comparison as well, and cannot be left out.
+  const hasRoom = [scan.type ?? []].flat().length <= MAX_COMPARISONS - SCAN_COMPARISONS;
+  if (rowKeys?.before !== undefined && hasRoom)
+    conditions.push(`RowKey ge ${literal(rowKeys.from)} and RowKey lt ${literal(rowKeys.before)}`);
   if (beforePartition !== undefined) conditions.push(`PartitionKey lt ${literal(beforePartition)}`);
   if (after) {
     const [partition, row] = [literal(after.partition), literal(after.row)];
@@ -204,7 +208,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<RowP
 }
 
 /** The most comparisons of a scan's bounds. */
-const SCAN_COMPARISONS = 4;
+const SCAN_COMPARISONS = 6;
 
 export interface TableScan extends RowFilter, Pausing {
   readonly table: string;
@@ -212,6 +216,8 @@ export interface TableScan extends RowFilter, Pausing {
   readonly after?: { readonly partition: string; readonly row: string } | undefined;
   /** Partitions before this one only: storage reads no others. */
   readonly beforePartition?: string | undefined;
+  /** In each partition, only rows from `from` and before `before`, unless the filter has no room for these comparisons. */
+  readonly rowKeys?: { readonly from: string; readonly before: string | undefined };
   readonly limit: number;
   readonly bound?: ReadBound | undefined;
 }

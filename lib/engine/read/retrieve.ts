@@ -265,7 +265,9 @@ export const scanEntities = inPattern(
     const { wanted, read, select } = projectionOf(entity, options);
     const bound = readBound([entity], read);
     const filter = { type: typeOf(entity), ...rowFilterOf(entity, options.where) };
-    const scan = { table: entity.table, ...filter, after: from, limit: top, select, bound, ...pausing };
+    // Otherwise copies in the same partitions, which have the type of their entities, would fill pages.
+    const rowKeys = keyRange(entity.row);
+    const scan = { table: entity.table, ...filter, after: from, rowKeys, limit: top, select, bound, ...pausing };
     const { rows, more, resume } = await scanEntityRows(engine, entity, scan, {
       fields: wanted,
       isWhole: !options.mayLackRows,

@@ -84,6 +84,12 @@ describe('a table scan', () => {
     }
     expect(rows).toEqual(keys.filter((_, index) => index % 2).map(({ partition, row }) => partition + row));
   });
+
+  test('returns only rows between two row keys, of each partition', async () => {
+    const rowKeys = { from: "row'3", before: "row'5" };
+    const { rows, more } = await scanTable(storage, { table: TABLE, rowKeys, limit: 2 * PARTITIONS + 1 });
+    expect([rows.map(({ row }) => row), more]).toEqual([Array(PARTITIONS).fill(["row'3", "row'4"]).flat(), false]);
+  });
 });
 
 test.each([
@@ -106,10 +112,12 @@ test('sends at most 15 comparisons, which is the limit of the service', async ()
     { type: 'odd', where },
     { type, where },
     { type, without: [{ after: 'a', before: 'b' }] },
+    { type: Array.from({ length: 12 }, (_, at) => `type${at}`) },
   ]) {
     filters.length = 0;
     await readRange(storage, { ...range, ...filter });
-    await scanTable(storage, { table: TABLE, after: { partition: "o'3", row: '' }, limit: 10, ...filter });
+    const rowKeys = { from: "row'", before: 'rox' };
+    await scanTable(storage, { table: TABLE, after: { partition: "o'3", row: '' }, rowKeys, limit: 10, ...filter });
     for (const sent of filters) expect(sent.match(/ (eq|ne|gt|ge|lt|le) /g)?.length).toSatisfy((count) => count <= 15);
   }
 });
