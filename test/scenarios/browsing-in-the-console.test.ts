@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { lookAt, useConsole } from '../console.ts';
 import { testBrowsing } from '../console-flows/browsing.ts';
@@ -5,6 +6,18 @@ import { testTotals } from '../console-flows/totals.ts';
 
 const harness = await useConsole(import.meta.url);
 const { product, open } = harness;
+
+/** The address of each call of the API but those for the model. */
+function recordCalls(page: Page): readonly string[] {
+  const calls: string[] = [];
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url());
+    if (/^\/api\/(?!model)/.test(pathname)) calls.push(pathname + search);
+  });
+  return calls;
+}
+
+const go = (page: Page, entity: string) => page.goto(new URL(`/console/#/entities/${entity}`, product.url).href);
 
 testBrowsing(harness);
 testTotals(harness, {
@@ -83,12 +96,51 @@ test('names the page in the title of its tab', async () => {
   }
 });
 
-test('shows an operator rows without a value to fill in, and leads every user to the routes of the API', async () => {
-  const page = await open('#/entities/employees', ['operator', 'hr']);
-  await page.getByRole('link', { name: 'Show the first rows of the table' }).click();
-  await page.getByText('3 rows · 1 transaction').waitFor();
+test('leads every user to the routes of the API', async () => {
+  const page = await open('#/entities/employees', 'reader');
   await page.getByRole('link', { name: 'Routes to try out' }).click();
   await page.waitForURL('**/docs');
+});
+
+test('opens an entity for an operator with the first rows of its table, below the form of the partition', async () => {
+  // The first page with a link creates or reads the signing secret, once per process.
+  await product.as(['operator', 'reader'])('GET', '/api/operations/scan/people?top=1');
+  const page = await open('', ['operator', 'reader']);
+  const paths = recordCalls(page);
+  await go(page, 'people');
+  await page.getByText(/^First 20 rows of the table · 1 transaction, .* country NZ in each row/).waitFor();
+  expect(paths).toEqual(['/api/operations/scan/people?top=20']);
+  expect(await page.getByLabel('Read by').inputValue()).toBe('');
+  await page.getByText('Fill in country to list rows, or choose another way to read.').waitFor();
+  expect(await page.getByText('No rows are shown').count()).toBe(0);
+  const region = page.getByRole('region', { name: 'Rows of people' });
+  expect(await region.getByRole('row').count()).toBe(21);
+  const [form, rows] = [await page.getByRole('textbox', { name: 'country' }).boundingBox(), await region.boundingBox()];
+  expect(form?.y).toBeLessThan(rows?.y ?? 0);
+  await lookAt(page, 'first-rows');
+  await page.getByRole('link', { name: 'Read the whole table' }).click();
+  await page.getByText('100 rows so far').waitFor();
+  await go(page, 'employees');
+  await page.getByText('3 rows in the table · 1 transaction').waitFor();
+  await page.getByRole('link', { name: 'Sales / 000101' }).click();
+  await page.getByRole('heading', { name: 'Sales / 000101' }).waitFor();
+});
+
+test('says that the start of a table has no row, and what failed', async () => {
+  const page = await open('', ['operator', 'reader']);
+  const isScan = (url: URL) => url.pathname === '/api/operations/scan/people';
+  const link = '</api/operations/scan/people?top=20&continuation=next>; rel="next"';
+  await page.route(isScan, (route) => route.fulfill({ json: { items: [] }, headers: { link } }));
+  await go(page, 'people');
+  await page.getByText('No row at the start of the table').waitFor();
+  await page.getByRole('link', { name: 'Read the whole table' }).waitFor();
+  await page.unroute(isScan);
+  await page.route(isScan, (route) =>
+    route.fulfill({ status: 403, json: { code: 'forbidden', title: 'Forbidden', detail: 'Not yours.' } }),
+  );
+  await page.reload();
+  await page.getByRole('alert').getByText('Not yours.').waitFor();
+  await page.getByRole('textbox', { name: 'country' }).waitFor();
 });
 
 test('offers the whole table only of entities whose table the API reads', async () => {
@@ -108,12 +160,20 @@ test('offers the whole table only of entities whose table the API reads', async 
   }
 });
 
-test('says what to do on a page that has read nothing', async () => {
-  const page = await open('#/entities/employees', 'reader');
-  await page.getByText('Fill in department to list rows, or choose another way to read.').waitFor();
-  await page.goto(new URL('/console/#/entities/departments', product.url).href);
-  await page.getByText('Fill in department to open a row.').waitFor();
-  expect(await page.getByText('Show the first rows').count()).toBe(0);
+test('says why a page has read nothing, and what to do', async () => {
+  const page = await open('', 'reader');
+  const paths = recordCalls(page);
+  const why = (entity: string) => `No rows are shown, because no index lists all rows of ${entity} in one query.`;
+  await go(page, 'employees');
+  const fillIn = 'Fill in department to list rows, or choose another way to read.';
+  await page.getByText(`${why('employees')} ${fillIn}`).waitFor();
+  await lookAt(page, 'no-rows');
+  await go(page, 'departments');
+  await page.getByText(`${why('departments')} Fill in department to open a row.`).waitFor();
+  expect(paths).toEqual([]);
+  // The API scans no table of a period.
+  const operator = await open('#/entities/logins', ['operator', 'hr']);
+  await operator.getByText(why('logins')).waitFor();
 });
 
 test('opens an entity with its first rows if a list takes one query and no value', async () => {
@@ -127,25 +187,25 @@ test('opens an entity with its first rows if a list takes one query and no value
 });
 
 test('sends no read for an entity whose lists require a value or several queries, and offers them', async () => {
-  const paths: string[] = [];
-  const page = await open('', ['reader', 'operator']);
-  page.on('request', (request) => {
-    const { pathname } = new URL(request.url());
-    if (/^\/api\/(?!model)/.test(pathname)) paths.push(pathname);
-  });
-  const go = (entity: string) => page.goto(new URL(`/console/#/entities/${entity}`, product.url).href);
-  await go('customers');
+  const page = await open('', 'reader');
+  const paths = recordCalls(page);
+  await go(page, 'customers');
   await page.getByText('Fill in city to list rows').waitFor();
-  const table = page.getByRole('link', { name: 'Show the first rows of the table' });
-  const index = page.getByRole('link', { name: 'Show the first rows of the index lastNameCompanyWide' });
-  expect([await table.count(), await index.count()]).toEqual([1, 1]);
-  await go('departments');
-  await page.getByText('Fill in department to open a row.').waitFor();
   expect(paths).toEqual([]);
-  await go('customers');
-  await index.click();
+  await page.getByRole('link', { name: 'Show the first rows of the index lastNameCompanyWide' }).click();
   await page.getByText(/^\d+ rows? · \d+ transactions?/).waitFor();
-  expect(paths).toEqual(['/api/customers/by/lastNameCompanyWide']);
+  expect(paths).toEqual(['/api/customers/by/lastNameCompanyWide?top=100']);
+});
+
+test('scans no table for an address that names an index, but offers to', async () => {
+  const page = await open('', ['reader', 'operator']);
+  const paths = recordCalls(page);
+  await go(page, 'employees/rows?by=emailCompanyWide');
+  const table = page.getByRole('link', { name: 'Show the first rows of the table' });
+  await table.waitFor();
+  expect(paths).toEqual([]);
+  await table.click();
+  await page.getByText('3 rows · 1 transaction').waitFor();
 });
 
 test('offers the rows of a lookup table as values of a partition key that refers to it', async () => {

@@ -1,19 +1,17 @@
 import { formatCosts } from '../api/cost.ts';
-import { canWrite, type Entity, keyPath, type Values } from '../api/model.ts';
+import { canWrite, type Entity, keyPath } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
-import { arrangeColumns } from '../rows/row-columns.ts';
-import { isAmount, RowCell } from '../rows/row-table.tsx';
-import { joinNames, plural } from '../ui/format.ts';
+import { arrangeColumns, sayConstants } from '../rows/row-columns.ts';
+import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
-import { toText } from '../ui/value.tsx';
-import { VirtualTable } from '../ui/virtual-table.tsx';
 import { type ListQuery, OPERATORS, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
 import { createPageReader } from './read-page.ts';
+import { RowList } from './row-list.tsx';
 import { StartReading } from './start-reading.tsx';
 import { useRows } from './use-rows.ts';
-import { findOpening, type Way, waysToRead } from './ways.ts';
+import { findOpening, listedFields, type Way, waysToRead } from './ways.ts';
 
 /** Reads a partition, or through an index, and lists the rows as the user scrolls. */
 export function BrowseTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
@@ -21,8 +19,9 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const ways = waysToRead(entity, model, user);
   const asked = parseListQuery(address.query);
   const found = ways.find(({ id }) => id === asked.by);
+  const isOpened = address.query.size === 0;
   // An address that asks for nothing shows all rows, if a page of them takes one query.
-  const opening = address.query.size === 0 ? findOpening(entity, ways) : undefined;
+  const opening = isOpened ? findOpening(entity, ways) : undefined;
   const way = found ?? opening ?? ways[0];
   const isUnknownWay = asked.by !== '' && !found;
   const isColumn = (field: string) => way?.available.includes(field) ?? false;
@@ -34,8 +33,8 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   // The address without its unknown filters is another query, although it has the same valid ones.
   const rows = useRows(api, isUnknown ? '' : toListAddress(entity.name, asked), readPage);
   if (!way) return null;
-  const standard = way.available.filter((field) => !entity.fields[field]?.large);
-  const fields = query.columns.length > 0 ? [...new Set([...entity.key.fields, ...query.columns])] : standard;
+  const chosen = [...new Set([...entity.key.fields, ...query.columns])];
+  const fields = query.columns.length > 0 ? chosen : listedFields(entity, way);
   const { columns, constants } = arrangeColumns(entity, user, fields, rows.items);
   const count = rows.items.length;
   return (
@@ -82,15 +81,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </p>
       )}
       {count > 0 && (
-        <VirtualTable
-          label={`Rows of ${entity.name}`}
-          columns={columns}
-          items={rows.items}
-          isComplete={rows.isComplete}
-          more={rows.more}
-          cell={(row, field) => <RowCell entity={entity} row={row} field={field} isLink={field === columns[0]} />}
-          isNumber={(field) => isAmount(entity, field)}
-        />
+        <RowList entity={entity} columns={columns} rows={rows.items} isComplete={rows.isComplete} more={rows.more} />
       )}
       {rows.isWaiting && rows.error === undefined && (
         <button type="button" class="secondary outline" onClick={rows.more}>
@@ -98,7 +89,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </button>
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
-      {!readPage && !isUnknown && <StartReading entity={entity} ways={ways} way={way} query={query} />}
+      {!readPage && !isUnknown && <StartReading {...{ entity, ways, way, query, isOpened }} />}
       {canWrite(entity, user) && (
         <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
@@ -108,14 +99,6 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       )}
     </>
   );
-}
-
-/** `department Sales in each row`. */
-function sayConstants(fields: readonly string[], row: Values = {}): string {
-  return `${joinNames(
-    fields.map((field) => `${field} ${toText(row[field])}`),
-    'and',
-  )} in each row`;
 }
 
 /** The list, or the row if its key is given. */

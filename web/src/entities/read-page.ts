@@ -41,8 +41,8 @@ export function createPageReader(api: Api, entity: Entity, way: Way, query: List
   };
 }
 
-/** The route of operators that reads a whole table. */
-async function scan(
+/** A page of the whole table, by a route that only operators may call. */
+export async function scan(
   api: Api,
   { name }: Entity,
   request: PageRequest & {

@@ -1,7 +1,9 @@
 import { formatCosts } from '../api/cost.ts';
 import { canRead, type Entity, type Model, type Roles } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
+import { plural } from '../ui/format.ts';
 import { useLoaded } from '../ui/use-loaded.ts';
+import { FirstRows } from './first-rows.tsx';
 import { type ListQuery, toListAddress } from './list-query.ts';
 import { findRead, type Way } from './ways.ts';
 
@@ -12,10 +14,12 @@ interface StartReadingProps {
   readonly ways: readonly Way[];
   readonly way: Way;
   readonly query: ListQuery;
+  /** True if the address asks for nothing. Then an operator sees the first rows of the table. */
+  readonly isOpened: boolean;
 }
 
-/** On a page that has read nothing, because a value is required: what to fill in, values to choose, and lists that require none. */
-export function StartReading({ entity, ways, way, query }: StartReadingProps) {
+/** On a page that reads no list, because a value is required: what to fill in, values to choose, and lists that require none. */
+export function StartReading({ entity, ways, way, query, isOpened }: StartReadingProps) {
   const { model, user } = useApp();
   const { kind, fields, ranges } = way;
   const required = fields.filter((field) => ranges.every((range) => range.fields.includes(field)));
@@ -26,6 +30,7 @@ export function StartReading({ entity, ways, way, query }: StartReadingProps) {
   return (
     <>
       <p class="muted">
+        {isOpened && !scan && `No rows are shown, because no index lists all rows of ${entity.name} in one query. `}
         {kind === 'key'
           ? `Fill in ${fields.join(', ')} to open a row.`
           : `Fill in ${required.join(', ')} to list rows, or choose another way to read.`}
@@ -35,7 +40,7 @@ export function StartReading({ entity, ways, way, query }: StartReadingProps) {
             <a href={addressOf(id)}>Show the first rows of the {title}</a>
           </span>
         ))}
-        {scan && (
+        {scan && !isOpened && (
           <>
             {' '}
             <a href={addressOf(scan.id)}>Show the first rows of the table</a>
@@ -49,6 +54,7 @@ export function StartReading({ entity, ways, way, query }: StartReadingProps) {
           toAddress={(value) => addressOf(way.id, { [choices.field]: value })}
         />
       )}
+      {scan && isOpened && <FirstRows entity={entity} way={scan} address={addressOf(scan.id)} />}
     </>
   );
 }
@@ -103,8 +109,10 @@ function Choices({
         ))}
       </ul>
       <small>
-        {(next !== undefined || items.length > MOST_CHOICES) && `The first ${MOST_CHOICES} of ${table}. `}
-        {formatCosts(result.costs)}
+        {next !== undefined || items.length > MOST_CHOICES
+          ? `First ${MOST_CHOICES} rows of ${table}`
+          : `${plural(items.length, 'row')} of ${table}`}{' '}
+        · {formatCosts(result.costs)}
       </small>
     </section>
   );

@@ -84,6 +84,11 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
   ];
 }
 
+/** The fields that a list shows, unless the user chooses others. */
+export function listedFields({ fields }: Entity, { available }: Way): string[] {
+  return available.filter((field) => !fields[field]?.large);
+}
+
 /** True if the API has the route that reads the table: archives, series and entities of many tables have none. */
 function canScan({ archiveOf, period, series }: Entity): boolean {
   return archiveOf === undefined && period === undefined && series === undefined;

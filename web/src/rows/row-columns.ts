@@ -1,4 +1,6 @@
 import { type Entity, labelField, type Roles, type Values } from '../api/model.ts';
+import { joinNames } from '../ui/format.ts';
+import { toText } from '../ui/value.tsx';
 
 interface RowColumns {
   /** The fields to show; the one with the link of the row comes first, so that it is in view on every screen. */
@@ -22,4 +24,12 @@ export function arrangeColumns(
   const name = shown.find((field) => field === label) ?? shown.find((field) => keyFields.includes(field));
   const rest = shown.filter((field) => field !== name);
   return { columns: name === undefined ? rest : [name, ...rest], constants };
+}
+
+/** `department Sales in each row`. */
+export function sayConstants(fields: readonly string[], row: Values = {}): string {
+  return `${joinNames(
+    fields.map((field) => `${field} ${toText(row[field])}`),
+    'and',
+  )} in each row`;
 }
