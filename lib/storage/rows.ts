@@ -136,7 +136,8 @@ async function collect(
     sent = parsedBody?.value ?? [];
   };
   const client = storage.table(table);
-  const perCall = Math.max(1, Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE));
+  // A caller that shares a bound among several reads has a fraction, which the service rejects.
+  const perCall = Math.max(1, Math.floor(Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE)));
   const rows: Row[] = [];
   let length = 0;
   let count = 0;

@@ -104,7 +104,7 @@ test.each([
 
 test('sends at most 15 comparisons, which is the limit of the service', async () => {
   const where = Array.from({ length: 8 }, (_, at) => {
-    return { name: `p${at}`, operator: 'in', values: Array.from({ length: at }, String) } as const;
+    return { name: `p${at}`, operator: 'in', values: Array.from({ length: at + 1 }, String) } as const;
   });
   const range = { table: TABLE, partition: "o'3", from: '', before: 'z', orVersionBefore: 2 };
   const type = [{ type: 'odd', where, orVersionBefore: 2 }, 'even'];
@@ -164,4 +164,13 @@ test('continues after an empty page', async () => {
   const { rows, more } = await readRange(paged, { table: TABLE, partition: 'one', from: '' });
   expect(rows).toMatchObject([{ partition: 'one', row: '2' }]);
   expect(more).toBe(false);
+});
+
+test('asks for a whole number of rows, also if a bound is shared among several reads', async () => {
+  tops.length = 0;
+  await readRange(storage, {
+    ...{ table: TABLE, partition: "o'3", from: '', before: 'z' },
+    bound: { length: 10_000, rowsPerCall: 20 / 3 },
+  });
+  expect(tops).toEqual([6, 6]);
 });
