@@ -15,7 +15,8 @@ export async function startMemoryServer(): Promise<MemoryServer> {
   const accounts = new Map<string, MemoryStorage>();
   const listen = async () => {
     const server = createServer((request, response) => {
-      answer(request, response).catch(() => response.destroy());
+      const { port } = server.address() as AddressInfo;
+      answer(request, response, port).catch(() => response.destroy());
     });
     // Clients close idle connections, and not the server: a request could meet the end of its connection.
     server.keepAliveTimeout = 0;
@@ -26,12 +27,13 @@ export async function startMemoryServer(): Promise<MemoryServer> {
   };
   const [table, queue, blob] = await Promise.all([listen(), listen(), listen()]);
 
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function answer(request: IncomingMessage, response: ServerResponse, port: number): Promise<void> {
     const { method, url = '', headers } = request;
     const account = accounts.get(url.split(/[/?]/)[1] ?? '');
     if (!account) throw new Error(`No account has the address ${url}.`);
     const received = createPipelineRequest({
-      url: `http://${headers.host}${url}`,
+      // The host that the client named may be a proxy.
+      url: `http://127.0.0.1:${port}${url}`,
       method: method as HttpMethods,
       headers: createHttpHeaders(headers as Record<string, string>),
       body: await buffer(request),

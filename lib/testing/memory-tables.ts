@@ -444,7 +444,7 @@ function topOf(parameters: URLSearchParams): number {
   if (text === null) return PAGE_SIZE;
   const top = Number(text);
   if (!Number.isInteger(top) || top < 1 || top > PAGE_SIZE)
-    throw new StorageRejection(400, 'InvalidInput', 'The value of $top must be from 1 to 1000.');
+    throw new StorageRejection(400, 'InvalidInput', `The value of $top must be from 1 to 1000, not ${text}.`);
   return top;
 }
 

@@ -50,7 +50,8 @@ export function toStoredValue(given: unknown, annotation: unknown): StoredValue 
 function inferType(given: unknown): string {
   if (typeof given === 'string') return 'String';
   if (typeof given === 'boolean') return 'Boolean';
-  if (typeof given === 'number') return Number.isInteger(given) ? 'Int32' : 'Double';
+  // As the service reads the JSON of a number: an exponent makes it a Double.
+  if (typeof given === 'number') return /^-?\d+$/.test(String(given)) ? 'Int32' : 'Double';
   return typeof given;
 }
 
