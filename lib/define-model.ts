@@ -22,6 +22,9 @@ const RESERVED: Reserved = {
 /**
  * Declares everything that an app stores. Validates and links the model. Throws an error that lists everything that is
  * wrong.
+ *
+ * @example
+ * const model = defineModel({ roles: ['reader', 'editor', 'operator'], operatorRole: 'operator', entities: [vehicles] });
  */
 export function defineModel<const Declared extends readonly DeclaredEntity[], const Roles extends readonly string[]>(
   declaration: ModelDeclaration<Declared, Roles>,

@@ -61,6 +61,9 @@ const registered = new WeakMap<FunctionsApp, Mounted[]>();
 /**
  * Registers everything that the model needs: HTTP routes, queue functions, timers and hooks. Connects to nothing. Throws
  * an error that lists every conflict of two routes, or with another instance on the same app.
+ *
+ * @example
+ * registerFunctions(app, rowkey, { routePrefix: '' });
  */
 export function registerFunctions(
   app: FunctionsApp,

@@ -29,6 +29,16 @@ export interface Rowkey<All extends Entities = Entities> {
   /**
    * Creates the handler of your own HTTP function. The caller needs one of the roles, and errors are returned as problems,
    * like those of the model's routes. Throws a plain error for a role that the model does not have.
+   *
+   * @example
+   * app.http('find', {
+   *   route: 'api/find/{plate}',
+   *   authLevel: 'anonymous',
+   *   handler: rowkey.handler({ roles: ['reader'] }, async ({ params }) => {
+   *     const found = await rowkey.store.vehicles.by.plate({ plate: params.plate ?? '' });
+   *     return found ? { jsonBody: found } : { status: 404 };
+   *   }),
+   * });
    */
   handler(options: HandlerOptions, handle: Handle): Handler;
   /**
@@ -43,6 +53,9 @@ export interface Rowkey<All extends Entities = Entities> {
 /**
  * Creates an instance. Everything is opened at first use, so this cannot fail: with invalid settings, every request and
  * every call of the store throws `wrong-setting`.
+ *
+ * @example
+ * const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
  */
 export function createRowkey<All extends Entities>({ model, ...settings }: RowkeyOptions<All>): Rowkey<All> {
   const runtime = createRuntime(model, settings);

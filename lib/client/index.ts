@@ -52,6 +52,10 @@ export interface ClientOptions<Of extends AnyModel = AnyModel> extends Transport
 /**
  * Creates a client of the model: `createClient<typeof model>({ url, token })`, with `import type { model }`. Sends nothing
  * before the first call.
+ *
+ * @example
+ * const client = createClient<typeof model>({ url: 'https://fleet.example/api', token: () => sessionStorage.token });
+ * const vehicle = await client.vehicles.get({ depot: 'north', vehicleId: '1' });
  */
 export function createClient<Of extends AnyModel>(options: ClientOptions<Of>): Client<Of['entities']> {
   const core = createCore(options);

@@ -27,6 +27,14 @@ const ACCEPTED = acceptedBy(ENTITY_OPTIONS);
 /**
  * Compiles, validates and freezes a declaration; `defineModel` links it with the others and validates its patterns. Throws an
  * error that lists everything that is wrong with its names, keys, versions and access.
+ *
+ * @example
+ * const vehicles = defineEntity('vehicles', {
+ *   schema: z.object({ depot: z.string(), vehicleId: z.string(), plate: z.string() }),
+ *   table: 'vehicles',
+ *   key: { partition: '{depot}', row: 'vehicle_{vehicleId}' },
+ *   access: { read: ['reader'], write: ['editor'] },
+ * });
  */
 export function defineEntity<
   const Name extends string,

@@ -61,6 +61,15 @@ const MAX_SLOT = 99_999;
 /**
  * Declares a series. Its schema has the fields of the key and no others. Throws an error that lists everything that is
  * wrong.
+ *
+ * @example
+ * const trips = defineSeries('trips', {
+ *   schema: z.object({ vehicleId: z.string(), day: z.iso.date() }),
+ *   table: 'trips',
+ *   key: { partition: '{vehicleId}', row: '{day}' },
+ *   slots: { name: 'hour', first: 0, last: 23 },
+ *   access: { read: ['reader'], write: ['editor'] },
+ * });
  */
 export function defineSeries<
   const Name extends string,

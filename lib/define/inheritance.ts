@@ -33,7 +33,18 @@ export type KindOf<Shape extends z.ZodRawShape, Of extends Kinds> = {
   [Name in keyof Of & string]: Kind<Shape, Name, Of[Name]>;
 }[keyof Of & string];
 
-/** Declares an entity of several kinds. Throws a plain error if kinds declare a field of one name differently. */
+/**
+ * Declares an entity of several kinds. Throws a plain error if kinds declare a field of one name differently.
+ *
+ * @example
+ * const assets = defineUnion('assets', {
+ *   schema: z.object({ depot: z.string(), assetId: z.string() }),
+ *   kinds: { van: z.object({ plate: z.string() }), crane: z.object({ tons: z.number() }) },
+ *   table: 'assets',
+ *   key: { partition: '{depot}', row: '{assetId}' },
+ *   access: { read: ['reader'], write: ['editor'] },
+ * });
+ */
 export function defineUnion<
   const Name extends string,
   Shape extends z.ZodRawShape,

@@ -322,6 +322,9 @@ export type EntityStore<Of extends Declared, All extends Entities> = StoreOfEnti
         /**
          * All entities, in the order of the lookup's index, from the memory of the process. Another process may have changed them up
          * to `maxAge` seconds ago. Throws `too-large` if there are too many for a lookup.
+         *
+         * @example
+         * const depots = await rowkey.store.depots.list();
          */
         list<const Field extends FieldsOfEach<ListedByLookup<Of>> = never>(
           options?: ListOptions<Field, WhereBy<Of, LookupIndex<Of>>>,
@@ -333,7 +336,13 @@ export type LookupIndex<Of extends Declared> = Of['indexes'][Types<Of>['lookup']
 export type ListedByLookup<Of extends Declared> = ListedBy<Of, LookupIndex<Of>>;
 
 interface StoreOfEntity<Of extends Declared, All extends Entities> {
-  /** Reads one entity, with the children and groups of fields named in `include`, in one query. Undefined if it does not exist. */
+  /**
+   * Reads one entity, with the children and groups of fields named in `include`, in one query. Undefined if it does not exist.
+   *
+   * @example
+   * const found = await rowkey.store.vehicles.get({ depot: 'north', vehicleId: '1' }, { select: ['plate'] });
+   * console.log(found?.values.plate, found?.etag);
+   */
   get<
     const Name extends ChildName<Of, All> | Types<Of>['groups'] = never,
     const Field extends Selectable<Of> | ChildField<All, Name> = never,
@@ -356,13 +365,36 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
       >
     | undefined
   >;
-  /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
+  /**
+   * Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`.
+   *
+   * @example
+   * const vehicle = { depot: 'north', vehicleId: '1', plate: 'AB 12345' };
+   * const { values, etag } = await rowkey.store.vehicles.create(vehicle, { requestId: 'order-4711' });
+   */
   create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
-  /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, `referenced`, and as `create` does. */
+  /**
+   * Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, `referenced`, and as `create` does.
+   *
+   * @example
+   * await rowkey.store.vehicles.put({ depot: 'north', vehicleId: '1' }, { plate: 'AB 12345' });
+   */
   put(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
-  /** Replaces a whole entity. Throws `not-found`, `etag-mismatch`, `referenced`, and as `create` does. */
+  /**
+   * Replaces a whole entity. Throws `not-found`, `etag-mismatch`, `referenced`, and as `create` does.
+   *
+   * @example
+   * await rowkey.store.vehicles.replace({ depot: 'north', vehicleId: '1' }, { plate: 'AB 12345' });
+   */
   replace(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
-  /** Changes some fields. Throws as `replace` does. */
+  /**
+   * Changes some fields. Throws as `replace` does.
+   *
+   * @example
+   * const key = { depot: 'north', vehicleId: '1' };
+   * const before = await rowkey.store.vehicles.get(key);
+   * if (before) await rowkey.store.vehicles.update(key, { model: 'Van' }, { ifMatch: before.etag });
+   */
   update(key: Key<Of>, patch: Patch<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
   /** Returns only the new ETag, so that fields may be merged in one transaction, without a read. */
   update(
@@ -370,32 +402,64 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
     patch: Patch<Of>,
     options: WriteOptions & { readonly return: 'minimal' },
   ): Promise<{ readonly etag: string }>;
-  /** Throws `not-found`, `etag-mismatch`, `referenced`. */
+  /**
+   * Throws `not-found`, `etag-mismatch`, `referenced`.
+   *
+   * @example
+   * await rowkey.store.vehicles.delete({ depot: 'north', vehicleId: '1' }, { by: 'mary' });
+   */
   delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
   /**
    * Executes many actions, those on one partition in their order and in as few transactions as possible. Returns an outcome or
    * an error for each; one that fails does not stop the others. With `atomic`, the actions are on one partition and execute in
    * one transaction or not at all: then throws the error of the first that fails, or `too-large`.
+   *
+   * @example
+   * const outcomes = await rowkey.store.vehicles.batch([
+   *   { create: { depot: 'north', vehicleId: '2', plate: 'CD 67890' } },
+   *   { patch: { depot: 'north', vehicleId: '1', model: null } },
+   *   { delete: { depot: 'south', vehicleId: '7' } },
+   * ]);
    */
   batch(actions: readonly BatchAction<Of>[], options?: BatchOptions): Promise<readonly BatchOutcome[]>;
   /**
    * Deletes the entities of a range of a partition, or with `all` the whole partition. An entity that cannot be deleted does not
    * stop the others. `skipped` is the number of rows that clients wrote and that are not valid entities.
+   *
+   * @example
+   * const { deleted, failed } = await rowkey.store.vehicles.deleteRange({ depot: 'north' }, { from: '1', to: '4' });
    */
   deleteRange(
     partition: PartitionKey<Of>,
     range: DeleteRange & { readonly by?: string },
   ): Promise<{ readonly deleted: number; readonly failed: readonly RowkeyError[]; readonly skipped: number }>;
-  /** The entities of a partition, in the order of their row keys. */
+  /**
+   * The entities of a partition, in the order of their row keys.
+   *
+   * @example
+   * for await (const { plate } of rowkey.store.vehicles.range({ depot: 'north' }, { where: { model: 'Van' } }))
+   *   console.log(plate);
+   */
   range<const Field extends Selectable<Of> = never>(
     partition: PartitionKey<Of>,
     options?: RangeOptions<Of, Field>,
   ): Listing<Selected<Listed<Of>, Field>>;
-  /** The totals of groups of entities. */
+  /**
+   * The totals of groups of entities.
+   *
+   * @example
+   * const { count } = await rowkey.store.vehicles.totals.perModel.get({ depot: 'north', model: 'Van' });
+   */
   readonly totals: {
     readonly [Name in keyof Types<Of>['totals'] & string]: TotalReader<Of, Types<Of>['totals'][Name]>;
   };
-  /** Reads through an index. Returns one entity if at most one can match, otherwise a listing. */
+  /**
+   * Reads through an index. Returns one entity if at most one can match, otherwise a listing.
+   *
+   * @example
+   * const vehicle = await rowkey.store.vehicles.by.plate({ plate: 'AB 12345' });
+   * const vans = await rowkey.store.vehicles.by.model({ depot: 'north', model: 'Van' }).page({ top: 10 });
+   */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
 }
 
@@ -464,6 +528,10 @@ export type SeriesStore<Of extends Declared> = SeriesOfKey<Of> &
         /**
          * The counts from one instant to another, both included, over all keys that this takes. Each bound is in UTC, in full or a
          * prefix: `2026-11-20T09`. Slots without a count are 0. Throws `invalid-input`.
+         *
+         * @example
+         * const bounds = { from: '2026-11-19T10', to: '2026-11-20T09' };
+         * for (const { at, count } of await rowkey.store.trips.span({ vehicleId: '1' }, bounds)) console.log(at, count);
          */
         span(key: Omit<Key<Of>, SpanField<Of>>, bounds: SpanBounds): Promise<readonly SeriesPoint[]>;
       });
@@ -472,11 +540,26 @@ export type SpanField<Of extends Declared> =
   TypesOf<Of['series']> extends infer Known extends SeriesTypes ? Known['spanField'] : never;
 
 interface SeriesOfKey<Of extends Declared> {
-  /** The counts in the order of the slots. Undefined if nothing was counted. */
+  /**
+   * The counts in the order of the slots. Undefined if nothing was counted.
+   *
+   * @example
+   * const found = await rowkey.store.trips.get({ vehicleId: '1', day: '2026-11-20' });
+   */
   get(key: Key<Of>): Promise<(Stored<Key<Of>> & { readonly counts: readonly number[] }) | undefined>;
-  /** Sets counts by slot, all in one transaction. Throws `etag-mismatch`. */
+  /**
+   * Sets counts by slot, all in one transaction. Throws `etag-mismatch`.
+   *
+   * @example
+   * await rowkey.store.trips.set({ vehicleId: '1', day: '2026-11-20' }, { 9: 3, 10: 1 });
+   */
   set(key: Key<Of>, counts: Readonly<Record<number, number>>, options?: WriteOptions): Promise<void>;
-  /** Adds to the count of a slot and returns the new count; concurrent increments are all counted. */
+  /**
+   * Adds to the count of a slot and returns the new count; concurrent increments are all counted.
+   *
+   * @example
+   * const count = await rowkey.store.trips.increment({ vehicleId: '1', day: '2026-11-20' }, 9, 1);
+   */
   increment(key: Key<Of>, slot: number, by: number, options?: CreateOptions): Promise<number>;
   /** Throws `not-found`, `etag-mismatch`. */
   delete(key: Key<Of>, options?: WriteOptions): Promise<void>;

@@ -118,7 +118,12 @@ const INTRA_PARTITION = optionsOf({
     .optional(),
 } satisfies Record<keyof IntraPartitionOptions, z.ZodType>);
 
-/** Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors. */
+/**
+ * Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors.
+ *
+ * @example
+ * const indexes = { model: intraPartitionIndex({ row: 'model_{model}_{vehicleId}', copies: 'keys' }) };
+ */
 export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
   options: CheckedOptions<Options, 'row, when, copies'>,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
@@ -146,7 +151,14 @@ const INTER_PARTITION = optionsOf({
   settle: anything,
 } satisfies Record<keyof InterPartitionOptions, z.ZodType>);
 
-/** Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors. */
+/**
+ * Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors.
+ *
+ * @example
+ * const indexes = {
+ *   plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
+ * };
+ */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
   options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle'>,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
@@ -191,7 +203,12 @@ const INDEX_ENTITY = {
 const LOCAL_LIST = optionsOf(INDEX_ENTITY);
 const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });
 
-/** Declares a list of entities: see `IndexEntity`. `defineEntity` reports the errors. */
+/**
+ * Declares a list of entities: see `IndexEntity`. `defineEntity` reports the errors.
+ *
+ * @example
+ * const indexes = { model: indexEntity({ row: 'models_{model}', holds: '{vehicleId}' }) };
+ */
 export function indexEntity<const Options extends IndexEntityOptions>(
   options: CheckedOptions<Options, 'row, holds, when, table, partition, settle'>,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {

@@ -65,7 +65,12 @@ const OPTIONS = optionsOf({
   when: isCondition,
 } satisfies Record<keyof TotalOptions, z.ZodType>);
 
-/** Declares totals: see `Total`. `defineEntity` reports the errors. */
+/**
+ * Declares totals: see `Total`. `defineEntity` reports the errors.
+ *
+ * @example
+ * const totals = { perModel: total({ table: 'vehiclespermodel', partition: '{depot}', row: '{model}', sum: ['seats'] }) };
+ */
 export function total<const Options extends TotalOptions>(
   options: CheckedOptions<Options, 'table, partition, row, sum, min, max, when'>,
 ): Total<

@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { createClient } from '../../../lib/client/index.ts';
+import {
+  createRowkey,
+  defineEntity,
+  defineModel,
+  defineSeries,
+  fromEnvironment,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+} from '../../../lib/index.ts';
+
+/** What the examples in the comments of the library use without declaring it. */
+
+const access = { read: ['reader'], write: ['editor'] } as const;
+
+export const vehicles = defineEntity('vehicles', {
+  schema: z.object({ depot: z.string(), vehicleId: z.string(), plate: z.string(), model: z.string().optional() }),
+  table: 'vehicles',
+  key: { partition: '{depot}', row: 'vehicle_{vehicleId}' },
+  indexes: {
+    plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
+    model: intraPartitionIndex({ row: 'model_{model}_{vehicleId}' }),
+  },
+  totals: { perModel: total({ table: 'vehiclespermodel', partition: '{depot}', row: '{model}' }) },
+  attachments: { photo: { container: 'photos', maxBytes: 1_000_000, types: ['image/jpeg'] } },
+  archive: { table: 'formervehicles' },
+  access,
+});
+
+const depots = defineEntity('depots', {
+  schema: z.object({ region: z.string(), depot: z.string(), places: z.int32() }),
+  table: 'depots',
+  key: { partition: '{region}', row: '{depot}' },
+  indexes: { all: interPartitionIndex({ table: 'depotlist', partition: 'all', row: '{depot}_{region}' }) },
+  lookup: { index: 'all' },
+  access,
+});
+
+const trips = defineSeries('trips', {
+  schema: z.object({ vehicleId: z.string(), day: z.iso.date() }),
+  table: 'trips',
+  key: { partition: '{vehicleId}', row: '{day}' },
+  slots: { name: 'hour', first: 0, last: 23 },
+  span: { field: 'day', per: 'day' },
+  access,
+});
+
+export const model = defineModel({
+  roles: ['reader', 'editor', 'operator'],
+  operatorRole: 'operator',
+  entities: [vehicles, depots, trips],
+});
+export const rowkey = createRowkey({ model, ...fromEnvironment({}) });
+export const client = createClient<typeof model>({ url: 'https://fleet.example/api' });

@@ -1,0 +1,86 @@
+import { spawnSync } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const COMPILER = resolve('node_modules/typescript/bin/tsc');
+const ENTRIES = ['lib/index.ts', 'lib/client/index.ts', 'lib/testing/index.ts', 'test/lib/examples/app.ts'];
+
+interface Example {
+  readonly name: string;
+  readonly source: string;
+  readonly code: string;
+}
+
+/** The code after each `@example` of a comment, up to the next tag or the end of the comment. */
+const examples = globSync('lib/**/*.ts').flatMap((source): Example[] => {
+  const found = readFileSync(source, 'utf8').matchAll(/^ *\* @example\n((?: *\*(?!\/)(?! @).*\n)*)/gm);
+  return [...found].map(([, lines = ''], at) => {
+    const name = `${basename(source, '.ts')}-${at + 1}.ts`;
+    return { name, source, code: lines.replaceAll(/^ *\* ?/gm, '') };
+  });
+});
+
+/** What adopters call. */
+const CALLED = [
+  'createClient',
+  'createRowkey',
+  'createTestStore',
+  'defineEntity',
+  'defineModel',
+  'defineSeries',
+  'defineUnion',
+  'fromEnvironment',
+  'indexEntity',
+  'interPartitionIndex',
+  'intraPartitionIndex',
+  'registerFunctions',
+  'rowkey.handler',
+  'total',
+  ...['batch', 'by', 'create', 'delete', 'deleteRange', 'get', 'put', 'range', 'replace', 'totals', 'update'].map(
+    (method) => `rowkey.store.vehicles.${method}`,
+  ),
+  'rowkey.store.depots.list',
+  ...['get', 'increment', 'set', 'span'].map((method) => `rowkey.store.trips.${method}`),
+];
+
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-examples-'));
+  await symlink(resolve('node_modules'), join(folder, 'node_modules'));
+  const names = await Promise.all(
+    ENTRIES.map(async (entry) => {
+      const { default: _, ...values }: Record<string, unknown> = await import(pathToFileURL(resolve(entry)).href);
+      return `import { ${Object.keys(values).join(', ')} } from '${resolve(entry)}';`;
+    }),
+  );
+  const head = ["import { app } from '@azure/functions';", "import { z } from 'zod';", ...names].join('\n');
+  // In a block, a declaration of the example hides an import of the same name.
+  for (const { name, code } of examples) await writeFile(join(folder, name), `${head}\n{\n${code}}\n`);
+  const options = { extends: resolve('tsconfig.json'), include: ['*.ts'], exclude: [] };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(options));
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test('every example in a comment compiles', () => {
+  const { stdout } = spawnSync(process.execPath, [COMPILER, '--project', folder], { encoding: 'utf8' });
+  expect(stdout).toBe('');
+});
+
+test.each(examples.filter(({ source }) => source.startsWith('lib/define')))(
+  'the declarations of an example are valid: $name',
+  async ({ name }) => {
+    await import(pathToFileURL(join(folder, name)).href);
+  },
+);
+
+test('everything that adopters call has an example', () => {
+  const code = examples.map((example) => example.code).join('\n');
+  expect(
+    CALLED.filter((called) => !new RegExp(`(?<!\\w|\\w\\.)${called.replaceAll('.', '\\.')}\\b`).test(code)),
+  ).toEqual([]);
+});
