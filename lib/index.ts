@@ -1,15 +1,24 @@
-/** The public entry of the package: what an app declares, opens and registers. Everything else may change without notice. */
+/**
+ * The public entry of the package: what an app declares, opens and registers, and the types that it or its declaration files name.
+ * Everything else may change without notice.
+ */
 
-export type { Caller, IdentityProvider } from './access/token.ts';
+export type { Authenticate, Caller, IdentityProvider } from './access/token.ts';
 export { type ErrorCode, RowkeyError } from './base/errors.ts';
 export type { Values } from './base/values.ts';
-export type { Access, Declaration, DeclaredEntity } from './define/declaration/declaration.ts';
+export type { Access, Declaration, DeclaredEntity, Slots } from './define/declaration/declaration.ts';
+export type { EntityBy } from './define/declaration/declared-types.ts';
+export type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './define/declaration/indexes.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';
+export type { Total } from './define/declaration/totals.ts';
 export { total } from './define/declaration/totals.ts';
+export type { Typed } from './define/declaration/typed.ts';
 export { defineEntity } from './define/define-entity.ts';
-export type { Model } from './define/define-model.ts';
+export type { EntitiesOf, Model } from './define/define-model.ts';
 export { defineSeries } from './define/define-series.ts';
+export type { KindOf } from './define/inheritance.ts';
 export { defineUnion } from './define/inheritance.ts';
+export type { FieldsOf } from './define/keys/key-template.ts';
 export { defineModel } from './define-model.ts';
 export type { BatchDone, BatchOutcome } from './engine/write/entity-batch.ts';
 export type { ConsoleSettings } from './http/console.ts';
@@ -37,5 +46,7 @@ export type {
   SeriesStore,
   Store,
   Stored,
+  TotalReader,
+  Where,
   WriteOptions,
 } from './store/store-types.ts';

@@ -67,9 +67,10 @@ const registered = new WeakMap<FunctionsApp, Mounted[]>();
  */
 export function registerFunctions(
   app: FunctionsApp,
-  { runtime }: Pick<Rowkey, 'runtime'>,
+  rowkey: Omit<Rowkey, 'model' | 'store'>,
   { routePrefix = 'api', consoleFolder = CONSOLE_FOLDER }: RegisterOptions = {},
 ): void {
+  const { runtime } = rowkey;
   const { model, path } = runtime;
   const routes = createRoutes(model);
   const mounted = { prefix: model.prefix, path, routes };

@@ -46,7 +46,10 @@ export interface Rowkey<All extends Entities = Entities> {
    * template creates them, because the app's identity may not.
    */
   provision(): Promise<void>;
-  /** For `registerFunctions`. */
+  /**
+   * For `registerFunctions`.
+   * @internal
+   */
   readonly runtime: Runtime;
 }
 

@@ -4,7 +4,7 @@ import { createAuthenticator } from './access/token.ts';
 import { RowkeyError } from './base/errors.ts';
 import { loadOnce } from './base/load-once.ts';
 import { MINUTE_MS } from './base/time.ts';
-import type { Model } from './define/define-model.ts';
+import type { LinkedModel } from './define/define-model.ts';
 import type { Consumer } from './engine/consume/consume.ts';
 import type { Log } from './engine/consume/poison.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
@@ -24,7 +24,7 @@ import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 /** The clients and state that the functions of an app share. Each is created at its first use and kept. */
 export interface Runtime {
-  readonly model: Omit<Model, 'entities'>;
+  readonly model: LinkedModel;
   /** The path of the routes, below `/api`; empty for none. */
   readonly path: string;
   /** The app setting that names the storage account to queue triggers. */
@@ -61,7 +61,7 @@ type RuntimeOptions = (RowkeySettings | UnusableSettings) & { readonly path?: st
 
 /** Connects to nothing and does not throw. */
 export function createRuntime(
-  model: Omit<Model, 'entities'>,
+  model: LinkedModel,
   { telemetry = {}, connection = DEFAULT_CONNECTION, path = '', ...options }: RuntimeOptions,
 ): Runtime {
   const entities = model.list;

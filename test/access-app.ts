@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
 import type { Caller } from '../lib/access/token.ts';
-import type { Model } from '../lib/define/define-model.ts';
+import type { LinkedModel } from '../lib/define/define-model.ts';
 import { createEngine } from '../lib/engine/engine.ts';
 import { createApiHandler } from '../lib/http/api-handler.ts';
 import { createRoutes } from '../lib/http/routes.ts';
@@ -28,7 +28,7 @@ export interface Reply {
 export type Ask = (caller: Partial<Caller>, method: HttpMethod, path: string, body?: unknown) => Promise<Reply>;
 
 /** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
-export async function openAccessApp(url: string, model: Omit<Model, 'entities'>) {
+export async function openAccessApp(url: string, model: LinkedModel) {
   const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);

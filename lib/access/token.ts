@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
 import type { VerifiedBy } from '../define/declaration/declaration.ts';
-import type { Model } from '../define/define-model.ts';
+import type { LinkedModel } from '../define/define-model.ts';
 
 export interface Caller {
   readonly subject: string;
@@ -49,7 +49,7 @@ const Claims = z.looseObject({
  */
 export function createAuthenticator(
   { issuer, audience, jwksUri }: IdentityProvider,
-  model: Pick<Model, 'list' | 'roles'>,
+  model: Pick<LinkedModel, 'list' | 'roles'>,
 ): Authenticator {
   const trusted = trustedClaims(model);
   // jose replaces `fetched.jwks` whenever it fetches the keys.
@@ -126,7 +126,7 @@ interface TrustedClaim {
 }
 
 /** The claims that identify a caller's own entities. */
-function trustedClaims({ list }: Pick<Model, 'list'>): TrustedClaim[] {
+function trustedClaims({ list }: Pick<LinkedModel, 'list'>): TrustedClaim[] {
   return list.flatMap(({ access: { own } }) =>
     own && 'claim' in own ? [{ claim: own.claim, verifiedBy: own.verifiedBy ?? {} }] : [],
   );

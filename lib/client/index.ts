@@ -8,6 +8,18 @@ import type { TransportOptions } from './transport.ts';
 
 /** The entry `rowkey/client`: a typed client of the API for browsers, React Native and Node, without dependencies. */
 
+export type {
+  BatchAction,
+  GroupTotal,
+  Input,
+  Key,
+  Listed,
+  Output,
+  Patch,
+  RangeOptions,
+  Stored,
+  Where,
+} from '../store/store-types.ts';
 export type { Client } from './client.ts';
 export type {
   ArchiveClient,
@@ -32,7 +44,7 @@ export type {
   WriteOptions,
 } from './client-types.ts';
 export { type ClientErrorCode, type Problem, RowkeyClientError } from './errors.ts';
-export type { QueryRead, QueryResult } from './query-types.ts';
+export type { QueryRead, QueryResult, QueryResults } from './query-types.ts';
 export type { Call, TokenSource } from './transport.ts';
 
 interface AnyModel {

@@ -41,20 +41,33 @@ type RolesOf<One> = One extends { readonly access: Access<string, infer Role> }
     : Role
   : never;
 
-/** The entities of a model by name, each typed by its declaration. */
+/** The entities of a model by name, each as it is declared. */
 export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
+  readonly [One in Declared[number] as One['name']]: One;
+};
+
+/** The entities of a model by name, each with its links to the others. */
+export type LinkedEntities<Declared extends readonly DeclaredEntity[]> = {
   readonly [One in Declared[number] as One['name']]: Linked<One>;
 };
 
 /** Everything that an app stores, frozen. */
 export interface Model<Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[]> {
   readonly entities: EntitiesOf<Declared>;
-  /** The entities in the order of the declaration. */
+  /**
+   * The linked entities in the order of the declaration.
+   * @internal The types of the package end at the declarations.
+   */
   readonly list: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
   /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
+}
+
+/** What the library needs of a model. */
+export interface LinkedModel extends Omit<Model, 'entities'> {
+  readonly list: readonly Entity[];
 }
 
 interface ModelShape<Declared extends readonly DeclaredEntity[]> {
@@ -82,7 +95,7 @@ export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   const list = linkEntities(entities, patterns);
   refuse(validateModel({ entities: list, roles, operatorRole, prefix }, reserved));
   return Object.freeze({
-    entities: byName<Declared>(list),
+    entities: asDeclared<Declared>(byName(list)),
     list,
     roles: Object.freeze([...roles]),
     operatorRole,
@@ -94,9 +107,14 @@ function refuse(errors: readonly string[]): void {
   if (errors.length > 0) throw new DeclarationError(`The model is not valid.\n${errors.join('\n')}`);
 }
 
+/** A linked entity is used like its declaration, but the compiler cannot compare the types of all of its options. */
+function asDeclared<Declared extends readonly DeclaredEntity[]>(entities: unknown): EntitiesOf<Declared> {
+  return entities as EntitiesOf<Declared>;
+}
+
 /** `fromEntries` loses the names of the declarations, so the type is asserted. */
-export function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): EntitiesOf<Declared> {
+export function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): LinkedEntities<Declared> {
   const entities = list.map((entity) => [entity.name, entity] as const);
   const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(entities)));
-  return frozen as EntitiesOf<Declared>;
+  return frozen as LinkedEntities<Declared>;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
-import type { Model } from '../define/define-model.ts';
+import type { LinkedModel } from '../define/define-model.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { queryError } from './query.ts';
 import { type OperatorRoute, type Route, tagOf } from './route.ts';
@@ -29,7 +29,7 @@ import { verifyRoutes } from './routes/verify-routes.ts';
  * All routes of a deployment. Throws a plain error with a sentence for every pair of routes that could match the same
  * request, so that a request never reaches the wrong route.
  */
-export function createRoutes(model: Omit<Model, 'entities'>): Route[] {
+export function createRoutes(model: LinkedModel): Route[] {
   const { list: entities, operatorRole } = model;
   const single = entities.filter(({ series }) => !series);
   const ofEntities = [

@@ -1,4 +1,4 @@
-import type { Model } from '../../lib/define/define-model.ts';
+import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
@@ -6,7 +6,7 @@ import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-arch
 import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
 
 /** Returns the text of infra/model.json for a model. The tables of periods are omitted: the app creates and deletes them. */
-export function formatInfraModel({ list, prefix }: Pick<Model, 'list' | 'prefix'>): string {
+export function formatInfraModel({ list, prefix }: Pick<LinkedModel, 'list' | 'prefix'>): string {
   const { tables, queues, containers } = resourcesOf(list);
   const hyphenated = (name: string) => prefixWithHyphen(prefix, name);
   const infra = {

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Model } from '../../lib/define/define-model.ts';
+import type { LinkedModel, Model } from '../../lib/define/define-model.ts';
 import { readInstance } from '../instance/instance.ts';
 import { loadModel } from '../instance/load-local-app.ts';
 import type { LocalApp } from '../instance/local-app.ts';
@@ -19,7 +19,7 @@ async function findModel({ url, data, path = '' }: TargetOptions, own: LocalApp 
 }
 
 /** Data series are excluded: they have no rows to import or export. */
-export function toStoredEntity({ list }: Pick<Model, 'list'>, name: string): Entity {
+export function toStoredEntity({ list }: Pick<LinkedModel, 'list'>, name: string): Entity {
   const known = list.filter(({ series }) => !series);
   const entity = known.find((candidate) => candidate.name === name);
   if (entity) return entity;

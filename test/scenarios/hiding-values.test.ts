@@ -7,7 +7,7 @@ import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntity, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Model } from '../../lib/define/define-model.ts';
+import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
@@ -85,7 +85,7 @@ const boards = defineEntity('boards', {
 });
 const careless = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [things, notes, boards] });
 
-type AnyModel = Omit<Model, 'entities'>;
+type AnyModel = LinkedModel;
 interface Instance {
   readonly entity: Entity;
   readonly values: Values;

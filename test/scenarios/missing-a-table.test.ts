@@ -14,6 +14,7 @@ import { createRowkey } from '../../lib/rowkey.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
+import { linkedEntities } from '../fixtures/deploy.ts';
 import { testInvocation, testRequest } from '../lib/http/request.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { respondWith } from '../respond-with.ts';
@@ -103,7 +104,7 @@ test('a write whose unique value cannot be claimed is rejected and leaves nothin
 
   const quick = createEngine(storage, { timing: QUICK });
   await storage.queue(INDEX_CHANGES_QUEUE).clearMessages();
-  await expect(createEntity(quick, model.entities.vehicles, van)).rejects.toThrow('table vehiclesbyplate');
+  await expect(createEntity(quick, linkedEntities(model).vehicles, van)).rejects.toThrow('table vehiclesbyplate');
   await consumeIntent(consumer, await vi.waitFor(() => takeMessage(), { timeout: PATIENCE_MS, interval: 100 }));
   expect(logged.filter((line) => line.includes('failed'))).toEqual([]);
 });

@@ -10,7 +10,7 @@ import {
   type TotalDescription,
 } from '../../define/declaration/model-description.ts';
 import { groupFields, periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
-import type { Model } from '../../define/define-model.ts';
+import type { LinkedModel } from '../../define/define-model.ts';
 import type { KeyTemplate } from '../../define/keys/key-template.ts';
 import { isUnique } from '../../define/places/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
@@ -21,7 +21,7 @@ import { toJsonSchema } from '../json-schema.ts';
 import type { Route } from '../route.ts';
 
 /** The model as data, for clients and consoles. It has the declaration and nothing of the deployment, so it is public. */
-export function modelRoute(model: Omit<Model, 'entities'>): Route {
+export function modelRoute(model: LinkedModel): Route {
   return {
     name: 'model',
     method: 'GET',
@@ -34,7 +34,7 @@ export function modelRoute(model: Omit<Model, 'entities'>): Route {
   };
 }
 
-export function describeModel({ list, roles, operatorRole }: Omit<Model, 'entities'>): ModelDescription {
+export function describeModel({ list, roles, operatorRole }: LinkedModel): ModelDescription {
   const archived = new Map(list.flatMap((entity) => (entity.archive ? [[entity.archive, entity.name]] : [])));
   const entities = withArchives(list).map((entity) => {
     const archiveOf = archived.get(entity);

@@ -9,6 +9,7 @@ import { linkModel } from '../../../lib/define/define-model.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { patterns } from '../../../lib/patterns/patterns.ts';
+import { linkedEntities } from '../../fixtures/deploy.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
 
@@ -87,15 +88,16 @@ describe('the entities of a model', () => {
 
   test('have no references to entities of another model', () => {
     defineModel({ ...roles, entities: [parts, mayor, things] });
-    const { entities } = defineModel({ ...roles, entities: [things] });
+    const entities = linkedEntities(defineModel({ ...roles, entities: [things] }));
     const { children, dependents, countedBy } = entities.things;
     expect({ children, dependents, countedBy }).toEqual({ children: [], dependents: [], countedBy: [] });
   });
 
   test('have another type than the result of defineEntity', () => {
     expectTypeOf(things).not.toExtend<Entity>();
-    const { entities } = defineModel({ ...roles, entities: [things] });
-    expectTypeOf(entities.things).toExtend<Entity>();
+    const model = defineModel({ ...roles, entities: [things] });
+    expectTypeOf(linkedEntities(model).things).toExtend<Entity>();
+    expectTypeOf(model.entities.things).toEqualTypeOf(things);
   });
 });
 

@@ -14,6 +14,7 @@ import { compareArchives } from '../../../local/walk/compare-periods.ts';
 import { type Step, takeStep } from '../../../local/walk/steps.ts';
 import { formatFailure, walk } from '../../../local/walk/walk.ts';
 import { prepareWorlds, type WalkWorld } from '../../../local/walk/walk-world.ts';
+import { linkedEntities } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
 
 /** The comparisons of the walk with counts of series, archived periods and totals: each finds what is wrong. */
@@ -134,7 +135,7 @@ test('an archive that lacks an entity, or has another one, is found', async () =
   await take(world, { of: 'visits', do: 'create', values: visit('North') });
   const { values } = await world.store.visits.get({ door: 'North', at: yesterday });
   const south = { ...values, door: 'South' };
-  const different = await compareArchives(world, model.entities.visits, [south]);
+  const different = await compareArchives(world, linkedEntities(model).visits, [south]);
   expect(different).toEqual([
     expect.stringMatching(/^visits: no archive has .*South/),
     expect.stringMatching(/^visits: an archive has .*North.*, which is not stored$/),
