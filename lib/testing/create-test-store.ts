@@ -14,7 +14,7 @@ import { createMemoryStorage, type MemoryStorage } from './memory-storage.ts';
 
 /** A store on its own storage account in memory, for the tests of an app. */
 export interface TestStore<All extends Entities> {
-  /** The same as `rowkey.store` of an app. Writes are not recorded in an audit log. */
+  /** A store like `rowkey.store` of an app. Writes are not recorded in an audit log. */
   readonly store: Store<All>;
   /**
    * Does the work of the queue functions until none is left, as if time had passed: copies, counts and entries of other partitions,

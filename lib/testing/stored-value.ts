@@ -50,7 +50,7 @@ export function toStoredValue(given: unknown, annotation: unknown): StoredValue 
 function inferType(given: unknown): string {
   if (typeof given === 'string') return 'String';
   if (typeof given === 'boolean') return 'Boolean';
-  // As the service reads the JSON of a number: an exponent makes it a Double.
+  // The service reads a number in JSON that has an exponent as a Double.
   if (typeof given === 'number') return /^-?\d+$/.test(String(given)) ? 'Int32' : 'Double';
   return typeof given;
 }

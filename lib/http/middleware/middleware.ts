@@ -12,7 +12,7 @@ export interface Exchange {
   readonly root: string;
   /** The parameters of the path, with `%2F` still encoded. */
   readonly params: Readonly<Record<string, string>>;
-  /** Of the URL, because the host joins repeated parameters in `request.query`. */
+  /** The query of the URL, because the host joins repeated parameters in `request.query`. */
   readonly query: URLSearchParams;
   /** The body. Throws `too-large`, `length-required`. */
   readonly bytes: () => Promise<Uint8Array>;

@@ -16,7 +16,7 @@ interface FirstRowsProps {
   readonly entity: Entity;
   /** The scan of the table, which only operators have. */
   readonly way: Way;
-  /** Of the list that reads on. */
+  /** The address of the list that reads on. */
   readonly address: string;
 }
 
