@@ -69,7 +69,7 @@ export function createRowkey<All extends Entities>({ model, ...settings }: Rowke
     handler(options, handle) {
       const unknown = options.roles?.find((role) => !model.roles.includes(role));
       if (unknown !== undefined)
-        throw new Error(`"${unknown}" is not a role of the model; ${model.roles.join(', ')} are.`);
+        throw new Error(`"${unknown}" is not a role of the model. Use one of ${model.roles.join(', ')}.`);
       return createHandler(runtime.app, { ...options, root: rootOf(runtime.path) }, handle);
     },
     provision: runtime.provision,

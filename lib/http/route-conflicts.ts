@@ -29,7 +29,7 @@ export interface Mounted {
 /** Says why an instance cannot have this path. */
 export function pathError(path: string): string | undefined {
   if (INSTANCE_PATH.test(path) && !HOST_PREFIXES.some((word) => path.startsWith(word))) return undefined;
-  return `The path ${JSON.stringify(path)} is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with ${HOST_PREFIXES.join(' or ')}.`;
+  return `The path ${JSON.stringify(path)} is not accepted. Use 1 to 60 lower-case letters, digits and hyphens, a letter first, and begin it with neither ${HOST_PREFIXES.join(' nor ')}.`;
 }
 
 /** A sentence for each conflict of an instance with the others on its app. */
@@ -39,14 +39,14 @@ export function mountErrors(added: Mounted, others: readonly Mounted[]): string[
   const error = path === '' ? undefined : pathError(path);
   if (error !== undefined) errors.push(error);
   if (others.some((other) => other.prefix === prefix))
-    errors.push(`The prefix "${prefix}" belongs to another instance on the app; each model needs a prefix of its own.`);
+    errors.push(`The prefix "${prefix}" belongs to another instance on the app. Give each model a prefix of its own.`);
   if (others.some((other) => other.path === path))
-    errors.push(`The path "${path}" belongs to another instance on the app; each instance needs a path of its own.`);
+    errors.push(`The path "${path}" belongs to another instance on the app. Give each instance a path of its own.`);
   const all = [...others, added];
   const taken = all.filter((one) => one.path === '').flatMap(({ routes }) => routes.map(firstSegment));
   for (const { path: used } of all)
     if (taken.includes(used))
-      errors.push(`The path "${used}" begins routes of the instance without a path; it needs another name.`);
+      errors.push(`The path "${used}" begins routes of the instance without a path. Give it another name.`);
   return errors;
 }
 
@@ -54,7 +54,7 @@ function* nameErrors(entities: readonly Entity[], own: readonly Route[]): Genera
   const reserved = new Set(own.map(firstSegment));
   for (const { name } of entities) {
     if (reserved.has(name))
-      yield `Entity "${name}": the API itself has a route /api/${name}; the reserved names are ${[...reserved].join(', ')}.`;
+      yield `Entity "${name}": the API itself has a route /api/${name}. Choose a name other than ${[...reserved].join(', ')}.`;
   }
 }
 
@@ -62,12 +62,12 @@ function* pathErrors(routes: readonly Route[]): Generator<string> {
   const names = new Set<string>();
   for (const { name, path } of routes) {
     if (names.has(name.toLowerCase()))
-      yield `Route /api/${path}: another route has the operation id "${name}", which ignores case; entities, indexes and attachments need names that differ in more than case.`;
+      yield `Route /api/${path}: another route has the operation id "${name}", which ignores case. Give entities, indexes and attachments names that differ in more than case.`;
     names.add(name.toLowerCase());
     const parameters = parseSegments(path).flatMap(({ parameter }) => parameter?.toLowerCase() ?? []);
     const twice = parameters.find((parameter, index) => parameters.indexOf(parameter) < index);
     if (twice)
-      yield `Route /api/${path}: the path has the parameter "${twice}" twice, which ignores case; the key field or the slot needs another name.`;
+      yield `Route /api/${path}: the path has the parameter "${twice}" twice, which ignores case. Rename the key field or the slot.`;
   }
 }
 
@@ -79,7 +79,7 @@ function* hiddenErrors(entities: readonly Entity[], routes: readonly Route[]): G
         if (later.route.method !== first.route.method) continue;
         const where = overlapOf(entities, first.segments, later.segments);
         if (where !== undefined)
-          yield `Route ${first.route.method} /api/${first.route.path} hides ${later.route.method} /api/${later.route.path}${where}; rename the index, totals or attachment, or reject that value in the schema.`;
+          yield `Route ${first.route.method} /api/${first.route.path} hides ${later.route.method} /api/${later.route.path}${where}. Rename the index, totals or attachment, or reject that value in the schema.`;
       }
 }
 

@@ -100,32 +100,32 @@ test.each([
   [
     'the prefix',
     instance('', { path: 'shop' }),
-    'The prefix "" belongs to another instance on the app; each model needs a prefix of its own.',
+    'The prefix "" belongs to another instance on the app. Give each model a prefix of its own.',
   ],
   [
     'the path',
     instance('shop'),
-    'The path "" belongs to another instance on the app; each instance needs a path of its own.',
+    'The path "" belongs to another instance on the app. Give each instance a path of its own.',
   ],
   [
     'a route of the API',
     instance('shop', { path: 'health' }),
-    'The path "health" begins routes of the instance without a path; it needs another name.',
+    'The path "health" begins routes of the instance without a path. Give it another name.',
   ],
   [
     'an entity',
     instance('shop', { path: 'things' }),
-    'The path "things" begins routes of the instance without a path; it needs another name.',
+    'The path "things" begins routes of the instance without a path. Give it another name.',
   ],
   [
     'a reserved word',
     instance('shop', { path: 'administration' }),
-    'The path "administration" is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with admin or runtime.',
+    'The path "administration" is not accepted. Use 1 to 60 lower-case letters, digits and hyphens, a letter first, and begin it with neither admin nor runtime.',
   ],
   [
     'a parameter',
     instance('shop', { path: '{city}' }),
-    'The path "{city}" is not accepted; a path is 1 to 60 lower-case letters, digits and hyphens, and begins with a letter and not with admin or runtime.',
+    'The path "{city}" is not accepted. Use 1 to 60 lower-case letters, digits and hyphens, a letter first, and begin it with neither admin nor runtime.',
   ],
 ])('a second instance is rejected for %s, and nothing of it is registered', (_, second, message) => {
   const { app, http, queues, timers } = testApp();

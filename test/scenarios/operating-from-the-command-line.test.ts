@@ -52,7 +52,7 @@ describe('npm run verify and reindex', () => {
     });
     expect(await run('verify', 'employees', '--path', '../employees')).toEqual({
       code: 1,
-      said: expect.stringContaining('The path "../employees" is not accepted; a path is 1 to 60 lower-case letters'),
+      said: expect.stringContaining('The path "../employees" is not accepted. Use 1 to 60 lower-case letters'),
     });
     expect(await run('verify', 'nothing')).toEqual({
       code: 1,

@@ -95,6 +95,6 @@ test('rejects a parameter that occurs twice in a path, in any case', () => {
 test('rejects an entity with the name of a route of the API itself', () => {
   const errors = routeErrors([declare('health')], { own: [route('health', 'health')], all: [] });
   expect(errors).toEqual([
-    expect.stringContaining('the API itself has a route /api/health; the reserved names are health.'),
+    expect.stringContaining('the API itself has a route /api/health. Choose a name other than health.'),
   ]);
 });

@@ -12,7 +12,7 @@ describe('the name of the first entity', () => {
     ['crypto', /"crypto" is a global of JavaScript/],
     ['undefined', /is a global of JavaScript/],
     ['escape', /is a global of JavaScript/],
-    ['a'.repeat(50), /a table name is 3 to 55/],
+    ['a'.repeat(50), /Use 3 to 55 lower-case letters/],
   ])('%s is rejected with the reason', async (name, reason) => {
     const { message } = await checkName(name).then(
       () => new Error('accepted'),

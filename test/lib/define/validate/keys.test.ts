@@ -255,7 +255,7 @@ testRejections([
           indexes: { name: byName() as never },
         }),
       ),
-    /GET \/api\/things\/by\/name\/\{name\} hides GET \/api\/things\/\{city\}\/\{name\}\/\{id\} where city is "by" and name is "name"; rename the index/,
+    /GET \/api\/things\/by\/name\/\{name\} hides GET \/api\/things\/\{city\}\/\{name\}\/\{id\} where city is "by" and name is "name"\. Rename the index/,
   ],
   [
     'a file that the route of an index hides',
