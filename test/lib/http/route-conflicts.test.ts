@@ -26,7 +26,7 @@ describe('two routes', () => {
   test('conflict when a value makes the later path match the earlier route', () => {
     expect(errorsOf([open, fixed])).toEqual([
       expect.stringMatching(
-        /^Route GET \/api\/things\/\{kind\}\/status hides GET \/api\/things\/\{kind\}\/\{id\} where id is "status"; /,
+        /^Route GET \/api\/things\/\{kind\}\/status hides GET \/api\/things\/\{kind\}\/\{id\} where id is "status"\. Rename /,
       ),
     ]);
   });
