@@ -5,6 +5,7 @@ import type {
   Asked,
   BatchAction,
   Bound,
+  CheckedField,
   CheckedStart,
   ChildField,
   ChildName,
@@ -150,16 +151,14 @@ export type Conflict<Values> = RowkeyClientError<Values> & { readonly code: 'eta
 
 /** What a read of one entity may include: children and groups of fields. */
 export type Included<Of extends Declared, All extends Entities> = ChildName<Of, All> | Types<Of>['groups'];
-export type SelectableWith<Of extends Declared, All extends Entities, Name extends string> =
-  | Selectable<Of>
-  | ChildField<All, Name & ChildName<Of, All>>;
+export type SelectableWith<Of extends Declared, Name> = Selectable<Of> | ChildField<Name>;
 
 export interface GetOptions<Of extends Declared, All extends Entities, Name extends string, Field> {
   readonly include?: readonly Name[];
   /** Only children that match, by the name of the children. */
   readonly where?: { readonly [Child in NoInfer<Name> & ChildName<Of, All>]?: Where<All[Child]> };
   /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. */
-  readonly select?: readonly Field[];
+  readonly select?: readonly CheckedField<All, Field>[];
 }
 
 /** The fields of an entity, and lists of its included children. */
@@ -197,7 +196,7 @@ export type EntityClient<Of extends Declared, All extends Entities> = ClientOfEn
 
 interface ClientOfEntity<Of extends Declared, All extends Entities> {
   /** Reads one entity, with the children and groups of fields named in `include`. Undefined if it does not exist. */
-  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, All, Name> = never>(
+  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, Name> = never>(
     key: Key<Of>,
     options?: GetOptions<Of, All, Name, Field> & CallOptions,
   ): Promise<Stored<GotWith<Of, All, Output<Of>, Name, Field>> | undefined>;

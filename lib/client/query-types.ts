@@ -68,7 +68,7 @@ export type EntityReads<Of extends Declared, All extends Entities> = ReadsOfEnti
       });
 
 interface ReadsOfEntity<Of extends Declared, All extends Entities> {
-  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, All, Name> = never>(
+  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, Name> = never>(
     key: Key<Of>,
     options?: GetOptions<Of, All, Name, Field>,
   ): QueryRead<Stored<GotWith<Of, All, Listed<Of>, Name, Field>> | undefined>;

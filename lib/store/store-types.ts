@@ -305,15 +305,23 @@ export interface RangeOptions<Of extends Declared, Field extends string> extends
 export type Selected<Item, Field extends string> = [Field] extends [never] ? Item : PickEach<Item, Field>;
 export type Selectable<Of extends Declared> = FieldsOfEach<Output<Of>>;
 
-/** `reviews.year` for each field of a child. */
-export type ChildField<All extends Entities, Name extends keyof All & string> = {
-  [Child in Name]: `${Child}.${Selectable<All[Child]>}`;
-}[Name];
+/** `reviews.year`: a field of an included child. The compiler checks its name when it is given, and not for all entities of a model. */
+export type ChildField<Name> = `${Name & string}.${string}`;
+export type CheckedField<All extends Entities, Field> = Field extends `${infer Child}.${infer Name}`
+  ? Child extends keyof All & string
+    ? Name extends Selectable<All[Child]>
+      ? Field
+      : `"${Name}" is not a field of ${Child}`
+    : Field
+  : Field;
 export type FieldOfChild<Field, Child extends string> = Field extends `${Child}.${infer Name}` ? Name : never;
 
-export type ChildName<Of extends Declared, All extends Entities> = {
-  [Name in keyof All & string]: Of['name'] extends Types<All[Name]>['parent'] ? Name : never;
-}[keyof All & string];
+/** The names of the children by the name of their parent: computed once for a model, not again for each of its entities. */
+type ChildrenBy<All extends Entities> = {
+  readonly [Name in keyof All & string as Types<All[Name]>['parent']]: Name;
+};
+export type ChildName<Of extends Declared, All extends Entities> =
+  ChildrenBy<All> extends Readonly<Record<Of['name'], infer Child extends keyof All & string>> ? Child : never;
 
 export type EntityStore<Of extends Declared, All extends Entities> = StoreOfEntity<Of, All> &
   ([Types<Of>['lookup']] extends [never]
@@ -345,7 +353,7 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
    */
   get<
     const Name extends ChildName<Of, All> | Types<Of>['groups'] = never,
-    const Field extends Selectable<Of> | ChildField<All, Name> = never,
+    const Field extends Selectable<Of> | ChildField<Name> = never,
   >(
     key: Key<Of>,
     options?: {
@@ -353,7 +361,7 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
       /** Only children that match, by the name of the children. */
       readonly where?: { readonly [Child in NoInfer<Name> & ChildName<Of, All>]?: Where<All[Child]> };
       /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. Others are not read. */
-      readonly select?: readonly Field[];
+      readonly select?: readonly CheckedField<All, Field>[];
     },
   ): Promise<
     | Stored<
