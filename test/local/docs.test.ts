@@ -118,7 +118,7 @@ test.each(['app.ts', 'depots.ts'])('docs/use-as-a-package.md shows the app that 
 
 test('docs/testing.md shows the test that the tests run', () => {
   expect(readFileSync('docs/testing.md', 'utf8')).toContain(
-    `\`\`\`ts\n${readFileSync('test/adopter/vehicles.test.ts', 'utf8')}\`\`\`\n`,
+    `\`\`\`ts\n${readFileSync('test/adopter/test-vehicles.ts', 'utf8')}\`\`\`\n`,
   );
 });
 

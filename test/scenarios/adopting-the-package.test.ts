@@ -150,7 +150,7 @@ test('type-checks under strict, with every declaration of the package, and rejec
 
 test('runs the test of the adopter on a store in memory, without settings and servers', async () => {
   const options = { cwd: folder, env: { PATH: process.env.PATH } };
-  const { stdout } = await run(process.execPath, ['--test', '--test-reporter', 'tap', 'vehicles.test.ts'], options);
+  const { stdout } = await run(process.execPath, ['--test', '--test-reporter', 'tap', 'test-vehicles.ts'], options);
   expect(stdout).toMatch(/^# pass 3$/m);
 });
 
