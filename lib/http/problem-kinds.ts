@@ -67,7 +67,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'The path exists, but not with this method.',
     action: 'Use a method that the `Allow` header lists.',
     notes: [
-      '`GET` of the name of an entity, such as `/api/employees`, returns the paths that read it: by key, by partition and through its indexes. Only a lookup table has a list of all entities.',
+      '`GET` of the path of an entity without a key returns the paths that read it: by key, by partition and through its indexes. Only a lookup table has a list of all entities.',
     ],
     see: { 'Lookup tables': 'model.md#lookup-tables' },
   },
