@@ -7,14 +7,14 @@ import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
 
 const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts'];
-/** The app of an adopter has tests of its own, which run in a folder with the package. */
-const tests = globSync(TESTS, { exclude: ['test/adopter/**'] });
 
 /** The files that take samples or count faults. */
 const withPoints = () =>
-  tests.filter((file) => /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')));
+  globSync(TESTS).filter((file) =>
+    /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')),
+  );
 
-const files = process.env.POINTS === 'all' ? withPoints() : tests;
+const files = process.env.POINTS === 'all' ? withPoints() : globSync(TESTS);
 /** With `STORAGE=memory`, the unit tests are also those that need only storage, on accounts in memory. */
 const hasMemory = process.env.STORAGE === 'memory';
 const unit = files.filter((file) => isInProcess(file, { hasStorage: hasMemory }));
