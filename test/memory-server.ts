@@ -8,6 +8,8 @@ import { createMemoryStorage, type MemoryStorage } from '../lib/testing/memory-s
 export interface MemoryServer {
   /** Returns the connection string of an account, which is empty at first. */
   open(account: string): string;
+  /** The account of an address; undefined if another server has it. */
+  find(url: string): MemoryStorage | undefined;
 }
 
 /** Starts a server, which does not keep the process alive. */
@@ -45,7 +47,12 @@ export async function startMemoryServer(): Promise<MemoryServer> {
     response.end(body);
   }
 
+  const origins = [table, queue, blob];
   return {
+    find(url) {
+      const { origin, pathname } = new URL(url);
+      return origins.includes(origin) ? accounts.get(pathname.split('/')[1] ?? '') : undefined;
+    },
     open(name) {
       const account = accounts.get(name) ?? createMemoryStorage({ account: name, origins: { table, queue, blob } });
       accounts.set(name, account);
