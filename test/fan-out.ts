@@ -65,10 +65,9 @@ const playersDeclared = defineEntity('players', {
     }),
     budget: interPartitionIndex({ table: 'playersbybudget', partition: '{teamBudget}', row: '{team}_{playerId}' }),
   },
-  denormalized: [
-    {
+  denormalized: {
+    team: {
       source: teamsDeclared,
-      reference: { field: 'team', keyField: 'team' },
       copies: {
         teamTitle: ({ title }) => title,
         teamBudget: ({ budgetCode }) => budgetCode,
@@ -76,13 +75,12 @@ const playersDeclared = defineEntity('players', {
       },
       fanOut: true,
     },
-    {
+    clubId: {
       source: clubsDeclared,
-      reference: { field: 'clubId', keyField: 'clubId' },
       copies: { clubName: ({ clubName }) => clubName },
       fanOut: true,
     },
-  ],
+  },
   movable: ['team'],
   archive: { table: 'formerplayers' },
   access,
@@ -93,14 +91,13 @@ export const fansDeclared = defineEntity('fans', {
   schema: z.object({ clubId: z.string(), fanId: z.string(), clubName: z.string().optional() }),
   table: 'fans',
   key: { partition: '{clubId}', row: '{fanId}' },
-  denormalized: [
-    {
+  denormalized: {
+    clubId: {
       source: clubsDeclared,
-      reference: { field: 'clubId', keyField: 'clubId' },
       copies: { clubName: ({ clubName }) => clubName },
       fanOut: true,
     },
-  ],
+  },
   access,
 });
 

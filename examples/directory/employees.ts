@@ -61,14 +61,13 @@ export const employees = defineEntity('employees', {
       holds: '{department}/{employeeId}',
     }),
   },
-  denormalized: [
-    {
+  denormalized: {
+    department: {
       source: (): DeclaredEntity => departments,
-      reference: { field: 'department', keyField: 'department' },
       copies: { departmentName: ({ name }) => name, budgetCode: ({ budgetCode }) => budgetCode },
       fanOut: true,
     },
-  ],
+  },
   encrypted: ['nationalId'],
   attachments: {
     photo: { container: 'photos', maxBytes: 5_000_000, types: ['image/jpeg', 'image/png', 'image/webp'] },
@@ -103,16 +102,15 @@ export const departments = defineEntity('departments', {
   }),
   table: 'employees',
   key: { partition: '{department}', row: 'department' },
-  denormalized: [
-    {
+  denormalized: {
+    managerId: {
       source: employees,
-      reference: { field: 'managerId', keyField: 'employeeId' },
       copies: {
         managerName: ({ firstName, lastName }) => `${firstName} ${lastName}`,
         managerEmail: ({ email }) => email,
       },
     },
-  ],
+  },
   counts: { employeeCount: employees },
   indexes: {
     // Without the manager's name and the count: an index cannot name fields that change with another entity.

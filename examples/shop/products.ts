@@ -35,14 +35,13 @@ export const products = defineEntity('products', {
       maxAge: 3_600,
     },
   },
-  denormalized: [
-    {
+  denormalized: {
+    categoryId: {
       source: categories,
-      reference: { field: 'categoryId', keyField: 'categoryId' },
       copies: { buyer: ({ buyer }) => buyer, taxRate: ({ taxRate }) => taxRate },
       fanOut: true,
     },
-  ],
+  },
   // Prices and stock are read and changed all the time, texts are not.
   split: { text: ['description', 'specification'] },
   access: { read: ['reader', 'hr'], write: ['hr'] },

@@ -108,7 +108,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
     totals: mapValues(compiled.totals, (declared) =>
       withCondition(declared, (when) => forReaders(rolesToReadBy({ access }, declared.uses), when)),
     ),
-    denormalized: compiled.denormalized.map((link) => ({ ...link, copies: present(link.copies) })),
+    denormalized: mapValues(compiled.denormalized, (link) => ({ ...link, copies: present(link.copies) })),
     derived: mapValues(compiled.derived, (derive, field) => forReaders(rolesToReadBy({ access }, [field]), derive)),
     series: undefined,
   });

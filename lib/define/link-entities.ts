@@ -10,7 +10,7 @@ interface Draft extends Entity {
   counts: Readonly<Record<string, Entity>>;
   childOf: Entity | undefined;
   access: Access<string, string, Entity>;
-  readonly denormalized: Denormalized[];
+  denormalized: Readonly<Record<string, Denormalized>>;
   readonly dependents: Denormalized[];
   references: Readonly<Record<string, Reference>>;
   readonly referencedBy: Reference[];
@@ -25,7 +25,10 @@ function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
     ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', resolveDeclared(counted)]),
-    ...denormalized.map(({ source }): [string, DeclaredEntity] => ['copies fields from', resolveDeclared(source)]),
+    ...Object.values(denormalized).map(({ source }): [string, DeclaredEntity] => [
+      'copies fields from',
+      resolveDeclared(source),
+    ]),
     ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', resolveDeclared(to)]),
     ['is granted through', own && 'through' in own ? own.through : undefined],
   ];
@@ -94,7 +97,7 @@ function draftOf(declaration: DeclaredEntity): Draft {
     counts: withoutPrototype({}),
     childOf: undefined,
     access,
-    denormalized: [],
+    denormalized: withoutPrototype({}),
     dependents: [],
     references: withoutPrototype({}),
     referencedBy: [],
@@ -112,12 +115,14 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
   const counted = Object.entries(counts).map(([field, other]) => [field, find(resolveDeclared(other))] as const);
   draft.counts = withoutPrototype<Entity>(Object.fromEntries(counted));
   for (const [field, other] of counted) other.countedBy.push(Object.freeze({ target: () => draft, field }));
-  for (const declared of denormalized) {
+  const copying = Object.entries(denormalized).map(([field, declared]) => {
     const source = find(resolveDeclared(declared.source));
-    const link: Denormalized = Object.freeze({ ...declared, source, target: () => draft });
-    draft.denormalized.push(link);
+    const { by = defaultKeyField(source, field) } = declared;
+    const link: Denormalized = Object.freeze({ ...declared, source, field, by, target: () => draft });
     source.dependents.push(link);
-  }
+    return [field, link] as const;
+  });
+  draft.denormalized = withoutPrototype<Denormalized>(Object.fromEntries(copying));
   const referring = Object.entries(references).map(([field, declared]) => {
     const to = find(resolveDeclared(declared.to));
     const { by = defaultBy(to, field), onDelete } = declared;
@@ -129,6 +134,10 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
   const { own } = access;
   if (own)
     draft.access = { ...access, own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own };
+}
+
+function defaultKeyField({ keyFields }: DeclaredEntity, field: string): string {
+  return keyFields.includes(field) ? field : (keyFields.at(-1) ?? field);
 }
 
 function defaultBy({ columns, keyFields }: DeclaredEntity, field: string): string {

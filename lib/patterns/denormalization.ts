@@ -24,7 +24,8 @@ import { type Action, readRow } from '../storage/rows.ts';
  */
 export const denormalization: Pattern<Entity> = {
   name: 'denormalization',
-  isUsed: ({ denormalized, dependents }) => [...denormalized, ...dependents].some((link) => !link.fanOut),
+  isUsed: ({ denormalized, dependents }) =>
+    [...Object.values(denormalized), ...dependents].some((link) => !link.fanOut),
   *validate(entity) {
     const { table, partition, row, columns, indexes } = entity;
     yield* staleIndexErrors(entity, listCopiedFields(entity));
@@ -32,16 +33,16 @@ export const denormalization: Pattern<Entity> = {
     if (local !== undefined && linksOf(entity).length > 0)
       yield `the index "${local}" is in the partition, where a change of the entity that fields are copied from would leave it stale. Give the index a table of its own.`;
     for (const link of linksOf(entity)) {
-      const { source, reference } = link;
+      const { source, field: referring, by } = link;
       const what = `the denormalized fields copy from "${source.name}"`;
       yield* copyErrors(link);
       // A write of a reference to an entity that does not exist is rejected.
-      yield* oracleErrors(what, { writer: entity, seen: source, field: reference.keyField, isUnique: true });
+      yield* oracleErrors(what, { writer: entity, seen: source, field: by, isUnique: true });
       if (source.table !== table || source.partition.template !== partition.template)
         yield `${what}, which is in another table or partition. Use one table and one partition key for both.`;
-      if (!Object.hasOwn(columns, reference.field) || !source.keyFields.includes(reference.keyField))
-        yield `${what} by the reference ${reference.field} to ${reference.keyField}. Refer from a field of this entity to a key field of the other.`;
-      const missing = source.row.fields.find((field) => field !== reference.keyField && !Object.hasOwn(columns, field));
+      if (!source.keyFields.includes(by))
+        yield `${what} by the reference ${referring} to ${by}. Refer from a field of this entity to a key field of the other.`;
+      const missing = source.row.fields.find((field) => field !== by && !Object.hasOwn(columns, field));
       if (missing)
         yield `${what}, whose row key has the field "${missing}", which this entity does not have. Add it to the schema.`;
       // A source stores the row key of one row that copies it.
@@ -70,7 +71,7 @@ export const denormalization: Pattern<Entity> = {
       const row = sourceRow(link, completed);
       const source = toSnapshot(link.source, row === undefined ? undefined : siblings.get(row));
       if (row !== undefined && source.state !== 'live') {
-        const { field } = link.reference;
+        const { field } = link;
         throw new RowkeyError(
           'invalid-input',
           `"${field}" refers to no entity of ${link.source.name} in this partition.`,
@@ -120,13 +121,13 @@ export const denormalization: Pattern<Entity> = {
       const after = withCopies(link, snapshot.values, liveValues(source));
       if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
       const repair = () => commitRepair(engine, entity, { address, before: snapshot, after, isUpkeep: true });
-      suspicions.push({ kind: 'stale-copy', of: link.reference.field, ...address, repair });
+      suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });
     }
     return suspicions;
   },
 };
 
-const linksOf = ({ denormalized }: Entity) => denormalized.filter((link) => !link.fanOut);
+const linksOf = ({ denormalized }: Entity) => Object.values(denormalized).filter((link) => !link.fanOut);
 const dependentsOf = ({ dependents }: Entity) => dependents.filter((link) => !link.fanOut);
 
 async function commitRepair(engine: Engine, entity: Entity, change: Change): Promise<boolean> {
@@ -166,12 +167,12 @@ function planDependents(
 /** The target with its copies of `source`, or without the copies and the reference if there is no source. */
 function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
   const kept = omit(target, Object.keys(link.copies));
-  if (!source) return withDerived(link.target(), omit(kept, [link.reference.field]));
+  if (!source) return withDerived(link.target(), omit(kept, [link.field]));
   return { ...kept, ...copiesOf(link, source) };
 }
 
 /** The row key of the source that `target` refers to. */
 function sourceRow(link: Denormalized, target: Values | undefined): string | undefined {
-  const id = target?.[link.reference.field];
-  return id === undefined ? undefined : buildKey(link.source.row, { ...target, [link.reference.keyField]: id });
+  const id = target?.[link.field];
+  return id === undefined ? undefined : buildKey(link.source.row, { ...target, [link.by]: id });
 }

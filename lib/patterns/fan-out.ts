@@ -45,7 +45,7 @@ import { inPattern } from '../telemetry/span.ts';
  */
 export const fanOut: Pattern<Entity> = {
   name: 'denormalization',
-  isUsed: ({ denormalized, dependents }) => [...denormalized, ...dependents].some((link) => link.fanOut),
+  isUsed: ({ denormalized, dependents }) => [...Object.values(denormalized), ...dependents].some((link) => link.fanOut),
   *validate(entity) {
     for (const link of linksOf(entity)) yield* linkErrors(entity, link);
   },
@@ -85,7 +85,7 @@ export const fanOut: Pattern<Entity> = {
   indexShapes: (entity) =>
     Object.fromEntries(
       linksOf(entity).map((link) => {
-        const row = `{${link.reference.field}} ${link.source.name}`;
+        const row = `{${link.field}} ${link.source.name}`;
         return [buildName(link), { kind: 'fan-out', row, copies: Object.keys(link.copies).sort() }];
       }),
     ),
@@ -98,7 +98,7 @@ export const fanOut: Pattern<Entity> = {
     });
     return found.flat().map((link) => ({
       kind: 'stale-copy',
-      of: link.reference.field,
+      of: link.field,
       ...address,
       repair: () => refresh(engine, entity, address),
     }));
@@ -113,26 +113,26 @@ const READS_CONCURRENCY = 16;
 const PARTITIONS_CONCURRENCY = 4;
 const MAX_ATTEMPTS = 8;
 
-const linksOf = ({ denormalized }: Entity) => denormalized.filter((link) => link.fanOut);
+const linksOf = ({ denormalized }: Entity) => Object.values(denormalized).filter((link) => link.fanOut);
 const receiversOf = ({ dependents }: Entity) => dependents.filter((link) => link.fanOut);
 const lookupOf = (link: Denormalized) => lookupBy(link.target(), referringFields(relationOf(link)));
 
-function relationOf({ source, target, reference }: Denormalized): Relation {
-  return { from: target, field: reference.field, to: source, by: reference.keyField };
+function relationOf({ source, target, field, by }: Denormalized): Relation {
+  return { from: target, field, to: source, by };
 }
 
 /** Unique within the model. Messages name it. */
-function nameOf({ target, reference }: Denormalized): string {
-  return `${target().name}.${reference.field}`;
+function nameOf({ target, field }: Denormalized): string {
+  return `${target().name}.${field}`;
 }
 
 /** The name by which `reindex` builds the copies. No index can have it. */
-function buildName({ reference }: Denormalized): string {
-  return `copies-${reference.field}`;
+function buildName({ field }: Denormalized): string {
+  return `copies-${field}`;
 }
 
 function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
-  const { source, reference, copies } = link;
+  const { source, copies } = link;
   const relation = relationOf(link);
   const what = `the denormalized fields copy from "${source.name}" (fanOut)`;
   yield* copyErrors(link);
@@ -142,16 +142,14 @@ function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
     if (isWrittenByClients(one))
       yield `${what}, and clients write "${one.name}" straight to storage (access.own), where nothing updates copies. Grant only r.`;
   }
-  const fields = [...otherKeyFields(relation).map((field) => [field, field]), [reference.field, reference.keyField]];
+  const fields = [...otherKeyFields(relation).map((field) => [field, field]), [link.field, link.by]];
   for (const [field = '', keyField = ''] of fields)
     if (!source.keyFields.includes(keyField) || entity.columns[field] !== source.columns[keyField])
       yield `${what}, whose key field "${keyField}" this entity does not have as "${field}" of the same type. Add the field.`;
   if (isByKey(relation) && !lookupOf(link))
     yield `${what}, and cannot find the entities of one source by one query. Make ${referringFields(relation).join(', ')} the first fields of the key, or of an index of copies without a condition whose other fields are required.`;
-  if (keptFields(entity).includes(reference.field))
-    yield `${what} by "${reference.field}", which a pattern sets. Use a field that callers write.`;
-  if (linksOf(entity).some((other) => other !== link && nameOf(other) === nameOf(link)))
-    yield `${what} by "${reference.field}" twice. Declare all copies of one reference together.`;
+  if (keptFields(entity).includes(link.field))
+    yield `${what} by "${link.field}", which a pattern sets. Use a field that callers write.`;
   for (const field of Object.keys(copies))
     if (Object.hasOwn(entity.columns, field) && !isOptional(entity.schema, field))
       yield `${what} to "${field}", which is required, and there may be no source. Make it optional.`;

@@ -28,7 +28,9 @@ export const lookup: Pattern<Entity> = {
     const optional = index.row.fields.find((field) => isOptional(schema, field));
     if (optional !== undefined)
       yield `lookup reads the index "${name}", which lacks entities without "${optional}". Make every field of its row key required.`;
-    const copied = denormalized.filter(({ fanOut }) => !fanOut).flatMap(({ copies }) => Object.keys(copies));
+    const copied = Object.values(denormalized)
+      .filter(({ fanOut }) => !fanOut)
+      .flatMap(({ copies }) => Object.keys(copies));
     const [stale] = [...Object.keys(counts), ...copied];
     if (index.copies === 'everything' && stale !== undefined)
       yield `lookup reads the index "${name}", whose copies have "${stale}", which changes with another entity and would be stale. List the other fields in copies.`;

@@ -137,10 +137,10 @@ function findRing(entity: Entity): readonly string[] | undefined {
   const seen = new Set<Entity>();
   for (let path = open.shift(); path; path = open.shift()) {
     const last = path.at(-1) ?? entity;
-    const copied = last.denormalized.filter(({ fanOut }) => !fanOut);
+    const copied = Object.values(last.denormalized).filter(({ fanOut }) => !fanOut);
     const set = [
       ...referencesOf(last).map(({ field, to }) => ({ field, to })),
-      ...copied.map(({ reference: { field }, source }) => ({ field, to: source })),
+      ...copied.map(({ field, source }) => ({ field, to: source })),
     ].filter(({ field }) => Object.hasOwn(last.columns, field) && !isOptional(last.schema, field));
     // An entity may refer to itself.
     const others = set.map(({ to }) => to).filter((to) => to !== last);

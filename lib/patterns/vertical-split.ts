@@ -16,7 +16,7 @@ export const verticalSplit: Pattern<Entity> = {
   *validate(entity, { entities }) {
     yield* furtherRowErrors(entity, entities);
     yield* groupErrors(entity);
-    if (entity.version > 1 && entity.denormalized.length > 0)
+    if (entity.version > 1 && Object.keys(entity.denormalized).length > 0)
       yield 'it has versions, whose upgrades need the groups, and fields that change with another entity (denormalized), which does not read them. Remove the versions or denormalized.';
     const fields = Object.entries(entity.split).flatMap(([group, each]) =>
       each.map((field) => [field, group] as const),
@@ -86,6 +86,6 @@ function* fieldErrors(entity: Entity, field: string, what: string): Generator<st
   for (const { name, keptFields } of entity.patterns)
     if (keptFields?.(entity).includes(field))
       yield `${what} is set by the engine (${name}) at every write. Remove it from split.`;
-  if (entity.denormalized.some(({ reference }) => reference.field === field))
+  if (Object.hasOwn(entity.denormalized, field))
     yield `${what} refers to the entity that denormalized copies from, and every write reads it. Remove it from split.`;
 }

@@ -50,7 +50,7 @@ function* validationErrors({ split, union, access, indexes, keyFields, ...entity
   if (Object.keys(split).length > 0) yield `${alone} decides by itself which row has a field. Remove split or wide.`;
   if (union) yield `${alone} is of one kind. Remove wide, or declare each kind with defineEntity.`;
   if (access.own) yield `${alone} cannot be granted (access.own), because a grant reads one row. Remove own or wide.`;
-  if (entity.denormalized.length > 0)
+  if (Object.keys(entity.denormalized).length > 0)
     yield `${alone} has no fields that change with another entity. Remove denormalized or wide.`;
   for (const { target } of entity.dependents)
     yield `${alone} has no copies in other entities, which "${target().name}" declares (denormalized). Remove denormalized or wide.`;

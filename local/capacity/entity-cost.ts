@@ -61,9 +61,9 @@ export function costOfEntity(entity: Entity): EntityCost {
     (index) => index.kind === 'intra-partition' && index.copies === 'everything',
   ).length;
   // A source that counts the entity is in its transaction already.
-  const copied = entity.denormalized.filter(
-    ({ fanOut, source, reference: { field, keyField } }) =>
-      fanOut && (field !== keyField || !entity.countedBy.some(({ target }) => target() === source)),
+  const copied = Object.values(entity.denormalized).filter(
+    ({ fanOut, source, field, by }) =>
+      fanOut && (field !== by || !entity.countedBy.some(({ target }) => target() === source)),
   );
   const checked = Object.keys(entity.references).length + copied.length;
   const parent = entity.childOf ? 1 : 0;

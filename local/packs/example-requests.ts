@@ -48,7 +48,7 @@ export function makeExampleRequests(model: Model, samples: readonly SampleReques
 
 /** False if the values refer to another entity, or have an example date, which a period may no longer keep. */
 function isAcceptedFirst({ references, denormalized, period }: Entity, values: Values): boolean {
-  const fields = [...Object.keys(references), ...denormalized.map(({ reference }) => reference.field)];
+  const fields = [...Object.keys(references), ...Object.keys(denormalized)];
   return !period && fields.every((field) => values[field] === undefined);
 }
 

@@ -72,13 +72,11 @@ function compareCopies(
   values: readonly Values[],
   live: ReadonlyMap<string, readonly Values[]>,
 ): string[] {
-  const sourceOf = ({ source, reference }: Denormalized, one: Values) =>
+  const sourceOf = ({ source, field: referring, by }: Denormalized, one: Values) =>
     live
       .get(source.name)
-      ?.find((other) =>
-        source.keyFields.every((field) => other[field] === one[field === reference.keyField ? reference.field : field]),
-      );
-  return entity.denormalized.flatMap((link) =>
+      ?.find((other) => source.keyFields.every((field) => other[field] === one[field === by ? referring : field]));
+  return Object.values(entity.denormalized).flatMap((link) =>
     values
       .filter((one) => !isDeepStrictEqual(pick(one, Object.keys(link.copies)), copiesOf(link, sourceOf(link, one))))
       .map((one) => `${entity.name} ${idOf(entity, one)} has stale copies of ${link.source.name}`),

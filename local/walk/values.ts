@@ -101,8 +101,8 @@ export function valuesOf(entity: Entity, field: string, schema: JsonSchema | und
 
 /** The entity that a field refers to, if its values are those of one of its fields. */
 export function targetOf({ references, denormalized }: Entity, field: string): { to: Entity; by: string } | undefined {
-  const link = denormalized.find(({ reference }) => reference.field === field);
-  return references[field] ?? (link && { to: link.source, by: link.reference.keyField });
+  const link = denormalized[field];
+  return references[field] ?? (link && { to: link.source, by: link.by });
 }
 
 interface ObjectSchema {

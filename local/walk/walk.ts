@@ -119,7 +119,7 @@ function relatedTo({ references, denormalized, counts, childOf }: Entity): Entit
   const referred = Object.values(references).map(({ to }) => to);
   return [
     ...referred,
-    ...denormalized.map(({ source }) => source),
+    ...Object.values(denormalized).map(({ source }) => source),
     ...Object.values(counts),
     ...(childOf ? [childOf] : []),
   ];

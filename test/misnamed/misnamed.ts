@@ -80,8 +80,9 @@ defineUnion('employees', { ...common, kinds: {}, derived: { sise: () => 1 } });
 // a count
 defineEntity('employees', { ...common, counts: { sise: teams } });
 // a field with copies
-const reference = { field: 'teamId', keyField: 'employeeId' } as const;
-defineEntity('employees', { ...common, denormalized: [{ source: teams, reference, copies: { sise: () => 1 } }] });
+defineEntity('employees', { ...common, denormalized: { teamId: { source: teams, copies: { sise: () => 1 } } } });
+// a field that refers to a source of copies
+defineEntity('employees', { ...common, denormalized: { team: { source: teams, copies: { size: () => 1 } } } });
 // a field that refers
 defineEntity('employees', { ...common, references: { team: { to: teams, onDelete: 'refuse' } } });
 // an entity that is referred to

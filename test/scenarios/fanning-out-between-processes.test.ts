@@ -25,14 +25,13 @@ const declaredMembers = defineEntity('members', {
     badge: interPartitionIndex({ table: 'membersbyid', partition: '{memberId#}', row: '{memberId}', unique: true }),
     unitName: interPartitionIndex({ table: 'membersbyunitname', partition: '{unitName}', row: '{unit}_{memberId}' }),
   },
-  denormalized: [
-    {
+  denormalized: {
+    unit: {
       source: (): DeclaredEntity => declaredUnits,
-      reference: { field: 'unit', keyField: 'unit' },
       copies: { unitName: ({ name: copied }) => copied },
       fanOut: true,
     },
-  ],
+  },
   access: { read: [], write: [] },
 });
 const declaredUnits = defineEntity('units', {
@@ -45,13 +44,13 @@ const declaredUnits = defineEntity('units', {
   }),
   table: 'units',
   key: { partition: '{unit}', row: 'unit' },
-  denormalized: [
-    {
+  denormalized: {
+    leadId: {
       source: declaredMembers,
-      reference: { field: 'leadId', keyField: 'memberId' },
+      by: 'memberId',
       copies: { leadName: ({ fullName }) => fullName },
     },
-  ],
+  },
   counts: { memberCount: declaredMembers },
   access: { read: [], write: [] },
 });

@@ -37,14 +37,13 @@ const membersDeclared = defineEntity('members', {
       copies: ['fullName'],
     }),
   },
-  denormalized: [
-    {
+  denormalized: {
+    unit: {
       source: (): DeclaredEntity => unitsDeclared,
-      reference: { field: 'unit', keyField: 'unit' },
       copies: { unitName: ({ name }) => name, budgetCode: ({ budgetCode }) => budgetCode },
       fanOut: true,
     },
-  ],
+  },
   references: { unit: { to: (): DeclaredEntity => unitsDeclared, onDelete: 'report' } },
   access,
 });
@@ -59,13 +58,13 @@ const unitsDeclared = defineEntity('units', {
   }),
   table: 'units',
   key: { partition: '{unit}', row: 'unit' },
-  denormalized: [
-    {
+  denormalized: {
+    leadId: {
       source: membersDeclared,
-      reference: { field: 'leadId', keyField: 'memberId' },
+      by: 'memberId',
       copies: { leadName: ({ fullName }) => fullName },
     },
-  ],
+  },
   counts: { memberCount: membersDeclared },
   access,
 });

@@ -241,7 +241,7 @@ async function check(clubId: string, repair: boolean, only?: string) {
 test('copies into entities that were stored before are built like an index, which the model guard asks for', async () => {
   const { club } = await found();
   await storeFans(club.clubId, 2);
-  const { fans: before } = deploy({ ...fansDeclared, denormalized: [] });
+  const { fans: before } = deploy({ ...fansDeclared, denormalized: {} });
   const guard = (entity: Entity) => guardModel(world.engine, [clubs, entity], undefined);
   expect(await guard(before)).toEqual([]);
   expect(await guard(fans)).toEqual([

@@ -74,13 +74,13 @@ const boards = defineEntity('boards', {
   }),
   table: 'things',
   key: { partition: '{city}', row: 'board' },
-  denormalized: [
-    {
+  denormalized: {
+    topId: {
       source: things,
-      reference: { field: 'topId', keyField: 'id' },
+      by: 'id',
       copies: { topAge: ({ age }) => age, topGroup: ({ group }) => group },
     },
-  ],
+  },
   access: { read: ['reader', 'hr'], write: ['hr'] },
 });
 const careless = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [things, notes, boards] });
@@ -105,9 +105,9 @@ async function fill(ask: Ask, { list, roles }: AnyModel): Promise<Instance[]> {
     };
     for (const [nth, sample] of fc.sample(creationOf(entity), { numRuns: SAMPLES, seed: 7 }).entries()) {
       const links = Object.values(entity.references).map(({ field, to, by }) => ({ [field]: find(to, nth)[by] }));
-      const copied = entity.denormalized.map(({ source, reference: { field, keyField } }) => {
+      const copied = Object.values(entity.denormalized).map(({ source, field, by }) => {
         const values = find(source, nth);
-        return { ...pick(values, entity.keyFields), [field]: values[keyField] };
+        return { ...pick(values, entity.keyFields), [field]: values[by] };
       });
       const parent = pick(find(entity.childOf, nth), entity.childOf?.keyFields ?? []);
       const stored = await create(ask, roles, entity, Object.assign({}, sample, parent, ...links, ...copied));
@@ -120,7 +120,7 @@ async function fill(ask: Ask, { list, roles }: AnyModel): Promise<Instance[]> {
 
 /** Those that others refer to come first. */
 function rankOf({ childOf, references, denormalized }: Entity): number {
-  return (childOf ? 2 : 0) + (Object.keys(references).length > 0 || denormalized.length > 0 ? 1 : 0);
+  return (childOf ? 2 : 0) + (Object.keys(references).length > 0 || Object.keys(denormalized).length > 0 ? 1 : 0);
 }
 
 async function create(ask: Ask, roles: readonly string[], entity: Entity, values: Values): Promise<Values | undefined> {
@@ -138,7 +138,7 @@ async function create(ask: Ask, roles: readonly string[], entity: Entity, values
 /** The same entity with other values in the fields that the role may not read; undefined if it may be absent. */
 function changed({ entity, values }: Instance, role: string, position: number): Values | undefined {
   const { keyFields, schema, series, union, children, dependents, referencedBy, indexes } = entity;
-  const links = [...Object.keys(entity.references), ...entity.denormalized.map(({ reference }) => reference.field)];
+  const links = [...Object.keys(entity.references), ...Object.keys(entity.denormalized)];
   if (series) return isReader(entity, role) ? values : { ...values, counts: { [series.first]: 2 } };
   const isNeeded = children.length + dependents.length + referencedBy.length > 0;
   if (!isReader(entity, role) && !isNeeded && position % 2 === 0) return undefined;

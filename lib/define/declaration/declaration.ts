@@ -63,8 +63,11 @@ export interface Options<Field extends string = string> {
    * `z.iso.date()` field that the engine sets to the UTC day of each change through the API.
    */
   readonly expiry?: { readonly days: number; readonly clock: Field };
-  /** Denormalization pattern: fields that are copied from another entity. */
-  readonly denormalized?: readonly Copied<Field>[];
+  /**
+   * Denormalization pattern: fields that are copied from another entity, by the field that refers to it. No `ByField`, because the
+   * compiler would not infer the functions of a link that may be undefined.
+   */
+  readonly denormalized?: { readonly [Each in Field]?: Copied } & { readonly [name: string]: Copied };
   /** Fields whose value must be that of an existing entity when they are written. */
   readonly references?: ByField<Field, DeclaredReference>;
   /**
@@ -176,17 +179,17 @@ export const ENTITY_OPTIONS = {
   },
   denormalized: {
     accepts: z
-      .array(
+      .record(
+        z.string(),
         optionsOf({
           source: declaredEntity({ isFunction: true }),
-          reference: optionsOf({ field: z.string(), keyField: z.string() }),
+          by: z.string().optional(),
           copies: byName,
           fanOut: z.boolean().optional(),
-        } satisfies OptionsOf<Copied>),
+        } satisfies OptionsOf<Copied>).optional(),
       )
-      .readonly()
       .optional(),
-    absent: EMPTY,
+    absent: NONE,
     notInArchive: true,
   },
   references: {
@@ -363,11 +366,14 @@ export function resolveDeclared(declared: Declared): DeclaredEntity {
 }
 
 /** A declared link of the denormalization pattern. */
-export interface Copied<Field extends string = string> {
+export interface Copied {
   /** Copied from. */
   readonly source: Declared;
-  /** The field of the target that refers to the source, and the key field of the source that it contains. */
-  readonly reference: { readonly field: Field; readonly keyField: string };
+  /**
+   * The key field of the source that the field contains: by default the one of the same name, or else the last. The other key fields
+   * of the source are fields of the same names.
+   */
+  readonly by?: string | undefined;
   readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
   /**
    * Without it, one row of the source's partition has copies, which change in the transaction of the source. With it, any number

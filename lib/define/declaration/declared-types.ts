@@ -19,6 +19,7 @@ type NamesIn<Record> = Record extends unknown ? keyof Record & string : never;
 type NamesOf<Given, Option extends string> = NamesIn<Of<Given, Option>>;
 type Each<List> = List extends readonly (infer Name extends string)[] ? Name : never;
 type ListOf<Given, Option extends string> = Each<Of<Given, Option>>;
+type MemberOf<Record> = Record[keyof Record];
 type EachMember<Lists> = Lists extends unknown ? Each<Lists[keyof Lists]> : never;
 type IndexesOf<Given> =
   Of<Given, 'indexes', Record<never, never>> extends infer Indexes extends Readonly<Record<string, Index>>
@@ -62,11 +63,14 @@ type CheckedNames<Given, Field extends string> = {
       ? Given[Name]
       : NotAField<Name & string>;
 };
-type CheckedCopies<Links, Field extends string> = {
-  readonly [Position in keyof Links]: {
-    readonly [Part in keyof Links[Position]]: Part extends 'copies'
-      ? CheckedNames<Links[Position][Part], Field>
-      : Links[Position][Part];
+/** The sentence takes the place of the source: in that of the whole link, the compiler would not infer the functions. */
+type CheckedCopies<Links, Field extends string, Written extends string> = {
+  readonly [Name in keyof Links]: {
+    readonly [Part in keyof Links[Name]]: Part extends 'copies'
+      ? CheckedNames<Links[Name][Part], Written>
+      : Part extends 'source'
+        ? CheckedNames<Record<Name, Links[Name][Part]>, Field>[Name]
+        : Links[Name][Part];
   };
 };
 type CheckedAccess<Given, Field extends string, IndexName extends string> = {
@@ -97,7 +101,7 @@ type Rules<Given, Field extends string, Written extends string> = {
         : Option extends 'references'
           ? CheckedNames<Given[Option], Field>
           : Option extends 'denormalized'
-            ? CheckedCopies<Given[Option], Written>
+            ? CheckedCopies<Given[Option], Field, Written>
             : Option extends 'access'
               ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
               : Option extends 'lookup'
@@ -126,7 +130,7 @@ export interface TypesBy<Given> {
   readonly decided:
     | NamesOf<Given, 'derived'>
     | NamesOf<Given, 'counts'>
-    | NamesOf<Of<Of<Given, 'denormalized'>, number>, 'copies'>
+    | NamesOf<MemberOf<Of<Given, 'denormalized'>>, 'copies'>
     | (Of<Of<Given, 'expiry'>, 'clock'> & string);
   /** The totals by name. */
   readonly totals: Of<Given, 'totals', Record<never, never>>;

@@ -9,7 +9,7 @@ interface Links {
   readonly archive: Entity | undefined;
   /** True for an archive itself, whose rows arrive by transfers. */
   readonly isArchive: boolean;
-  readonly denormalized: readonly Denormalized[];
+  readonly denormalized: Readonly<Record<string, Denormalized>>;
   /** The entities that copy fields from this one. */
   readonly dependents: readonly Denormalized[];
   readonly references: Readonly<Record<string, Reference>>;
@@ -77,6 +77,9 @@ export function isWrittenByClients({ access: { own } }: Pick<DeclaredEntity, 'ac
 
 export interface Denormalized extends Copied {
   readonly source: Entity;
+  /** The field of the target that refers to the source. */
+  readonly field: string;
+  readonly by: string;
   /** Copied to. */
   readonly target: () => Entity;
 }

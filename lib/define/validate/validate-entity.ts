@@ -160,8 +160,9 @@ function* patternErrors({ schema }: DeclaredEntity): Generator<string> {
 }
 
 function* namedFieldErrors({ derived, denormalized, references, columns }: DeclaredEntity): Generator<string> {
-  const copies = denormalized.map((link) => ['copies', link.copies] as const);
-  for (const [what, fields] of [['derived', derived], ['references', references], ...copies] as const)
+  const copies = Object.values(denormalized).map((link) => ['copies', link.copies] as const);
+  const named = [['derived', derived], ['denormalized', denormalized], ['references', references], ...copies] as const;
+  for (const [what, fields] of named)
     for (const field of Object.keys(fields))
       if (!Object.hasOwn(columns, field))
         yield `${what} names the field "${field}", which the schema does not have. Add it to the schema, or correct the name.`;

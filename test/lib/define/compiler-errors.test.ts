@@ -40,6 +40,7 @@ const MESSAGES = {
   'a derived field of a union': notInSchema('sise'),
   'a count': notInSchema('sise'),
   'a field with copies': notInSchema('sise'),
+  'a field that refers to a source of copies': notInSchema('team'),
   'a field that refers': notInSchema('team'),
   'an entity that is referred to': type('Declared'),
   'a rule of a reference': type('"refuse" | "report"'),

@@ -21,10 +21,10 @@ const partOf = (things: DeclaredEntity) =>
   ({ ...common, key: { partition: '{city}', row: 'id_{id}_{at}' }, childOf: things }) as const;
 const part = () => defineEntity('parts', partOf(things()));
 const copyOf = (source: DeclaredEntity) =>
-  ({ denormalized: [{ source, reference: { field: 'name', keyField: 'id' }, copies: { at: () => '' } }] }) as const;
+  ({ denormalized: { name: { source, by: 'id', copies: { at: () => '' } } } }) as const;
 const beside = { schema: schema.extend({ partCount: z.int32() }), key: { partition: '{city}', row: 'city' } } as const;
 
-const copying = { source: things(), reference: { field: 'name', keyField: 'id' } } as const;
+const copying = { source: things(), by: 'id' } as const;
 const kinds = { bird: z.object({ wings: z.int32() }) };
 
 const attachments = { photo: { container: 'photos', maxBytes: 100, types: ['image/png'] } } as const;
@@ -69,7 +69,7 @@ describe('a misspelt field is a compile error', () => {
       // @ts-expect-error
       () => defineEntity('things', { ...common, ...beside, counts: { partCont: things() } }),
       // @ts-expect-error
-      () => defineEntity('things', { ...common, denormalized: [{ ...copying, copies: { nam: () => 'a' } }] }),
+      () => defineEntity('things', { ...common, denormalized: { name: { ...copying, copies: { nam: () => 'a' } } } }),
       // @ts-expect-error
       () => defineUnion('things', { ...common, kinds, derived: { wing: () => 'a' } }),
       () => defineUnion('things', { ...common, kinds, derived: { name: () => 'a', wings: () => 2 } }),
@@ -79,7 +79,8 @@ describe('a misspelt field is a compile error', () => {
 
   test.each([
     ['derived', { derived: { nam: () => 'a' } }],
-    ['copies', { denormalized: [{ ...copying, copies: { nam: () => 'a' } }] }],
+    ['denormalized', { denormalized: { nam: { ...copying, copies: { name: () => 'a' } } } }],
+    ['copies', { denormalized: { name: { ...copying, copies: { nam: () => 'a' } } } }],
   ])('and in %s an error of defineEntity too', (part, declared: object) => {
     expect(() => defineEntity('things', { ...common, ...declared })).toThrow(
       `Entity "things": ${part} names the field "nam", which the schema does not have. Add it to the schema, or correct the name.`,

@@ -60,7 +60,7 @@ const copying = (name: string) =>
     schema: common.schema.extend({ thingCount: z.int32().optional(), copy: z.string().optional() }),
     key: { partition: '{city}', row: name },
     counts: name === 'mayor' ? { thingCount: things } : {},
-    denormalized: [{ source: things, reference: { field: 'ref', keyField: 'id' }, copies: { copy: ({ at }) => at } }],
+    denormalized: { ref: { source: things, by: 'id', copies: { copy: ({ at }) => at } } },
   });
 const mayor = copying('mayor');
 
@@ -74,8 +74,8 @@ describe('the entities of a model', () => {
     expect(linked?.archive?.children.map(({ name, table }) => [name, table])).toEqual([['parts', 'oldthings']]);
     expect(mayors?.counts.thingCount).toBe(linked);
     expect(linked?.countedBy.map(({ target, field }) => [target(), field])).toEqual([[mayors, 'thingCount']]);
-    expect(linked?.dependents).toEqual(mayors?.denormalized);
-    expect(mayors?.denormalized.map(({ source, target }) => [source, target()])).toEqual([[linked, mayors]]);
+    expect(linked?.dependents).toEqual([mayors?.denormalized.ref]);
+    expect(linked?.dependents.map(({ source, target }) => [source, target()])).toEqual([[linked, mayors]]);
   });
 
   test('may count an entity that a function returns, whatever the name of the function', () => {

@@ -76,13 +76,12 @@ const declaredClub = defineEntity('clubs', {
   }),
   table: 'clubs',
   key: { partition: '{club}', row: 'club' },
-  denormalized: [
-    {
+  denormalized: {
+    leaderId: {
       source: declaredLeader,
-      reference: { field: 'leaderId', keyField: 'leaderId' },
       copies: { leaderName: ({ name }) => name },
     },
-  ],
+  },
   counts: { players: declaredPlayer },
   encrypted: ['secret'],
   expiry: { days: 2, clock: 'changedOn' },

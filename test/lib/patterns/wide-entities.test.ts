@@ -173,9 +173,7 @@ describe('a declaration is rejected', () => {
     access,
   }) as unknown as DeclaredEntity;
   const copied = (from: DeclaredEntity) => ({
-    denormalized: [
-      { source: from, reference: { field: 'office', keyField: 'office' }, copies: { title: () => 'x' }, fanOut: true },
-    ],
+    denormalized: { office: { source: from, copies: { title: () => 'x' }, fanOut: true } },
   });
 
   test.each<[object, RegExp]>([
@@ -208,16 +206,15 @@ describe('a declaration is rejected', () => {
       schema: z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional() }),
       table: 'copying',
       key: { partition: '{surveyId}', row: '{office}' },
-      denormalized: [
-        {
+      denormalized: {
+        surveyId: {
           source: surveys() as never,
-          reference: { field: 'surveyId', keyField: 'surveyId' },
           copies: { title: () => 'x' },
           fanOut: true,
         },
-      ],
+      },
     }) as unknown as DeclaredEntity;
-    const [, { source: from }] = [0, { source: copying.denormalized[0]?.source as DeclaredEntity }];
+    const [, { source: from }] = [0, { source: copying.denormalized.surveyId?.source as DeclaredEntity }];
     expect(() => load(from, copying)).toThrow(/has no copies in other entities, which "copying" declares/);
   });
 });

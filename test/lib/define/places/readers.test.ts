@@ -92,7 +92,7 @@ function computedOf(entity: Entity) {
     ...Object.entries(entity.totals).flatMap(([name, { when, uses }]) =>
       when ? [{ name, from: entity, compute: when, roles: rolesToReadBy(entity, uses) }] : [],
     ),
-    ...entity.denormalized.flatMap((link) =>
+    ...Object.values(entity.denormalized).flatMap((link) =>
       Object.keys(link.copies).map((name) => ({
         name,
         from: link.source,

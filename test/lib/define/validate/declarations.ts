@@ -80,10 +80,10 @@ export const granted = (through: DeclaredEntity, over: Parts = {}) =>
 /** An entity and others that copy from it. */
 export const copying = (
   over: Parts,
-  link: { readonly reference: object; readonly copies?: object },
+  { field = 'id', ...link }: { readonly field?: string; readonly by?: string; readonly copies?: object } = {},
 ): DeclaredEntity[] => {
   const source = entity('things', over);
-  const denormalized = [{ source, copies: { name: () => '' }, fanOut: true, ...link }];
+  const denormalized = { [field]: { source, copies: { name: () => '' }, fanOut: true, ...link } };
   return [source, entity('notes', { table: 'notes', row: '{id}_{day}', denormalized } as unknown as Parts)];
 };
 /** An entity and another one that refers to it. */

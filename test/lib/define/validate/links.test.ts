@@ -45,9 +45,7 @@ testRejections([
       load(
         entity('cities', {
           row: 'city',
-          denormalized: [
-            { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
-          ],
+          denormalized: { name: { source: entity('things'), by: 'id', copies: { email: () => '' } } },
         }),
       ),
     /"cities" copies fields from "things", which is not in the model/,
@@ -61,9 +59,7 @@ testRejections([
             partition: '{name}',
             schema: z.object(shape).required() as never,
             row: 'city',
-            denormalized: [
-              { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
-            ],
+            denormalized: { name: { source: entity('things'), by: 'id', copies: { email: () => '' } } },
           }),
         ),
       ),
@@ -76,9 +72,7 @@ testRejections([
         ...withReferences(
           entity('cities', {
             row: 'city',
-            denormalized: [
-              { source: entity('things'), reference: { field: 'name', keyField: 'id' }, copies: { email: () => '' } },
-            ],
+            denormalized: { name: { source: entity('things'), by: 'id', copies: { email: () => '' } } },
             indexes: { name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }) as never },
           }),
         ),
@@ -92,13 +86,13 @@ testRejections([
         ...withReferences(
           entity('cities', {
             row: 'city',
-            denormalized: [
-              {
+            denormalized: {
+              name: {
                 source: entity('things'),
-                reference: { field: 'name', keyField: 'email' },
+                by: 'email',
                 copies: { email: () => '' },
               },
-            ],
+            },
           }),
         ),
       ),
@@ -147,51 +141,35 @@ testRejections([
   ],
   [
     'a fan-out that nothing finds',
-    () => load(...copying({}, { reference: { field: 'name', keyField: 'id' } })),
+    () => load(...copying({}, { field: 'name', by: 'id' })),
     /the denormalized fields copy from "things" \(fanOut\), and cannot find the entities of one source by one query\. Make name, city the first fields of the key/,
   ],
   [
     'a fan-out without a key field of the source',
-    () => load(...copying({}, { reference: { field: 'year', keyField: 'id' } })),
+    () => load(...copying({}, { field: 'year', by: 'id' })),
     /whose key field "id" this entity does not have as "year" of the same type\. Add the field/,
   ],
   [
     'a fan-out from an entity whose tables are dropped',
-    () =>
-      load(
-        ...copying(
-          { row: '{day}_{id}', table: 'days', period: { per: 'day', field: 'day', keep: 3 } },
-          { reference: { field: 'id', keyField: 'id' } },
-        ),
-      ),
+    () => load(...copying({ row: '{day}_{id}', table: 'days', period: { per: 'day', field: 'day', keep: 3 } })),
     /\(fanOut\), and "things" has a period/,
   ],
   [
     'a fan-out to a required field',
-    () => load(...copying({}, { copies: { day: () => '' }, reference: { field: 'id', keyField: 'id' } })),
+    () => load(...copying({}, { copies: { day: () => '' } })),
     /\(fanOut\) to "day", which is required/,
-  ],
-  [
-    'a fan-out of one reference in two parts',
-    () => {
-      const [things, notes] = copying({}, { reference: { field: 'id', keyField: 'id' } });
-      const [link] = notes?.denormalized ?? [];
-      const denormalized = [link, { ...link, copies: { email: () => '' } }];
-      return load(things as DeclaredEntity, { ...notes, denormalized } as DeclaredEntity);
-    },
-    /\(fanOut\) by "id" twice\. Declare all copies of one reference together/,
   ],
   [
     'a fan-out from an entity that clients write',
     () => {
       const own = owned();
       const source = handedIn(own);
-      const link = { source, reference: { field: 'day', keyField: 'day' }, copies: { name: () => '' }, fanOut: true };
+      const link = { source, copies: { name: () => '' }, fanOut: true };
       const notes = entity('notes', {
         table: 'notes',
         partition: '{city}_{id}',
         row: '{day}',
-        denormalized: [link as never],
+        denormalized: { day: link },
       });
       return load(own, source, notes);
     },
@@ -363,10 +341,10 @@ testRejections([
           const dogs: DeclaredEntity = entity('dogs', { ...required, references: back as never });
           const link = {
             source: dogs,
-            reference: { field: 'name', keyField: 'id' },
+            by: 'id',
             copies: { email: () => '' },
           } as const;
-          const cats = entity('cats', { ...required, row: 'cat', denormalized: [link] });
+          const cats = entity('cats', { ...required, row: 'cat', denormalized: { name: link } });
           return load(dogs, cats);
         },
         /"dogs": the required references dogs → cats → dogs form a ring/,

@@ -9,9 +9,9 @@ import { access, copying, entity, load, ofOne, type Parts, shape, testRejections
 /** The validation of what an entity shows or tells of another one. */
 
 const wide = { read: ['hr', 'reader'], write: ['hr'] };
-const beside = (source: Parts, over: Parts, reference = { field: 'name', keyField: 'id' }) => {
+const beside = (source: Parts, over: Parts, by = 'id') => {
   const things = entity('things', source);
-  const denormalized = [{ source: things, reference, copies: { email: () => '' } }];
+  const denormalized = { name: { source: things, by, copies: { email: () => '' } } };
   return [things, entity('cities', { row: 'city', ...over, denormalized } as Parts)];
 };
 const counting = (over: object) =>
@@ -31,11 +31,7 @@ testRejections([
   [
     'the same with a fan-out',
     () =>
-      load(
-        ...(copying({}, { reference: { field: 'id', keyField: 'id' } }).map((one) =>
-          one.name === 'notes' ? { ...one, access: wide } : one,
-        ) as DeclaredEntity[]),
-      ),
+      load(...(copying({}).map((one) => (one.name === 'notes' ? { ...one, access: wide } : one)) as DeclaredEntity[])),
     /"notes": "name" is copied from "things", which reader may not read/,
   ],
   [
@@ -90,6 +86,6 @@ test('accepts children whose writers may create parents, and learn from conflict
 
 test('accepts these declarations without their one fault', () => {
   load(...beside({}, {}));
-  load(...copying({}, { reference: { field: 'id', keyField: 'id' } }));
+  load(...copying({}));
   load(...withReferences(counting({})));
 });

@@ -45,9 +45,9 @@ test.each<[string, () => unknown, string]>([
     'copy of another entity',
     () =>
       define({
-        denormalized: [{ source: cars, reference: { field: 'plate', keyField: 'id' }, copies: {}, fanout: true }],
+        denormalized: { plate: { source: cars, by: 'id', copies: {}, fanout: true } },
       }),
-    '"denormalized.0.fanout" is not an option. Use source, reference, copies, fanOut.',
+    '"denormalized.plate.fanout" is not an option. Use source, by, copies, fanOut.',
   ],
   [
     'access',
