@@ -16,6 +16,7 @@ const PAGES = [
     'access',
     'audit',
     'browsers',
+    'change-the-api',
     'change-the-model',
     'configuration',
     'consistency',
@@ -29,8 +30,6 @@ const PAGES = [
 const COMMANDS = /npm run (?:-s )?(import|export|verify|reindex|purge|infra-model)\b(?: --(?= ))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;
 const CLONE_ONLY = 'The commands `npm start` and `npm run …` of this page are those of a clone of Rowkey.';
-/** The oldest version that all dependencies support. This repository works on Node 20, because npm ci installs a newer Node. */
-const NODE = '>=22.0.0';
 
 /**
  * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts, of the client
@@ -46,9 +45,8 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   // Beside lib/register-functions.js, which serves it.
   await buildConsole(join(folder, 'lib', 'console'));
   await nameThePackage(join(folder, 'lib', 'command-line.js'));
-  const { name, version, description, license, type, dependencies, devDependencies, peerDependencies } = JSON.parse(
-    await readFile(join(ROOT, 'package.json'), 'utf8'),
-  );
+  const { name, version, description, license, type, engines, dependencies, devDependencies, peerDependencies } =
+    JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
   const commandLine = Object.fromEntries(COMMAND_LINE.map((dependency) => [dependency, devDependencies[dependency]]));
   const exports = {
     '.': { types: './lib/index.d.ts', default: './lib/index.js' },
@@ -56,7 +54,7 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
     './testing': { types: './lib/testing/index.d.ts', default: './lib/testing/index.js' },
   };
   const manifest = {
-    ...{ name, version, description, license, type, engines: { node: NODE } },
+    ...{ name, version, description, license, type, engines },
     ...{ types: exports['.'].types, exports, bin: { rowkey: './local/commands/rowkey.js' } },
     ...{
       files: ['lib', 'local', 'docs', 'host.json'],
