@@ -234,7 +234,7 @@ interface ClientOfEntity<Of extends Declared, All extends Entities> {
     partition: PartitionKey<Of>,
     options?: RangeOptions<Of, Field> & CallOptions,
   ): Listing<Selected<Listed<Of>, Field>>;
-  /** Reads through an index. Returns one entity if at most one can match, otherwise a listing. */
+  /** Reads through an index. Returns the values of one entity if at most one can match, otherwise a listing. */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
   /** The totals of groups of entities. */
   readonly totals: {

@@ -462,7 +462,8 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
     readonly [Name in keyof Types<Of>['totals'] & string]: TotalReader<Of, Types<Of>['totals'][Name]>;
   };
   /**
-   * Reads through an index. Returns one entity if at most one can match, otherwise a listing.
+   * Reads through an index. Returns the values of one entity if at most one can match, otherwise a listing: an index may return a copy,
+   * whose ETag is not that of the entity.
    *
    * @example
    * const vehicle = await rowkey.store.vehicles.by.plate({ plate: 'AB 12345' });
