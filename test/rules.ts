@@ -32,9 +32,11 @@ async function runTest([file, title]: Rule['test'], connectionString: string, pl
     'test',
     [file],
     {
+      // Without the projects of the repository, which build and start what this run does not need.
+      config: false,
+      include: [file],
       watch: false,
       reporters: [],
-      globalSetup: [],
       // The cache has the code with the rule.
       fsModuleCache: false,
       testNamePattern: `${title.replace(/[^\w ]/g, '\\$&')}$`,
