@@ -13,7 +13,7 @@ import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change
 import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
 import { notFound } from '../engine/read/read-live.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
-import { checkWritable } from '../engine/write/entity-store.ts';
+import { checkWritable } from '../engine/write/entity-write.ts';
 import {
   blobOf,
   dropOtherBlobs,

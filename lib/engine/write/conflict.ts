@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { entityError, RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Change } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -71,11 +72,7 @@ export function conflictOf(entity: Entity, planned: readonly Change[], fresh: re
     } else if (then?.state === 'live') {
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
-      const field = entity.keyFields.at(-1) ?? 'key';
-      return entityError('duplicate-key', entity, change?.after ?? {}, 'already exists.', {
-        field,
-        accepted: 'a value that no other entity has',
-      });
+      return duplicateKey(entity, change?.after ?? {});
     }
   }
   return undefined;
@@ -96,6 +93,15 @@ function unreadConflict(
   if (etag === undefined || etag === ANY_ETAG || etag === now.etag) return undefined;
   const why = 'changed since it was read: If-Match does not name its current ETag.';
   return entityError('etag-mismatch', entity, key, why, { etag: now.etag });
+}
+
+/** The error of a key under which there is a row already. */
+export function duplicateKey(entity: Entity, values: Values): RowkeyError {
+  const field = entity.keyFields.at(-1) ?? 'key';
+  return entityError('duplicate-key', entity, values, 'already exists.', {
+    field,
+    accepted: 'a value that no other entity has',
+  });
 }
 
 /** The error of a unique value that another entity has. */

@@ -1,0 +1,306 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { z } from 'zod';
+import { busy, RowkeyError } from '../../base/errors.ts';
+import { omit, pick, type Values } from '../../base/values.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { apartFields, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
+import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
+import { validate, validateFields } from '../../define/codec/validation.ts';
+import type { Change } from '../../define/declaration/change.ts';
+import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
+import { type Entity, isOneRow, isWrittenByClients } from '../../define/declaration/entity.ts';
+import { isReference } from '../../define/declaration/reference.ts';
+import type { Live, Unread } from '../../define/declaration/snapshot.ts';
+import { groupOfFurtherRow } from '../../define/keys/further-rows.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import { type Address, ANY_ETAG, type Row } from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
+import { judgeRow } from '../read/judge-row.ts';
+import { notFound } from '../read/read-live.ts';
+import { duplicateKey } from './conflict.ts';
+import { toStored } from './stored-values.ts';
+
+/** What a request makes of one entity: what is read, what is checked, and the change that follows. write-together.ts commits it. */
+
+/** The stored entity from which a write begins. */
+export interface Current {
+  readonly values: Values;
+  /** True for a row that judge-row.ts rejects. It has no values, and can be deleted or replaced as a whole. */
+  readonly isRefused: boolean;
+  /** The fields in further rows that were not read: see `unreadFields`. */
+  readonly unread: Values;
+}
+
+export interface EntityWrite {
+  readonly address: Address;
+  /** The values of the key fields. */
+  readonly key: Values;
+  /** What the address must have: no entity, an entity, or either of them. */
+  readonly expects: 'none' | 'one' | 'any';
+  readonly conditions: Conditions;
+  /** The change, if it follows without a read. */
+  readonly unread?: (Pick<Change, 'after' | 'isPartial'> & { readonly before: Unread }) | undefined;
+  /** The rows to read; undefined if the transaction itself finds out whether there is an entity. */
+  readonly read: EntityRowOptions | undefined;
+  /** The row of the entity, if it has been read already. Dropped when it is stale. */
+  found?: Row | undefined;
+  /** True if it needs a transaction of its own. */
+  readonly isAlone?: boolean;
+  readonly incarnation?: string | undefined;
+  readonly isUpkeep?: boolean | undefined;
+  /** The values to store, or undefined to delete the entity. Without `current` there is no entity. */
+  next(current: Current | undefined): Promise<Values | undefined>;
+}
+
+/** A change that a write has planned, with its outcome if it is committed. */
+export interface PlannedWrite extends Change {
+  readonly write: EntityWrite;
+  /** `stored`: replaced or patched, or put without a read, which does not tell whether the entity existed. */
+  readonly outcome: 'created' | 'stored' | 'unchanged' | 'deleted';
+}
+
+/**
+ * Reads the entity if the change depends on it, and checks what is asked. Throws `not-found`, `etag-mismatch`, `busy`, and the errors of
+ * the write's `next`.
+ */
+export async function planWrite(engine: Engine, entity: Entity, write: EntityWrite): Promise<PlannedWrite> {
+  const { address, key, expects, conditions, unread, isUpkeep, incarnation } = write;
+  if (unread) {
+    checkWritable(entity, key, engine.now());
+    return { write, address, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
+  }
+  const row = write.found ?? (write.read && (await readJoinedRow(engine, entity, address, write.read)));
+  const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
+  if (!judged || judged.is === 'other') {
+    if (expects === 'one') throw notFound(entity, key);
+    checkConditions(conditions, undefined);
+    const found = toSnapshot(entity, row);
+    const isTaken = found.state === 'live';
+    // A copy, a list or an entity of another type has the same key.
+    if (isTaken && expects === 'any') throw duplicateKey(entity, key);
+    // The insert of a new entity finds out what has its key.
+    const before = isTaken ? ({ state: 'absent' } as const) : found;
+    return { write, address, before, after: await write.next(undefined), incarnation, outcome: 'created' };
+  }
+  const before = judged.snapshot;
+  if (!isUpkeep) checkWritable(entity, key, engine.now());
+  checkConditions(conditions, before.etag);
+  if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
+  const isRefused = judged.is === 'invalid';
+  const after = await write.next({ values: before.values, isRefused, unread: unreadFields(entity, before) });
+  if (after) checkKeyKept(entity, key, after);
+  const outcome = isDeepStrictEqual(after, before.values) ? 'unchanged' : after ? 'stored' : 'deleted';
+  return { write, address, before, after, isUpkeep, outcome };
+}
+
+/** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */
+export function creating(
+  engine: Engine,
+  entity: Entity,
+  input: unknown,
+  { key, conditions = {}, incarnation }: Partial<Pick<EntityWrite, 'key' | 'conditions' | 'incarnation'>> = {},
+): EntityWrite {
+  const plain = validate(entity, key ? withKey(entity, key, input) : input);
+  if (key) checkKeyKept(entity, key, plain);
+  checkWritable(entity, plain, engine.now());
+  return {
+    address: addressOf(entity, plain),
+    key: key ?? pick(plain, entity.keyFields),
+    expects: 'none',
+    conditions,
+    read: entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity)) ? {} : undefined,
+    incarnation,
+    next: () => toStored(engine, entity, plain),
+  };
+}
+
+/** The write of a whole entity. `valid` returns its values, valid beside those of the stored one. */
+export function storing(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  valid: (current?: Values) => Values,
+  {
+    expects = 'any',
+    isRead = false,
+    ...conditions
+  }: Conditions & Partial<Pick<EntityWrite, 'expects'>> & { readonly isRead?: boolean } = {},
+): EntityWrite {
+  const before = isRead ? undefined : unreadState(entity, key, conditions);
+  return {
+    address: addressOf(entity, key),
+    key,
+    expects,
+    conditions,
+    unread: before && { before, after: valid() },
+    read: { fields: Object.keys(entity.columns) },
+    async next(current) {
+      const values = valid(current?.values);
+      if (!current) checkWritable(entity, values, engine.now());
+      const kept = current ? pick(current.values, keptFields(entity)) : {};
+      return toStored(engine, entity, { ...kept, ...values }, current?.values);
+    },
+  };
+}
+
+/** The values of a body that replaces the entity with this key. Throws `invalid-input`. */
+export function wholeValues(entity: Entity, key: Values, input: unknown, current: Values = {}): Values {
+  const values = validate(entity, withoutCopies(entity, withKey(entity, key, input), current));
+  checkKeyKept(entity, key, values);
+  return values;
+}
+
+/** The write of some fields of an entity. With `mayMerge`, storage merges them without a read if that is possible: nothing returns the rest. */
+export function patching(
+  engine: Engine,
+  entity: Entity,
+  key: Values,
+  patch: unknown,
+  { mayMerge = false, ...conditions }: Conditions & { readonly mayMerge?: boolean } = {},
+): EntityWrite {
+  const before = mayMerge ? unreadState(entity, key, conditions) : undefined;
+  const after = before && mergeable(entity, key, patch);
+  return {
+    address: addressOf(entity, key),
+    key,
+    expects: 'one',
+    conditions,
+    unread: before && after && { before, after, isPartial: true },
+    read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },
+    async next(current) {
+      if (!current || current.isRefused) throw notFound(entity, key);
+      return patched(engine, entity, { key, patch, ...current });
+    },
+  };
+}
+
+/** The write that deletes an entity. */
+export function deleting(
+  entity: Entity,
+  key: Values,
+  { found, ...conditions }: Conditions & Pick<EntityWrite, 'found'> = {},
+): EntityWrite {
+  const { ifMatch = ANY_ETAG } = conditions;
+  const before = unreadState(entity, key, conditions);
+  return {
+    address: addressOf(entity, key),
+    key,
+    expects: 'one',
+    conditions,
+    // A delete under an ETag is conditional as a single operation or by a tombstone, which an entity without further rows has not.
+    isAlone: ifMatch.trim() !== ANY_ETAG && !entity.patterns.some(({ leavesTombstone }) => leavesTombstone),
+    unread: before && { before, after: undefined },
+    read: { fields: Object.keys(entity.columns) },
+    found,
+    next: async () => undefined,
+  };
+}
+
+/** Throws if a pattern cannot store an entity with these values, or with this key, now. */
+export function checkWritable(entity: Entity, values: Values, now: number): void {
+  for (const pattern of entity.patterns) pattern.check?.(entity, values, now);
+}
+
+/** The values to store when `patch` changes some fields of the entity. */
+function patched(
+  engine: Engine,
+  entity: Entity,
+  { key, patch, values: current, unread }: Current & { readonly key: Values; readonly patch: unknown },
+): Promise<Values> {
+  const copies = decidedFields(entity);
+  const given = withoutCopies(entity, withKey(entity, key, patch), current);
+  for (const pattern of entity.patterns) {
+    const error = pattern.refusePatch?.(entity, Object.keys(given));
+    if (error) throw error;
+  }
+  // References are kept unless their field is written.
+  const references = referenceFields(entity).filter((field) => isReference(current[field]));
+  const held = omit(pick(current, references), Object.keys(given));
+  const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
+  const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
+  const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
+  const known = omit(changed, Object.keys(unread));
+  return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...known }, current);
+}
+
+/**
+ * The state from which a write without a read is planned. Undefined if more than the row may follow from the write, or if
+ * storage cannot check the conditions.
+ */
+function unreadState(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Conditions): Unread | undefined {
+  if (!isOneRow(entity) || ifNoneMatch !== undefined) return undefined;
+  if (ifMatch === undefined) return { state: 'unread', etag: undefined, key };
+  const etag = singleEtag(ifMatch);
+  return etag === undefined ? undefined : { state: 'unread', etag, key };
+}
+
+/**
+ * The fields of a patch that storage can merge into a row, validated. Undefined if the result depends on the stored fields: a
+ * field is removed, a rule of the schema spans fields, a field is derived, the kind decides the fields, a row may be of an
+ * earlier version, or clients may have written it.
+ */
+function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefined {
+  const { schema, union, derived, version } = entity;
+  const hasRules = (schema.def.checks ?? []).length > 0;
+  if (hasRules || union || version > 1 || Object.keys(derived).length > 0 || isWrittenByClients(entity))
+    return undefined;
+  const given = omit(withKey(entity, key, patch), entity.keyFields);
+  const values = Object.values(given);
+  if (values.length === 0 || values.some((value) => value === null || value === undefined)) return undefined;
+  return validateFields(entity, given);
+}
+
+/** The fields in further rows that were not read, without their values. They are valid as they are stored. */
+function unreadFields(entity: Entity, { system, further }: Live): Values {
+  const names = Object.keys(listedRows(system)).filter((name) => !further?.has(name));
+  const groups = new Set(names.map(groupOfFurtherRow));
+  const isUnread = (field: string) => groupsToRead(entity, [field]).some((group) => groups.has(group));
+  const fields = apartFields(entity).filter(isUnread);
+  return Object.fromEntries(fields.map((field) => [field, undefined]));
+}
+
+/** The body may repeat the key of the path; it must not change the key. */
+function withKey(entity: Entity, key: Values, input: unknown): Values {
+  if (typeof input !== 'object' || input === null || Array.isArray(input))
+    throw new RowkeyError('invalid-input', 'The body must be a JSON object.');
+  const given: Values = { ...input };
+  for (const field of entity.keyFields) {
+    const value = given[field];
+    if (value === undefined || value === key[field] || normalize(entity, field, value) === key[field]) continue;
+    const accepted = entity.movable.includes(field)
+      ? 'the value in the path; POST to …/move changes it'
+      : 'the value in the path';
+    throw new RowkeyError('invalid-input', `"${field}" is part of the key and cannot be changed.`, {
+      field,
+      accepted,
+    });
+  }
+  const own = entity.keyFields.filter((field) => !(field in entity.derived));
+  return { ...given, ...pick(key, own) };
+}
+
+/** The value as it is stored, such as an instant with milliseconds. Undefined for an invalid value. */
+function normalize(entity: Entity, field: string, value: unknown): unknown {
+  const schema = entity.schema.shape[field] as z.ZodType | undefined;
+  return schema?.safeParse(value).data;
+}
+
+/** A change must not change a derived field of the key. */
+function checkKeyKept(entity: Entity, key: Values, after: Values): void {
+  const field = entity.keyFields.find((name) => after[name] !== key[name]);
+  if (field === undefined) return;
+  throw new RowkeyError(
+    'invalid-input',
+    `"${field}" is part of the key; the fields that it is derived from cannot be changed.`,
+    { field },
+  );
+}
+
+/** Fields that only the engine writes are accepted in a body if they are unchanged. */
+function withoutCopies(entity: Entity, given: Values, current: Values): Values {
+  return omit(
+    given,
+    decidedFields(entity).filter((field) => given[field] === current[field]),
+  );
+}
