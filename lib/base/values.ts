@@ -21,5 +21,7 @@ export function pick(values: Values, fields: readonly string[]): Values {
 
 /** All fields except the listed ones. */
 export function omit(values: Values, fields: readonly string[]): Values {
-  return Object.fromEntries(Object.entries(values).filter(([field]) => !fields.includes(field)));
+  const left = { ...values };
+  for (const field of fields) delete left[field];
+  return left;
 }

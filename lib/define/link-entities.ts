@@ -163,8 +163,8 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
 }
 
 function freeze(entity: Entity): Entity {
-  const { denormalized, dependents, references, referencedBy, counts, countedBy, children, access } = entity;
-  for (const links of [denormalized, dependents, references, referencedBy, counts, countedBy, children, access])
-    Object.freeze(links);
+  const { denormalized, dependents, references, referencedBy, counts, countedBy, children, access, indexes } = entity;
+  const links = [denormalized, dependents, references, referencedBy, counts, countedBy, children, access];
+  for (const part of [...links, ...Object.values(indexes)]) Object.freeze(part);
   return Object.freeze(entity);
 }

@@ -5,11 +5,11 @@ import { createHttpHeaders, createPipelineRequest, type HttpClient } from '@azur
 export function toLegacyHttpClient(client: HttpClient) {
   return {
     async sendRequest(given: WebResourceLike) {
-      const { headers, keepAlive, ...rest } = given;
-      const defined = Object.entries(rest).filter(([, value]) => value !== undefined);
+      const { headers, keepAlive, ...defined } = given;
+      for (const [name, value] of Object.entries(defined))
+        if (value === undefined) Reflect.deleteProperty(defined, name);
       const request = createPipelineRequest({
-        url: rest.url,
-        ...Object.fromEntries(defined),
+        ...defined,
         headers: createHttpHeaders(headers.toJson({ preserveCase: true })),
         // Microsoft's own conversion copies `keepAlive` to `disableKeepAlive`, its opposite.
         disableKeepAlive: keepAlive === true,

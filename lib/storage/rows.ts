@@ -225,13 +225,18 @@ export interface TableScan extends RowFilter, Pausing {
 
 /** At least the length of a transaction as the SDK sends it. */
 export function transactionBytes(partition: string, actions: readonly Action[]): number {
-  return actions.reduce((sum, action) => {
-    const properties = action.kind === 'delete' ? {} : action.properties;
+  let bytes = 0;
+  for (const action of actions) {
     const keys = encodeURIComponent(partition + action.row).length + partition.length + action.row.length;
-    const values = Object.values(properties).map((value) => (typeof value === 'bigint' ? String(value) : value));
-    const names = Object.keys(properties).reduce((length, name) => length + 2 * name.length + PROPERTY_BYTES, 0);
-    return sum + ACTION_BYTES + 2 * keys + names + Buffer.byteLength(JSON.stringify(values));
-  }, 0);
+    bytes += ACTION_BYTES + 2 * keys;
+    const values: unknown[] = [];
+    for (const [name, value] of Object.entries(action.kind === 'delete' ? {} : action.properties)) {
+      bytes += 2 * name.length + PROPERTY_BYTES;
+      values.push(typeof value === 'bigint' ? String(value) : value);
+    }
+    bytes += Buffer.byteLength(JSON.stringify(values));
+  }
+  return bytes;
 }
 
 /**

@@ -35,9 +35,15 @@ export function toProperties(
 
 /** The stored form of some fields, without system properties. Omits fields without a value. Throws as `toProperties` does. */
 export function fieldsToProperties(entity: Entity, values: Values): Properties {
-  const entries = Object.entries(values).filter(([, value]) => hasValue(value));
-  // A long text takes several properties.
-  const properties = entries.flatMap(([field, value]) => propertiesOf(entity, field, value));
+  const known = formsOf(entity);
+  const properties: (readonly [string, unknown])[] = [];
+  for (const [field, value] of Object.entries(values)) {
+    if (value === undefined || value === null) continue;
+    const { type, forms } = known.get(field) ?? { type: 'Json', forms: formsOfField(entity, field) };
+    if (forms.length === 0) properties.push([field, toProperty(field, type, value)]);
+    // A long text takes several properties.
+    else properties.push(...encode(entity, field, value, forms, type));
+  }
   if (properties.length > MAX_PROPERTIES)
     throw new RowkeyError(
       'too-large',
@@ -49,31 +55,34 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
   return Object.fromEntries(properties);
 }
 
-function propertiesOf(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] {
-  for (const columns of columnForms(entity, field)) {
-    const encoded = columns.encode(entity, field, value);
+type Form = ColumnForm<Entity>;
+
+function encode(entity: Entity, field: string, value: unknown, forms: readonly Form[], type: ColumnType) {
+  for (const form of forms) {
+    const encoded = form.encode(entity, field, value);
     if (encoded) return encoded;
   }
-  return [[field, toProperty(field, entity.columns[field] ?? 'Json', value)]];
+  return [[field, toProperty(field, type, value)] as const];
 }
 
-/** Each field of each entity is looked up at every read and write. */
-const formsOfFields = new WeakMap<Entity, Map<string, readonly ColumnForm<Entity>[]>>();
+/** A field of an earlier declaration. */
+const UNDECLARED = { type: 'String', forms: [] } as const;
 
-/** The patterns that store a field. */
-function columnForms(entity: Entity, field: string): readonly ColumnForm<Entity>[] {
-  const known = formsOfFields.get(entity) ?? new Map<string, readonly ColumnForm<Entity>[]>();
-  formsOfFields.set(entity, known);
-  const all =
-    known.get(field) ?? entity.patterns.flatMap(({ columns }) => (columns?.names(entity, field) ? [columns] : []));
-  // A caller chooses the names of undeclared fields.
-  if (Object.hasOwn(entity.columns, field)) known.set(field, all);
-  return all;
+/** The declared fields, each with its type and with the patterns that store it. */
+const formsOf = onceFor(
+  (entity: Entity) =>
+    new Map(
+      Object.entries(entity.columns).map(([field, type]) => [field, { type, forms: formsOfField(entity, field) }]),
+    ),
+);
+
+function formsOfField(entity: Entity, field: string): readonly Form[] {
+  return entity.patterns.flatMap(({ columns }) => (columns?.names(entity, field) ? [columns] : []));
 }
 
 /** How a pattern stores a field; undefined for a field that is one property of its type. */
-export function columnFormOf(entity: Entity, field: string): ColumnForm<Entity> | undefined {
-  return columnForms(entity, field)[0];
+export function columnFormOf(entity: Entity, field: string): Form | undefined {
+  return (formsOf(entity).get(field)?.forms ?? formsOfField(entity, field))[0];
 }
 
 /** The properties that store the fields, for a projection, and the properties that tell an entity from other rows. */
@@ -91,30 +100,17 @@ export function toValues(entity: Entity, properties: Properties): Values {
 /** The declared fields of a row that the current version has stored. */
 export function currentValues(entity: Entity, properties: Properties): Values {
   const values: Record<string, unknown> = {};
-  for (const { field, type, form } of storedFields(entity)) {
-    const value = form ? form.decode(entity, field, properties) : decodeProperty(type, properties[field]);
+  for (const [field, { type, forms }] of formsOf(entity)) {
+    const value = forms[0] ? forms[0].decode(entity, field, properties) : fromProperty(type, properties[field]);
     if (value !== undefined) values[field] = value;
   }
   return values;
 }
 
-const storedFields = onceFor((entity: Entity) =>
-  Object.entries(entity.columns).map(([field, type]) => ({ field, type, form: columnFormOf(entity, field) })),
-);
-
 /** The version of the declaration that the row was stored with, or the current version if the row has no valid one. */
 export function storedVersion(entity: Entity, { EntityVersion }: Properties): number {
   const version = Number(EntityVersion ?? entity.version);
   return Number.isInteger(version) && version >= 1 ? version : entity.version;
-}
-
-function fieldOf(entity: Entity, field: string, type: ColumnType, properties: Properties): unknown {
-  const form = columnFormOf(entity, field);
-  return form ? form.decode(entity, field, properties) : decodeProperty(type, properties[field]);
-}
-
-function decodeProperty(type: ColumnType, stored: unknown): unknown {
-  return stored === undefined || stored === null ? undefined : fromProperty(type, stored);
 }
 
 /**
@@ -125,8 +121,11 @@ function upgradeValues(entity: Entity, properties: Properties, from: number): Va
   const fields = Object.keys(properties).filter((name) => /^[a-z]/.test(name));
   const stored: Values = Object.fromEntries(
     fields.map((field) => {
-      const type = entity.columns[field];
-      return [field, type ? fieldOf(entity, field, type, properties) : fromProperty('String', properties[field])];
+      const {
+        type,
+        forms: [form],
+      } = formsOf(entity).get(field) ?? UNDECLARED;
+      return [field, form ? form.decode(entity, field, properties) : fromProperty(type, properties[field])];
     }),
   );
   let values = stored;
@@ -207,7 +206,9 @@ export function checkRowSize(properties: Properties): void {
 }
 
 function rowSize(properties: Properties): number {
-  return Object.entries(properties).reduce((sum, [name, value]) => sum + propertySize(name, value), ENTITY_OVERHEAD);
+  let size = ENTITY_OVERHEAD;
+  for (const [name, value] of Object.entries(properties)) size += propertySize(name, value);
+  return size;
 }
 
 /** At least the bytes of a property in a row. */
@@ -221,15 +222,12 @@ export function propertySize(name: string, value: unknown): number {
  * the declared one keeps its value in a form that JSON can hold. Never throws, because rows are also changed by hand.
  */
 function fromProperty(type: ColumnType, property: unknown): unknown {
-  const isTyped = typeof property === 'object' && property !== null && 'value' in property;
+  if (property === undefined || property === null) return undefined;
+  const isTyped = typeof property === 'object' && 'value' in property;
   const stored = isTyped ? property.value : property;
   const isNumber = type === 'Int64' || type === 'Double' || type === 'Int32';
   if (isNumber && (isTyped || typeof stored === 'bigint')) return Number(stored);
   if (type === 'Json' && typeof stored === 'string') return parseJson(stored);
-  return toJsonValue(stored);
-}
-
-function toJsonValue(stored: unknown): unknown {
   if (typeof stored === 'bigint') return Number.isSafeInteger(Number(stored)) ? Number(stored) : String(stored);
   if (stored instanceof Uint8Array) return Buffer.from(stored).toString('base64');
   if (stored instanceof Date) return Number.isNaN(stored.getTime()) ? null : stored.toISOString();

@@ -110,7 +110,7 @@ export function compileTemplate(template: string): KeyTemplate {
 export function buildKey(template: KeyTemplate, values: FieldValues): string {
   let key = template.head;
   for (const part of template.parts) key += encodeField(part, values[part.field]) + part.after;
-  return checkKey(key, template);
+  return key.length <= MAX_KEY_LENGTH ? key : refuseKey(template);
 }
 
 /** Every key that `values` may have: one, or one for each bucket if the field of a bucket has no value. */
@@ -124,7 +124,7 @@ export function buildKeys(template: KeyTemplate, values: FieldValues): string[] 
       : [encodeField(part, values[field])];
     keys = keys.flatMap((key) => texts.map((text) => key + text + part.after));
   }
-  return keys.map((key) => checkKey(key, template));
+  return keys.map((key) => (key.length <= MAX_KEY_LENGTH ? key : refuseKey(template)));
 }
 
 /** Every key that begins with `prefix`. */
@@ -287,8 +287,7 @@ function unescapeText(text: string): string {
   return text.replace(/!([0-9a-f]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
-function checkKey(key: string, template: KeyTemplate): string {
-  if (key.length <= MAX_KEY_LENGTH) return key;
+function refuseKey(template: KeyTemplate): never {
   const fields = template.fields.join(', ');
   throw new RowkeyError('invalid-input', `The key made from ${fields} is longer than ${MAX_KEY_LENGTH} characters.`, {
     field: template.fields[0] ?? fields,

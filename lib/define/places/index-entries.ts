@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once-for.ts';
-import { pick, type Values } from '../../base/values.ts';
+import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
 import { apartFields, withoutApart } from '../codec/further-rows.ts';
@@ -11,7 +11,7 @@ import type { IndexShape } from '../declaration/index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../declaration/indexes.ts';
 import type { IndexEntry, RemoteIndex } from '../declaration/remote-index.ts';
 import { periodOf, tableOfPeriod } from '../keys/calendar.ts';
-import { buildKey, type KeyTemplate, parseKey } from '../keys/key-template.ts';
+import { buildKey, parseKey } from '../keys/key-template.ts';
 
 /** The address of an entity. Throws `invalid-input`, which names the field that cannot be part of a key. */
 export function addressOf(entity: Entity, values: Values): Address {
@@ -47,18 +47,25 @@ export function addressIfAny(entity: Entity, values: Values): Address | undefine
 /** True if the entity has all fields of the index's keys and the condition of the index holds. */
 export function isIndexed(index: Index, values: Values | undefined): values is Values {
   if (!values) return false;
-  const isThere = (field: string) => values[field] !== undefined && values[field] !== null;
-  return templatesOf(index).every(({ fields }) => fields.every(isThere)) && (index.when?.(values) ?? true);
+  for (const field of formOf(index).required) if (!hasValue(values[field])) return false;
+  return index.when?.(values) ?? true;
 }
 
-function templatesOf(index: Index): KeyTemplate[] {
+/** The fields that an entity must have to be in an index, and the list field of its keys, if there is one. */
+const formOf = onceFor((index: Index) => {
   const { remote, row } = index;
-  return [...(remote ? [remote.partition] : []), row, ...(index.kind === 'index-entity' ? [index.holds] : [])];
-}
+  const templates = [
+    ...(remote ? [remote.partition] : []),
+    row,
+    ...(index.kind === 'index-entity' ? [index.holds] : []),
+  ];
+  const list = templates.flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
+  return { required: new Set(templates.flatMap(({ fields }) => fields)), list };
+});
 
 /** The values from which an index builds its keys: one for each element of a list field, otherwise one or none. */
 export function selectIndexed(index: Index, values: Values): Values[] {
-  const field = templatesOf(index).flatMap(({ parts }) => parts.filter(({ each }) => each))[0]?.field;
+  const field = formOf(index).list;
   const list = field === undefined ? undefined : values[field];
   const all =
     field === undefined || !Array.isArray(list)
@@ -72,9 +79,13 @@ export const remoteIndexesOf = onceFor((entity: Entity): readonly RemoteIndex[] 
   entity.patterns.flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []),
 );
 
+const remoteIndexesByName = onceFor(
+  (entity: Entity) => new Map(remoteIndexesOf(entity).map((remote) => [remote.name, remote])),
+);
+
 /** The remote index that an entry belongs to. */
 export function remoteIndexOf(entity: Entity, { index }: Pick<IndexEntry, 'index'>): RemoteIndex | undefined {
-  return remoteIndexesOf(entity).find(({ name }) => name === index);
+  return remoteIndexesByName(entity).get(index);
 }
 
 /** True if several entities compete for the row of an entry. */
@@ -160,11 +171,13 @@ export function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): In
   return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
 }
 
+const indexesByKind = onceFor(({ indexes }: Pick<DeclaredEntity, 'indexes'>) =>
+  Map.groupBy(Object.entries(indexes), ([, { kind }]) => kind),
+);
+
 /** The indexes of a kind, by name. */
-export function indexesOfKind<Kind extends Index['kind']>({ indexes }: Pick<DeclaredEntity, 'indexes'>, kind: Kind) {
-  return Object.entries(indexes).filter(
-    (each): each is [string, Extract<Index, { readonly kind: Kind }>] => each[1].kind === kind,
-  );
+export function indexesOfKind<Kind extends Index['kind']>(entity: Pick<DeclaredEntity, 'indexes'>, kind: Kind) {
+  return (indexesByKind(entity).get(kind) ?? []) as [string, Extract<Index, { readonly kind: Kind }>][];
 }
 
 /** The shapes of indexes, by name. */

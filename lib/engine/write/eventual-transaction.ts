@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError, unavailable } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
-import type { Stored } from '../../base/values.ts';
+import { pick, type Stored } from '../../base/values.ts';
 import { toValues } from '../../define/codec/entity-codec.ts';
+import { referenceFields } from '../../define/codec/kept-fields.ts';
 import type { Change, Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { isReference } from '../../define/declaration/reference.ts';
@@ -117,8 +118,9 @@ async function commitAnnounced(
   const writeId = randomUUID();
   const sentAt = engine.now();
   const deadline = sentAt + engine.timing.commitWithinMs;
-  const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes) };
-  const planned = await planFirst(engine, entity, changes, { mark, assumeNew });
+  const rows = siblingRowsOf(entity, changes);
+  const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes, rows) };
+  const planned = await planFirst(engine, entity, changes, { rows, mark, assumeNew });
   for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, actingOf(changes));
   const intent = await announce(engine, entity, table, planned.plan, writeId);
   const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
@@ -131,9 +133,8 @@ async function commitAnnounced(
     claimed: [],
   };
   const claimed = await claimAll(write);
-  const isShared = siblingRowsOf(entity, changes).length > 0;
   const untilDone = () => submitUntilDone(write);
-  const done = await (isShared
+  const done = await (rows.length > 0
     ? runExclusive(engine.storage, JSON.stringify([table, partition]), untilDone)
     : untilDone());
   if (intent) {
@@ -223,6 +224,8 @@ interface Write extends Announced {
   readonly mark: WriteMark;
   /** Milliseconds: when the intent was sent. */
   readonly sentAt: number;
+  /** The keys of the sibling rows, and those that exist. */
+  rows: readonly string[];
   siblings: Siblings;
   /** Rows whose delete failed because they are missing. Later plans omit these deletes. */
   readonly missing: Set<string>;
@@ -321,7 +324,8 @@ async function handleConflict(
     write.changes = changes.map((change, index) => planAgain(change, fresh[index]));
   }
   try {
-    write.siblings = await readSiblings(engine, entity, write.changes, 'all');
+    write.rows = siblingRowsOf(entity, write.changes);
+    write.siblings = await readSiblings(engine, entity, write.changes, write.rows, 'all');
     write.plan = withoutDeletes(planPartition(entity, write.changes, write.siblings, write.mark), write.missing);
   } catch (error) {
     throw await endIntent(write, error);
@@ -370,9 +374,8 @@ function results(
     const action = actions.find((planned) => planned.action.row === row)?.action;
     const properties = action && 'properties' in action ? { ...further.get(row), ...action.properties } : undefined;
     const values = after && properties ? toValues(entity, properties) : {};
-    const held = Object.entries(after ?? {}).filter(
-      ([field, value]) => isReference(value) && isDeepStrictEqual(value, values[field]),
-    );
-    return { etag: etags.get(row) ?? '', values: { ...values, ...Object.fromEntries(held) } };
+    const isHeld = (field: string) => isReference(after?.[field]) && isDeepStrictEqual(after?.[field], values[field]);
+    const held = pick(after ?? {}, referenceFields(entity).filter(isHeld));
+    return { etag: etags.get(row) ?? '', values: { ...values, ...held } };
   });
 }

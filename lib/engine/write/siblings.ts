@@ -13,6 +13,8 @@ import { forget, recall, remember } from './sibling-memory.ts';
 const READS_CONCURRENCY = 16;
 
 export interface Planned {
+  /** The keys of the sibling rows. */
+  readonly rows: readonly string[];
   readonly siblings: Siblings;
   readonly plan: Plan;
 }
@@ -25,13 +27,13 @@ export async function planFirst(
   engine: Engine,
   entity: Entity,
   changes: readonly Change[],
-  { mark, assumeNew = false }: { readonly mark: WriteMark; readonly assumeNew?: boolean },
+  { rows, mark, assumeNew }: Pick<Planned, 'rows'> & { readonly mark: WriteMark; readonly assumeNew: boolean },
 ): Promise<Planned> {
-  const remembered = await readSiblings(engine, entity, changes, assumeNew ? 'none' : 'unknown');
-  const checked = planIfChecked(entity, changes, remembered, mark);
+  const remembered = await readSiblings(engine, entity, changes, rows, assumeNew ? 'none' : 'unknown');
+  const checked = planIfChecked(entity, changes, { rows, siblings: remembered }, mark);
   if (checked) return checked;
-  const siblings = await readSiblings(engine, entity, changes, 'all');
-  return { siblings, plan: planPartition(entity, changes, siblings, mark) };
+  const siblings = await readSiblings(engine, entity, changes, rows, 'all');
+  return { rows, siblings, plan: planPartition(entity, changes, siblings, mark) };
 }
 
 /** Plans again without reading if other writes of this process have changed a sibling row since. */
@@ -39,30 +41,30 @@ export function replan(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
-  { mark, siblings, plan }: Planned & { readonly mark: WriteMark },
+  { mark, rows, siblings, plan }: Planned & { readonly mark: WriteMark },
 ): Planned {
   const [first] = changes;
-  const rows = siblingRowsOf(entity, changes);
   const newer = rows.flatMap((row) => {
     const known = first && recall(storage, { ...first.address, row });
     return known && known.etag !== siblings.get(row)?.etag ? [[row, known] as const] : [];
   });
-  if (newer.length === 0) return { siblings, plan };
-  return planIfChecked(entity, changes, new Map([...siblings, ...newer]), mark) ?? { siblings, plan };
+  const known = { rows, siblings, plan };
+  if (newer.length === 0) return known;
+  return planIfChecked(entity, changes, { rows, siblings: new Map([...siblings, ...newer]) }, mark) ?? known;
 }
 
 /** A plan whose transaction conflicts if any of its sibling rows is stale. Undefined if no such plan is possible. */
 function planIfChecked(
   entity: Entity,
   changes: readonly Change[],
-  siblings: Siblings,
+  { rows, siblings }: Omit<Planned, 'plan'>,
   mark: WriteMark,
 ): Planned | undefined {
   try {
     const plan = planPartition(entity, changes, siblings, mark);
     const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
-    const isChecked = siblingRowsOf(entity, changes).every((row) => !siblings.has(row) || checked.has(row));
-    return isChecked ? { siblings, plan } : undefined;
+    const isChecked = rows.every((row) => !siblings.has(row) || checked.has(row));
+    return isChecked ? { rows, siblings, plan } : undefined;
   } catch (error) {
     // However stale a row is, the changes still need it.
     if (error instanceof PlanTooLarge) throw error;
@@ -76,7 +78,7 @@ function planIfChecked(
 export function rememberWritten(
   { storage }: Engine,
   where: Omit<Address, 'row'>,
-  { plan, siblings }: Planned,
+  { plan, siblings }: Omit<Planned, 'rows'>,
   { actions, etags }: { readonly actions: readonly Action[]; readonly etags: ReadonlyMap<string, string> },
 ): void {
   // An explanation writes nothing.
@@ -106,6 +108,7 @@ export async function readSiblings(
   engine: Engine,
   entity: Entity,
   changes: readonly Change[],
+  siblingRows: readonly string[],
   read: 'all' | 'unknown' | 'none',
 ): Promise<Siblings> {
   const [first] = changes;
@@ -115,7 +118,7 @@ export async function readSiblings(
     const known = read === 'all' ? undefined : recall(engine.storage, address);
     return known ?? (read === 'none' ? undefined : readSibling(engine, entity, address));
   };
-  const rows = await pMap(siblingRowsOf(entity, changes), readOne, { concurrency: READS_CONCURRENCY });
+  const rows = await pMap(siblingRows, readOne, { concurrency: READS_CONCURRENCY });
   const leaving = changes.filter(({ after }) => !after);
   const ranges = entity.patterns.flatMap(({ readSiblings: readAll }) =>
     readAll
@@ -139,14 +142,15 @@ export async function readRelated(
   { storage }: Engine,
   entity: Entity,
   changes: readonly Change[],
+  siblingRows: readonly string[],
 ): Promise<ReadonlyMap<string, Row>> {
   const acting = actingOf(changes);
   const addresses = entity.patterns.flatMap(({ related }) =>
     related ? acting.flatMap((change) => [...related(entity, change)]) : [],
   );
-  const siblings = new Set(siblingRowsOf(entity, changes));
   const isSibling = ({ table, partition, row }: Address) =>
-    siblings.has(row) && changes.some(({ address }) => address.table === table && address.partition === partition);
+    siblingRows.includes(row) &&
+    changes.some(({ address }) => address.table === table && address.partition === partition);
   const apart = addresses.filter((address) => !isSibling(address));
   const once = new Map(apart.map((address) => [relatedKey(address), address]));
   const rows = await pMap(once.values(), (address) => readRow(storage, address), { concurrency: READS_CONCURRENCY });
@@ -167,7 +171,11 @@ export async function toStoredActions(
 }
 
 /** Deletes the parts of the sibling rows that a plan replaced. */
-export async function dropReplacedParts(engine: Engine, entity: Entity, { plan, siblings }: Planned): Promise<void> {
+export async function dropReplacedParts(
+  engine: Engine,
+  entity: Entity,
+  { plan, siblings }: Omit<Planned, 'rows'>,
+): Promise<void> {
   const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
   await dropStoredParts(
     engine,
