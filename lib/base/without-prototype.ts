@@ -13,3 +13,12 @@ export function present<Value>(record: Readonly<Record<string, Value | undefined
   );
   return withoutPrototype(Object.fromEntries(entries));
 }
+
+/** The record with each member changed, without a prototype. */
+export function mapValues<Value, Changed>(
+  record: Readonly<Record<string, Value>>,
+  change: (value: Value, name: string) => Changed,
+): Record<string, Changed> {
+  const changed = Object.entries(record).map(([name, value]) => [name, change(value, name)] as const);
+  return withoutPrototype(Object.fromEntries(changed));
+}

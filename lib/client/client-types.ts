@@ -24,6 +24,7 @@ import type {
   ListedByLookup,
   ListOptions,
   LookupIndex,
+  Named,
   Output,
   PartitionKey,
   Patch,
@@ -150,7 +151,7 @@ export interface Grant<KeyFields = Readonly<Record<string, unknown>>> {
 export type Conflict<Values> = RowkeyClientError<Values> & { readonly code: 'etag-mismatch' | 'duplicate-key' };
 
 /** What a read of one entity may include: children and groups of fields. */
-export type Included<Of extends Declared, All extends Entities> = ChildName<Of, All> | Types<Of>['groups'];
+export type Included<Of extends Declared, All extends Entities> = ChildName<Of, All> | Named<Of, 'split'>;
 export type SelectableWith<Of extends Declared, Name> = Selectable<Of> | ChildField<Name>;
 
 export interface GetOptions<Of extends Declared, All extends Entities, Name extends string, Field> {
@@ -246,7 +247,7 @@ interface ClientOfEntity<Of extends Declared, All extends Entities> {
   archive(key: Key<Of>, options?: CreateOptions): Promise<Operation>;
   /** Moves the entity to other values of the fields that the model declares as movable. */
   move(key: Key<Of>, to: Partial<PartitionKey<Of>>, options?: CreateOptions): Promise<Operation>;
-  readonly files: { readonly [Name in Types<Of>['attachments']]: FileClient<Of> };
+  readonly files: { readonly [Name in Named<Of, 'attachments'>]: FileClient<Of> };
   /** A signature for the caller's own rows, kept and renewed before it expires. Throws `forbidden`, `not-found`. */
   grant(options?: { readonly permissions?: string } & CallOptions): Promise<Grant<Partial<Key<Of>>>>;
   /** True for an error of a write to this entity whose `current` is the state of the entity. */

@@ -2,14 +2,14 @@ import type { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy } from '../base/frozen-copy.ts';
 import { omit, type Values } from '../base/values.ts';
-import { present, withoutPrototype } from '../base/without-prototype.ts';
+import { mapValues, present } from '../base/without-prototype.ts';
 import {
-  acceptedBy,
+  acceptedOptions,
   type ColumnType,
   type Declaration,
   type DeclaredEntity,
-  ENTITY_OPTIONS,
   type Options,
+  optionsWith,
   withDefaults,
 } from './declaration/declaration.ts';
 import type { Checked, EntityBy } from './declaration/declared-types.ts';
@@ -22,7 +22,11 @@ import { type FieldSchema, fieldSchemas, schemaError } from './schema/field-sche
 import { optionErrors, partErrors } from './schema/options.ts';
 import { validationErrors } from './validate/validate-entity.ts';
 
-const ACCEPTED = acceptedBy(ENTITY_OPTIONS);
+type Compute = (values: Values) => unknown;
+/** A function of the fields, or what has a condition on them. */
+type Computed = Compute | Index | Total;
+
+const ACCEPTED = acceptedOptions(() => true);
 
 /**
  * Compiles, validates and freezes a declaration; `defineModel` links it with the others and validates its patterns. Throws an
@@ -79,7 +83,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   if (error) throw new Error(error);
   const { schema: given, key, ...options } = declaration;
   const compiled = withDefaults(options);
-  const { access, attachments, encrypted, split } = compiled;
+  const { attachments, split } = compiled;
   for (const field of Object.keys(attachments))
     if (Object.hasOwn(given.shape, field))
       throw new Error(`the attachment "${field}" has the name of a field of the schema. Give it a name of its own.`);
@@ -89,12 +93,24 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   const row = compileTemplate(key.row);
   // A write may not have read the fields that are apart, so what used them would depend on the write.
   const apart: readonly string[] = Object.values(split).flat();
-  const forReaders = <Compute extends (values: Values) => unknown>(
-    roles: readonly string[],
-    compute: Compute,
-  ): Compute => withoutFields([...apart, ...fieldsHiddenFrom(roles, { access, encrypted })], compute);
+  const forReaders = (roles: readonly string[], compute: Compute) =>
+    withoutFields([...apart, ...fieldsHiddenFrom(roles, compiled)], compute);
+  const computed = Object.keys(optionsWith('isComputed')).map((option) => {
+    const members: Readonly<Record<string, Computed>> = Object(compiled)[option];
+    return [
+      option,
+      mapValues(members, (member, field) => {
+        if (typeof member === 'function') return forReaders(rolesToReadBy(compiled, [field]), member);
+        const { when } = member;
+        if (!when) return member;
+        const readers = 'kind' in member ? rolesToReadIndex(compiled, member) : rolesToReadBy(compiled, member.uses);
+        return { ...member, when: forReaders(readers, when) as Condition };
+      }),
+    ];
+  });
   return frozenCopy({
     ...compiled,
+    ...Object.fromEntries(computed),
     name,
     schema,
     union: undefined,
@@ -102,44 +118,21 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
     row,
     keyFields: [...new Set([...partition.fields, ...row.fields])],
     columns: columnsOf(schema),
-    indexes: mapValues(compiled.indexes, (index) =>
-      withCondition(index, (when) => forReaders(rolesToReadIndex({ access }, index), when)),
-    ),
-    totals: mapValues(compiled.totals, (declared) =>
-      withCondition(declared, (when) => forReaders(rolesToReadBy({ access }, declared.uses), when)),
-    ),
     denormalized: mapValues(compiled.denormalized, (link) => ({ ...link, copies: present(link.copies) })),
-    derived: mapValues(compiled.derived, (derive, field) => forReaders(rolesToReadBy({ access }, [field]), derive)),
     series: undefined,
   });
 }
 
-function withCondition<Of extends Index | Total>(of: Of, change: (when: Condition) => Condition): Of {
-  return of.when ? { ...of, when: change(of.when) } : of;
-}
-
 /** The function, which never sees these fields. */
-function withoutFields<Compute extends (values: Values) => unknown>(
-  fields: readonly string[],
-  compute: Compute,
-): Compute {
-  return fields.length === 0 ? compute : (((values) => compute(omit(values, fields))) as Compute);
-}
-
-function mapValues<Value>(
-  record: Readonly<Record<string, Value>>,
-  change: (value: Value, name: string) => Value,
-): Record<string, Value> {
-  const changed = Object.entries(record).map(([name, value]) => [name, change(value, name)] as const);
-  return withoutPrototype(Object.fromEntries(changed));
+function withoutFields(fields: readonly string[], compute: Compute): Compute {
+  return fields.length === 0 ? compute : (values) => compute(omit(values, fields));
 }
 
 const INT32 = { minimum: -2_147_483_648, maximum: 2_147_483_647 };
 
 /** Table storage has few types; the schema decides which one a field is stored as. */
 function columnsOf(schema: z.ZodObject): Record<string, ColumnType> {
-  const columns = Object.entries(fieldSchemas(schema)).map(([field, type]) => [field, columnType(type)] as const);
-  return withoutPrototype(Object.fromEntries(columns));
+  return mapValues(fieldSchemas(schema), columnType);
 }
 
 function columnType({ type, minimum, maximum }: FieldSchema): ColumnType {

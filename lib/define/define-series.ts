@@ -3,11 +3,11 @@ import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy } from '../base/frozen-copy.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
 import {
-  acceptedBy,
+  acceptedOptions,
   type Declaration,
   type DeclaredEntity,
-  ENTITY_OPTIONS,
   type Options,
+  type OptionsWith,
   type Period,
   type Slots,
   type Span,
@@ -22,7 +22,8 @@ import { inheritedNameErrors } from './validate/validate-entity.ts';
 
 type SlotsOptions = Omit<Slots, 'perRow' | 'overflow' | 'span'> & Partial<Pick<Slots, 'perRow' | 'overflow'>>;
 
-interface SeriesOptions<Field extends string = string> extends Pick<Options<Field>, 'table' | 'key' | 'access'> {
+interface SeriesOptions<Field extends string = string>
+  extends Pick<Options<Field>, Exclude<keyof OptionsWith<'inSeries'>, 'schema'>> {
   readonly slots: SlotsOptions;
   /** High volume delete pattern: each day, month or year has a table, which is dropped as a whole after retention. */
   readonly period?: Omit<Period<Field>, 'archiveTo'>;
@@ -34,8 +35,7 @@ interface SeriesOptions<Field extends string = string> extends Pick<Options<Fiel
 }
 type SeriesDeclaration = SeriesOptions & Pick<Declaration, 'schema'>;
 
-const { schema, table, key, access } = ENTITY_OPTIONS;
-const ACCEPTED = acceptedBy({ schema, table, key, access }, {
+const ACCEPTED = acceptedOptions(({ inSeries }) => inSeries, {
   slots: optionsOf({
     name: z.string(),
     first: anything,
@@ -45,7 +45,7 @@ const ACCEPTED = acceptedBy({ schema, table, key, access }, {
   } satisfies Record<keyof SlotsOptions, z.ZodType>),
   period: optionsOf({ per: anything, field: z.string(), keep: anything }).optional(),
   span: optionsOf({ field: z.string(), per: anything } satisfies Record<keyof Span, z.ZodType>).optional(),
-} satisfies Record<Exclude<keyof SeriesDeclaration, 'schema' | 'table' | 'key' | 'access'>, z.ZodType>);
+} satisfies Record<Exclude<keyof SeriesDeclaration, keyof OptionsWith<'inSeries'>>, z.ZodType>);
 
 /** The types of a series besides those of its key. */
 export interface SeriesTypes {

@@ -2,8 +2,13 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy } from '../base/frozen-copy.ts';
-import type { DeclaredEntity } from './declaration/declaration.ts';
-import { acceptedBy, type Declaration, ENTITY_OPTIONS, type Options } from './declaration/declaration.ts';
+import {
+  acceptedOptions,
+  type Declaration,
+  type DeclaredEntity,
+  type Options,
+  type OptionsWith,
+} from './declaration/declaration.ts';
 import type { Checked, EntityBy } from './declaration/declared-types.ts';
 import { compileEntity, rejectErrors } from './define-entity.ts';
 import { schemaError } from './schema/field-schema.ts';
@@ -17,10 +22,9 @@ import { schemaMetadata } from './schema/schema-metadata.ts';
 
 type Kinds = Readonly<Record<string, z.ZodObject>>;
 
-type UnionOptions<Field extends string = string> = Omit<Options<Field>, 'encrypted' | 'large' | 'split' | 'wide'>;
+type UnionOptions<Field extends string> = Omit<Options<Field>, keyof OptionsWith<'notInUnion'>>;
 
-const { encrypted: _encrypted, large: _large, split: _split, wide: _wide, ...shared } = ENTITY_OPTIONS;
-const ACCEPTED = acceptedBy(shared satisfies Record<keyof UnionOptions | 'schema', object>, { kinds: byName });
+const ACCEPTED = acceptedOptions(({ notInUnion }) => !notInUnion, { kinds: byName });
 
 type FieldOfKinds<Of extends Kinds> = { [Name in keyof Of]: keyof Of[Name]['shape'] & string }[keyof Of];
 

@@ -1,22 +1,16 @@
 import { withoutPrototype } from '../base/without-prototype.ts';
-import { ABSENT_IN_ARCHIVE, type Access, type DeclaredEntity, resolveDeclared } from './declaration/declaration.ts';
-import type { Counted, Denormalized, Entity, Reference } from './declaration/entity.ts';
+import { absentOptions, type DeclaredEntity, resolveDeclared } from './declaration/declaration.ts';
+import type { Counted, Denormalized, Entity, LinkedOptions, Reference } from './declaration/entity.ts';
 import type { Pattern } from './declaration/pattern.ts';
 
 /** An entity while its references are filled in. */
-interface Draft extends Entity {
+type Draft = Entity & { -readonly [Name in keyof LinkedOptions]: Entity[Name] } & {
   patterns: readonly Pattern<Entity>[];
-  archive: Entity | undefined;
-  counts: Readonly<Record<string, Entity>>;
-  childOf: Entity | undefined;
-  access: Access<string, string, Entity>;
-  denormalized: Readonly<Record<string, Denormalized>>;
   readonly dependents: Denormalized[];
-  references: Readonly<Record<string, Reference>>;
   readonly referencedBy: Reference[];
   readonly countedBy: Counted[];
   readonly children: Entity[];
-}
+};
 
 /** The entities that a declaration refers to, each with the kind of reference. */
 function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
@@ -89,21 +83,18 @@ export function linkEntity(declared: DeclaredEntity): Entity {
 
 function draftOf(declaration: DeclaredEntity): Draft {
   const { own: _, ...access } = declaration.access;
-  return {
+  const unlinked: unknown = {
     ...declaration,
-    patterns: [],
-    archive: undefined,
-    isArchive: false,
-    counts: withoutPrototype({}),
-    childOf: undefined,
+    ...absentOptions('isLinked'),
     access,
-    denormalized: withoutPrototype({}),
+    patterns: [],
+    isArchive: false,
     dependents: [],
-    references: withoutPrototype({}),
     referencedBy: [],
     countedBy: [],
     children: [],
   };
+  return unlinked as Draft;
 }
 
 function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: DeclaredEntity) => Draft): void {
@@ -149,7 +140,7 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
   const { own: _, ...access } = entity.access;
   const archive: Entity = {
     ...entity,
-    ...ABSENT_IN_ARCHIVE,
+    ...absentOptions('notInArchive'),
     name: table,
     table,
     isArchive: true,

@@ -3,9 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
 import { DAY_MS, isoInstant } from '../base/time.ts';
+import { pick } from '../base/values.ts';
 import { withoutPrototype } from '../base/without-prototype.ts';
 import { commandLine } from '../command-line.ts';
 import { decidedFields } from '../define/codec/kept-fields.ts';
+import { optionsWith } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { IndexShape } from '../define/declaration/index-shape.ts';
 import type { Remembered } from '../define/declaration/pattern.ts';
@@ -36,7 +38,7 @@ function recordOf<Value extends z.ZodType>(value: Value) {
 
 /** Patterns add members of their own. */
 const Shape = z.looseObject({
-  table: z.string(),
+  ...optionsWith('remembered'),
   partition: z.string(),
   row: z.string(),
   archive: z.string().optional(),
@@ -50,7 +52,6 @@ const Shape = z.looseObject({
   former: z
     .object({ columns: recordOf(z.string()), required: z.array(z.string()).optional(), until: z.iso.datetime() })
     .optional(),
-  version: z.number(),
   indexes: recordOf(IndexShape),
   /** Declared indexes that are not yet built from the existing entities. */
   unbuilt: z.array(z.string()),
@@ -326,19 +327,18 @@ function toShape({ properties }: Row): Shape {
 }
 
 function shapeOf(entity: Entity, before: Remembered): Shape {
-  const { table, partition, row, archive, columns, version } = entity;
+  const { partition, row, archive, columns } = entity;
   const indexes = Object.assign({}, ...patterns.map(({ indexShapes }) => indexShapes?.(entity)));
   const memories = patterns.map(({ memory }) => memory?.remember(entity, before));
   const shape = {
     ...Object.assign({}, ...memories),
-    table,
+    ...pick({ ...entity }, Object.keys(optionsWith('remembered'))),
     partition: partition.template,
     row: row.template,
     archive: archive?.table,
     columns,
     required: requiredFields(entity),
     decided: decidedFields(entity),
-    version,
     indexes,
     unbuilt: [],
     leftOver: {},

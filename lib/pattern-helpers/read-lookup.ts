@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { toContentEtag } from '../base/content-etag.ts';
 import { SECOND_MS } from '../base/time.ts';
 import { omit, type Values } from '../base/values.ts';
+import { LOOKUP_MAX_AGE_S } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { InterPartitionIndex } from '../define/declaration/indexes.ts';
 import { buildKey } from '../define/keys/key-template.ts';
@@ -23,7 +24,6 @@ import { readByCopies } from './read-through-index.ts';
 export const MAX_LOOKUP_ENTITIES = 1_000;
 /** In characters. */
 const MAX_LOOKUP_LENGTH = 1_048_576;
-const DEFAULT_MAX_AGE_S = 30;
 /** Sets of hidden fields whose ETag a list keeps: a model has few roles that differ in them. */
 const KEPT_ETAGS = 16;
 
@@ -58,8 +58,8 @@ export function lookupFields(entity: Entity): readonly string[] {
   return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
 }
 
-export function lookupMaxAge(entity: Entity): number {
-  return entity.lookup?.maxAge ?? DEFAULT_MAX_AGE_S;
+function lookupMaxAge(entity: Entity): number {
+  return entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S;
 }
 
 /** The list of a lookup: from memory, or by one range query, which concurrent callers share. */

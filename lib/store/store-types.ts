@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { RowkeyError } from '../base/errors.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
-import type { Slots } from '../define/declaration/declaration.ts';
-import type { TypesBy } from '../define/declaration/declared-types.ts';
+import type { Options, Slots } from '../define/declaration/declaration.ts';
+import type { NamedBy, TypesBy } from '../define/declaration/declared-types.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
 import type { TotalTypes } from '../define/declaration/totals.ts';
@@ -32,6 +32,8 @@ export type Entities = Readonly<Record<string, Declared>>;
 export type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
 
 export type Types<Of> = TypesBy<TypesOf<Of>>;
+/** The names that an option of an entity lists or has. */
+export type Named<Of, Option extends keyof Options> = NamedBy<TypesOf<Of>, Option>;
 type KeyField<Of extends Declared> = Of['keyFields'][number];
 /** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
@@ -41,7 +43,7 @@ export type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 /** All parsed fields of an entity. */
 type Every<Of extends Declared> = Of['union'] extends z.ZodType
   ? z.output<Of['union']>
-  : Plain<z.output<Of['schema']> & { [Field in Types<Of>['attachments']]?: Attachment }>;
+  : Plain<z.output<Of['schema']> & { [Field in Named<Of, 'attachments'>]?: Attachment }>;
 
 /** The parsed fields of an entity. Not every read includes those of a group. */
 export type Output<Of extends Declared> = [Types<Of>['apart']] extends [never]
@@ -56,11 +58,11 @@ export type Output<Of extends Declared> = [Types<Of>['apart']] extends [never]
  * An entity as a list or a write returns it. Large fields are omitted unless selected. A field that cannot be decrypted or
  * loaded is null, so that it hides neither the other fields nor the success of a write.
  */
-export type Listed<Of extends Declared> = [Types<Of>['large'] | Types<Of>['encrypted']] extends [never]
+export type Listed<Of extends Declared> = [Named<Of, 'large'> | Named<Of, 'encrypted'>] extends [never]
   ? Output<Of>
   : Plain<
-      Omit<Output<Of>, Types<Of>['large'] | Types<Of>['encrypted']> & {
-        [Field in (Types<Of>['large'] | Types<Of>['encrypted']) & keyof Output<Of>]?: Output<Of>[Field] | null;
+      Omit<Output<Of>, Named<Of, 'large'> | Named<Of, 'encrypted'>> & {
+        [Field in (Named<Of, 'large'> | Named<Of, 'encrypted'>) & keyof Output<Of>]?: Output<Of>[Field] | null;
       }
     >;
 
@@ -76,7 +78,7 @@ export type Replacement<Of extends Declared> = OmitEach<Input<Of>, KeyField<Of>>
 export type Patch<Of extends Declared> =
   Replacement<Of> extends infer Each
     ? Each extends unknown
-      ? { readonly [Field in Exclude<keyof Each, Types<Of>['encrypted']>]?: Each[Field] | null }
+      ? { readonly [Field in Exclude<keyof Each, Named<Of, 'encrypted'>>]?: Each[Field] | null }
       : never
     : never;
 
@@ -282,7 +284,7 @@ export type Comparisons<Value> = {
 
 /** A filter: for each field a value, or comparisons. Texts, numbers and Booleans can be compared. */
 export type Where<Of extends Declared> = {
-  readonly [Field in keyof Whole<Of> as Field extends Types<Of>['large'] | Types<Of>['encrypted'] | Types<Of>['apart']
+  readonly [Field in keyof Whole<Of> as Field extends Named<Of, 'large'> | Named<Of, 'encrypted'> | Types<Of>['apart']
     ? never
     : NonNullable<Whole<Of>[Field]> extends Scalar
       ? Field
@@ -352,7 +354,7 @@ interface StoreOfEntity<Of extends Declared, All extends Entities> {
    * console.log(found?.values.plate, found?.etag);
    */
   get<
-    const Name extends ChildName<Of, All> | Types<Of>['groups'] = never,
+    const Name extends ChildName<Of, All> | Named<Of, 'split'> = never,
     const Field extends Selectable<Of> | ChildField<Name> = never,
   >(
     key: Key<Of>,

@@ -1,21 +1,26 @@
 import { type ESTree, Visitor } from 'rolldown/utils';
 import type { SourceFile } from './source-files.ts';
 
-/** The names of the members of an interface and of those that it extends; undefined if no file declares the interface. */
+/**
+ * The names of the members of an interface and of those that it extends; undefined if no file declares the interface. An interface extends
+ * the one of its own file before one of the same name in another file.
+ */
 export function membersOf(files: readonly SourceFile[], name: string): ReadonlySet<string> | undefined {
-  const found: ESTree.TSInterfaceDeclaration[] = [];
-  for (const { program } of files.filter(({ text }) => text.includes(`interface ${name}`)))
+  const found: [ESTree.TSInterfaceDeclaration, SourceFile][] = [];
+  for (const file of files.filter(({ text }) => text.includes(`interface ${name}`)))
     new Visitor({
       TSInterfaceDeclaration: (node) => {
-        if (node.id.name === name) found.push(node);
+        if (node.id.name === name) found.push([node, file]);
       },
-    }).visit(program);
+    }).visit(file.program);
   if (found.length === 0) return undefined;
   return new Set(
-    found.flatMap((declared) => [
+    found.flatMap(([declared, file]) => [
       ...declared.body.body.flatMap((member) => ('key' in member ? keyName(member.key) : [])),
       ...declared.extends.flatMap(({ expression }) =>
-        expression.type === 'Identifier' ? [...(membersOf(files, expression.name) ?? [])] : [],
+        expression.type === 'Identifier'
+          ? [...(membersOf([file], expression.name) ?? membersOf(files, expression.name) ?? [])]
+          : [],
       ),
     ]),
   );

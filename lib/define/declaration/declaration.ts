@@ -4,6 +4,7 @@ import { present, withoutPrototype } from '../../base/without-prototype.ts';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, names, optionsOf } from '../schema/options.ts';
+import { IndexDescription, nameOfEntity, TotalDescription } from './described-parts.ts';
 import type { Index } from './indexes.ts';
 import type { AttachmentDeclaration } from './reference.ts';
 import type { Total } from './totals.ts';
@@ -16,7 +17,19 @@ type ByField<Field extends string, Value> = { readonly [Each in Field]?: Value |
 };
 type Compute = (values: Values) => unknown;
 
-export interface Options<Field extends string = string> {
+/** What a declaration refers to. The links of a model put entities in its place. */
+interface Unlinked {
+  readonly archive: { readonly table: string };
+  readonly copied: Copied;
+  readonly reference: DeclaredReference;
+  readonly counted: Declared;
+  readonly other: DeclaredEntity;
+}
+
+type Others = { readonly [Each in keyof Unlinked]: unknown };
+
+/** `Other` is what the options have that refer to other declarations. */
+export interface Options<Field extends string = string, Other extends Others = Unlinked> {
   /** Lower-case letters and digits. */
   readonly table: string;
   /** Templates of fields, such as `empid_{employeeId}`: see `lib/define/keys/key-template.ts`. */
@@ -53,7 +66,7 @@ export interface Options<Field extends string = string> {
   /** The upgrade to the next version, by the version it starts from. */
   readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
   /** `POST …/archive` moves an entity to this table, under the same key. */
-  readonly archive?: { readonly table: string };
+  readonly archive?: Other['archive'];
   /** `POST …/move` changes these fields of the partition key. */
   readonly movable?: readonly Field[];
   /** High volume delete pattern: a table for each day, month or year, dropped as a whole past retention. */
@@ -67,19 +80,19 @@ export interface Options<Field extends string = string> {
    * Denormalization pattern: fields that are copied from another entity, by the field that refers to it. No `ByField`, because the
    * compiler would not infer the functions of a link that may be undefined.
    */
-  readonly denormalized?: { readonly [Each in Field]?: Copied } & { readonly [name: string]: Copied };
+  readonly denormalized?: { readonly [Each in Field]?: Other['copied'] } & { readonly [name: string]: Other['copied'] };
   /** Fields whose value must be that of an existing entity when they are written. */
-  readonly references?: ByField<Field, DeclaredReference>;
+  readonly references?: ByField<Field, Other['reference']>;
   /**
    * Compound key pattern: the row key of this entity begins with its parent's row key, in the same table and partition. It
    * is read, moved, archived and deleted with its parent, and cannot exist without it.
    */
-  readonly childOf?: DeclaredEntity;
+  readonly childOf?: Other['other'];
   /** Fields that are computed from others and cannot be written. Return `undefined` for no value. */
   readonly derived?: ByField<Field, Compute>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
-  readonly counts?: ByField<Field, Declared>;
-  readonly access: Access<string, string, DeclaredEntity>;
+  readonly counts?: ByField<Field, Other['counted']>;
+  readonly access: Access<string, string, Other['other']>;
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
   /**
@@ -118,6 +131,9 @@ const AccessOptions = optionsOf({
     .optional(),
 } satisfies OptionsOf<Access>);
 
+/** Seconds after which a process reads the list of a lookup again, by default. */
+export const LOOKUP_MAX_AGE_S = 30;
+
 /** An option at run time. */
 interface OptionForm {
   /** Numbers and names with `anything` have a check of their own, which says what is accepted. */
@@ -126,20 +142,52 @@ interface OptionForm {
   readonly absent?: unknown;
   /** True if an archive is without the option: its entities can only be read and deleted. */
   readonly notInArchive?: true;
+  /** True if an entity of several kinds cannot have the option. */
+  readonly notInUnion?: true;
+  /** True if a series has the option. */
+  readonly inSeries?: true;
+  /** True if the option refers to declarations, in whose place a model has its entities. */
+  readonly isLinked?: true;
+  /** True if its members are functions of the fields, or have one as `when`. The functions see only what readers of the result may see. */
+  readonly isComputed?: true;
+  /** What `GET /api/model` returns of the option, from its compiled and linked form. Without it, nothing. */
+  readonly described?: z.ZodType;
+  /** What the model guard stores of the option as it is, to compare it with that of the next deployment. */
+  readonly remembered?: z.ZodType;
+  /** What `GET /api/model` says of the fields that the option names. */
+  readonly marks?: Readonly<Record<string, z.ZodBoolean>>;
 }
 
 /** Names of a record come from callers and files, so it has no prototype. */
 const NONE = Object.freeze(withoutPrototype({}));
 const EMPTY = Object.freeze([]);
+const fieldNames = z.array(z.string());
+/** A field of a split has another row, so it is read on demand like a large text. */
+const isApart = { large: z.boolean().describe('A large text, or a field of a split: stored apart') };
 
-/** Every option. A union and a series accept some of them. */
-export const ENTITY_OPTIONS = {
-  schema: { accepts: anything },
-  table: { accepts: z.string() },
-  key: { accepts: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<Declaration['key']>) },
-  indexes: { accepts: byName.optional(), absent: NONE, notInArchive: true },
-  totals: { accepts: byName.optional(), absent: NONE, notInArchive: true },
-  encrypted: { accepts: names.optional(), absent: EMPTY },
+/** Every option, once, besides its type in `Options`. What needs some of the options asks for those with a flag: see `optionsWith`. */
+const ENTITY_OPTIONS = {
+  schema: { accepts: anything, inSeries: true },
+  table: { accepts: z.string(), inSeries: true, remembered: z.string() },
+  key: {
+    accepts: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<Declaration['key']>),
+    inSeries: true,
+  },
+  indexes: {
+    accepts: byName.optional(),
+    absent: NONE,
+    notInArchive: true,
+    isComputed: true,
+    described: z.record(z.string(), IndexDescription),
+  },
+  totals: {
+    accepts: byName.optional(),
+    absent: NONE,
+    notInArchive: true,
+    isComputed: true,
+    described: z.record(z.string(), TotalDescription),
+  },
+  encrypted: { accepts: names.optional(), absent: EMPTY, notInUnion: true, marks: { encrypted: z.boolean() } },
   attachments: {
     accepts: z
       .record(
@@ -154,17 +202,49 @@ export const ENTITY_OPTIONS = {
       )
       .optional(),
     absent: NONE,
+    described: z.record(
+      z.string(),
+      z.object({
+        maxBytes: z.int(),
+        types: fieldNames,
+        public: z.boolean().prefault(false).describe('Readable without a token'),
+        maxAge: z.int().optional(),
+      }),
+    ),
   },
-  large: { accepts: names.optional(), absent: EMPTY },
-  split: { accepts: z.record(z.string(), names).optional(), absent: NONE },
-  wide: { accepts: z.boolean().optional(), absent: false },
-  version: { accepts: anything, absent: 1 },
+  large: {
+    accepts: names.optional(),
+    absent: EMPTY,
+    notInUnion: true,
+    marks: isApart,
+  },
+  split: {
+    accepts: z.record(z.string(), names).optional(),
+    absent: NONE,
+    notInUnion: true,
+    marks: isApart,
+    described: z.record(z.string(), fieldNames).describe('The fields of each group, which a read returns on demand'),
+  },
+  wide: {
+    accepts: z.boolean().optional(),
+    absent: false,
+    notInUnion: true,
+    described: z.boolean().describe('Its fields take several rows, so filters compare key fields only'),
+  },
+  version: { accepts: anything, absent: 1, described: z.int(), remembered: z.number() },
   upgrades: { accepts: byName.optional(), absent: NONE },
   archive: {
     accepts: optionsOf({ table: z.string() } satisfies OptionsOf<Declaration['archive']>).optional(),
     notInArchive: true,
+    isLinked: true,
+    described: nameOfEntity.optional().describe('The name of the archive'),
   },
-  movable: { accepts: names.optional(), absent: EMPTY, notInArchive: true },
+  movable: {
+    accepts: names.optional(),
+    absent: EMPTY,
+    notInArchive: true,
+    described: fieldNames.describe('The fields that a move may change'),
+  },
   period: {
     accepts: optionsOf({
       per: anything,
@@ -172,10 +252,19 @@ export const ENTITY_OPTIONS = {
       keep: anything,
       archiveTo: anything,
     } satisfies OptionsOf<Period>).optional(),
+    described: z
+      .object({
+        per: z.string(),
+        field: z.string(),
+        keep: z.int(),
+        archiveTo: z.literal('blob').optional().describe('Where tables past retention go before they are deleted'),
+      })
+      .optional(),
   },
   expiry: {
     accepts: optionsOf({ days: anything, clock: z.string() } satisfies OptionsOf<Declaration['expiry']>).optional(),
     notInArchive: true,
+    described: z.object({ days: z.int(), clock: z.string() }).optional(),
   },
   denormalized: {
     accepts: z
@@ -191,6 +280,7 @@ export const ENTITY_OPTIONS = {
       .optional(),
     absent: NONE,
     notInArchive: true,
+    isLinked: true,
   },
   references: {
     accepts: z
@@ -205,27 +295,78 @@ export const ENTITY_OPTIONS = {
       .optional(),
     absent: NONE,
     notInArchive: true,
+    isLinked: true,
+    described: z
+      .record(z.string(), z.object({ to: nameOfEntity, by: z.string() }))
+      .describe('The entity that a field refers to, and the field of that entity with the same value, by the field'),
   },
-  childOf: { accepts: declaredEntity().optional() },
-  derived: { accepts: byName.optional(), absent: NONE },
-  counts: { accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(), absent: NONE },
-  access: { accepts: AccessOptions },
-  maxAge: { accepts: anything },
+  childOf: { accepts: declaredEntity().optional(), isLinked: true },
+  derived: {
+    accepts: byName.optional(),
+    absent: NONE,
+    isComputed: true,
+    marks: { derived: z.boolean().describe('Computed from other fields; cannot be written') },
+  },
+  counts: {
+    accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
+    absent: NONE,
+    isLinked: true,
+    described: z.record(z.string(), nameOfEntity).describe('The counted entity, by the field with the count'),
+  },
+  access: {
+    accepts: AccessOptions,
+    inSeries: true,
+    isLinked: true,
+    // Without `verifiedBy`, which concerns the issuer of tokens and no client.
+    described: z.object({
+      read: fieldNames,
+      write: fieldNames,
+      own: z
+        .union([
+          z.object({ claim: z.string(), index: z.string() }),
+          z.object({ through: nameOfEntity, permissions: z.string() }),
+        ])
+        .optional(),
+      writtenByClients: z.boolean().describe('Clients with a grant write rows that nothing validates'),
+    }),
+  },
+  maxAge: { accepts: anything, described: z.int().optional() },
   lookup: {
     accepts: optionsOf({ index: z.string(), maxAge: anything } satisfies OptionsOf<LookupDeclaration>).optional(),
     notInArchive: true,
+    described: z
+      .object({
+        index: z.string(),
+        maxAge: z.int().prefault(LOOKUP_MAX_AGE_S).describe('Seconds after which a process reads the list again'),
+      })
+      .optional()
+      .describe('Set for a lookup table, which is listed as a whole'),
   },
 } satisfies Readonly<Record<keyof Declaration, OptionForm>>;
 
-/** The options that an archive is without, as they are then. */
-export const ABSENT_IN_ARCHIVE: object = Object.fromEntries(
-  Object.entries<OptionForm>(ENTITY_OPTIONS).flatMap(([name, { absent, notInArchive }]) =>
-    notInArchive ? [[name, absent]] : [],
-  ),
-);
+type Forms = typeof ENTITY_OPTIONS;
+/** The options that have something, by name. */
+export type OptionsWith<Part extends keyof OptionForm> = {
+  readonly [Name in keyof Forms as Part extends keyof Forms[Name] ? Name : never]: Part extends keyof Forms[Name]
+    ? Forms[Name][Part]
+    : never;
+};
+
+/** What each option has that has this part, such as a flag, by the name of the option. */
+export function optionsWith<Part extends keyof OptionForm>(part: Part): OptionsWith<Part> {
+  const forms = Object.entries<OptionForm>(ENTITY_OPTIONS).filter(([, form]) => part in form);
+  const parts: unknown = Object.fromEntries(forms.map(([name, form]) => [name, form[part]]));
+  return parts as OptionsWith<Part>;
+}
+
+/** The options that have a flag, as they are in an entity without them. */
+export function absentOptions(flag: 'notInArchive' | 'isLinked'): object {
+  const forms = Object.entries<OptionForm>(ENTITY_OPTIONS).filter(([, form]) => form[flag]);
+  return Object.fromEntries(forms.map(([name, { absent }]) => [name, absent]));
+}
 
 /** The options of a declaration, each with what it means if it is absent. A member of a record that has no value is left out. */
-export function withDefaults(options: Omit<Options, 'key'>): Omit<Compiled, 'key'> {
+export function withDefaults(options: Omit<Options, 'key'>): Compiled {
   const compiled = Object.entries<OptionForm>(ENTITY_OPTIONS).map(([name, { absent }]) => {
     const value: unknown = options[name as keyof typeof options];
     return [name, value === undefined ? absent : absent === NONE ? present(Object(value)) : value];
@@ -234,12 +375,10 @@ export function withDefaults(options: Omit<Options, 'key'>): Omit<Compiled, 'key
   return all;
 }
 
-/** The schema of a declaration with these options. */
-export function acceptedBy(forms: Readonly<Record<string, OptionForm>>, others: z.ZodRawShape = {}) {
-  return optionsOf({
-    ...others,
-    ...Object.fromEntries(Object.entries(forms).map(([name, { accepts }]) => [name, accepts])),
-  });
+/** The schema of a declaration with the options of an entity that have, or have not, a flag, and with others. */
+export function acceptedOptions(isAccepted: (form: OptionForm) => unknown, others: z.ZodRawShape = {}) {
+  const forms = Object.entries<OptionForm>(ENTITY_OPTIONS).filter(([, form]) => isAccepted(form));
+  return optionsOf({ ...others, ...Object.fromEntries(forms.map(([name, { accepts }]) => [name, accepts])) });
 }
 
 /**
@@ -253,9 +392,9 @@ export interface DeclaredEntity<
   KeyField extends string = string,
   Of extends Indexes = Indexes,
   Role extends string = string,
-> extends Omit<Compiled, 'key' | 'indexes' | 'access'> {
+> extends Compiled,
+    Pick<Declaration<Shape>, 'schema'> {
   readonly name: Name;
-  readonly schema: z.ZodObject<Shape>;
   /** Set for an entity of several kinds: the schema that distinguishes them by `kind` (inheritance pattern). */
   readonly union: z.ZodType | undefined;
   readonly partition: KeyTemplate;
@@ -270,13 +409,13 @@ export interface DeclaredEntity<
 }
 
 type Indexes = Readonly<Record<string, Index>>;
-/** The options as `defineEntity` compiles them. */
-export type Compiled = {
-  readonly [Name in keyof Options]-?: 'absent' extends keyof (typeof ENTITY_OPTIONS)[Name]
-    ? Present<Exclude<Options[Name], undefined>>
-    : Record<never, never> extends Pick<Options, Name>
-      ? Exclude<Options[Name], undefined> | undefined
-      : Options[Name];
+/** The options as `defineEntity` compiles them. The key becomes two templates. */
+export type Compiled<Other extends Others = Unlinked> = {
+  readonly [Name in keyof Options<string, Other> as Exclude<Name, 'key'>]-?: 'absent' extends keyof Forms[Name]
+    ? Present<Exclude<Options<string, Other>[Name], undefined>>
+    : Record<never, never> extends Pick<Options<string, Other>, Name>
+      ? Exclude<Options<string, Other>[Name], undefined> | undefined
+      : Options<string, Other>[Name];
 };
 type Present<Value> = string extends keyof Value
   ? Readonly<Record<string, Exclude<Value[keyof Value & string], undefined>>>

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { FieldsOf } from '../keys/key-template.ts';
-import type { Access, Declaration, DeclaredEntity } from './declaration.ts';
+import type { Access, Declaration, DeclaredEntity, Options } from './declaration.ts';
 import type { Index } from './indexes.ts';
 import type { Typed } from './typed.ts';
 
@@ -118,14 +118,15 @@ export type Checked<Given, Field extends string, Written extends string = Field>
   ? Given
   : Rules<Given, Field, Written>;
 
+/** The names that an option lists, or that its record has. */
+export type NamedBy<Given, Option extends keyof Options> = ListedIn<Of<Given, Option>>;
+type ListedIn<Value> = Value extends readonly (infer Name extends string)[] ? Name : keyof Value & string;
+
 /** What the typed store and client know of an entity besides its schema and name: see `Typed`. */
 export interface TypesBy<Given> {
   /** The templates of its key. */
   readonly partition: Of<Of<Given, 'key'>, 'partition'> & string;
   readonly row: Of<Of<Given, 'key'>, 'row'> & string;
-  readonly encrypted: ListOf<Given, 'encrypted'>;
-  readonly large: ListOf<Given, 'large'>;
-  readonly attachments: NamesOf<Given, 'attachments'>;
   /** The fields that callers cannot write: derived fields, counts, copies and the clock of an expiry. */
   readonly decided:
     | NamesOf<Given, 'derived'>
@@ -136,8 +137,7 @@ export interface TypesBy<Given> {
   readonly totals: Of<Given, 'totals', Record<never, never>>;
   /** The name of the parent entity. */
   readonly parent: Of<Of<Given, 'childOf'>, 'name'> & string;
-  /** The groups of a vertical split, and their fields, which only some reads return. */
-  readonly groups: NamesOf<Given, 'split'>;
+  /** The fields of a vertical split, which only some reads return. */
   readonly apart: EachMember<Of<Given, 'split'>>;
   /** The index of the lookup. */
   readonly lookup: Of<Of<Given, 'lookup'>, 'index'> & string;

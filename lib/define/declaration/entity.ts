@@ -1,26 +1,31 @@
-import type { Access, Copied, DeclaredEntity, DeclaredReference } from './declaration.ts';
+import type { Compiled, Copied, DeclaredEntity, DeclaredReference, OptionsWith } from './declaration.ts';
 import type { Pattern } from './pattern.ts';
 
+/** What a linked entity refers to, in place of declarations. */
+interface ToEntities {
+  readonly archive: Entity;
+  readonly copied: Denormalized;
+  readonly reference: Reference;
+  readonly counted: Entity;
+  readonly other: Entity;
+}
+
+/** The options that refer to other entities, linked. */
+export type LinkedOptions = Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>>;
+
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */
-interface Links {
+interface Links extends LinkedOptions {
   /** The patterns that the entity uses, in the order of lib/patterns/patterns.ts. */
   readonly patterns: readonly Pattern<Entity>[];
-  /** The archive, an entity that can only be read and deleted. */
-  readonly archive: Entity | undefined;
-  /** True for an archive itself, whose rows arrive by transfers. */
+  /** True for an archive itself, whose rows arrive by transfers. An archive can only be read and deleted. */
   readonly isArchive: boolean;
-  readonly denormalized: Readonly<Record<string, Denormalized>>;
   /** The entities that copy fields from this one. */
   readonly dependents: readonly Denormalized[];
-  readonly references: Readonly<Record<string, Reference>>;
   /** The references of other entities, and its own, to this one. */
   readonly referencedBy: readonly Reference[];
-  readonly counts: Readonly<Record<string, Entity>>;
   /** The entities that count this one. */
   readonly countedBy: readonly Counted[];
-  readonly childOf: Entity | undefined;
   readonly children: readonly Entity[];
-  readonly access: Access<string, string, Entity>;
 }
 
 /** The linked form of a declaration, typed by it. */

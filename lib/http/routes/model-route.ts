@@ -1,21 +1,18 @@
+import { mapValues } from '../../base/without-prototype.ts';
 import { keptFields } from '../../define/codec/kept-fields.ts';
-import type { Period, Slots } from '../../define/declaration/declaration.ts';
+import { optionsWith } from '../../define/declaration/declaration.ts';
 import { type Entity, isWrittenByClients, withArchives } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
 import {
-  type EntityDescription,
-  type IndexDescription,
+  EntityDescription,
   ModelDescription,
   type RangeDescription,
-  type TotalDescription,
 } from '../../define/declaration/model-description.ts';
-import { groupFields, periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import { groupFields, periodFields, toIndex } from '../../define/declaration/totals.ts';
 import type { LinkedModel } from '../../define/define-model.ts';
-import type { KeyTemplate } from '../../define/keys/key-template.ts';
 import { isUnique } from '../../define/places/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
-import { lookupMaxAge } from '../../pattern-helpers/read-lookup.ts';
 import { serveBuiltOnce } from '../built-once.ts';
 import { toJsonSchema } from '../json-schema.ts';
 import type { Route } from '../route.ts';
@@ -43,96 +40,74 @@ export function describeModel({ list, roles, operatorRole }: LinkedModel): Model
   return { roles: [...roles], operatorRole, entities: Object.fromEntries(entities) };
 }
 
+/** Most options are described as they are: the schema leaves out what clients do not need. */
 function describeEntity(entity: Entity): EntityDescription {
-  const { childOf, series, archive, period, expiry, maxAge, union } = entity;
-  const kinds = union && toJsonSchema(entity.schema).properties?.kind;
-  return {
-    key: { fields: [...entity.keyFields], partition: describe(entity.partition), row: describe(entity.row) },
+  const kinds = entity.union && toJsonSchema(entity.schema).properties?.kind;
+  return EntityDescription.parse({
+    ...entity,
+    ...describeReads(entity),
+    key: { fields: entity.keyFields, partition: entity.partition, row: entity.row },
     fields: describeFields(entity),
-    ...(typeof kinds === 'object' && kinds.enum ? { kinds: kinds.enum.map(String) } : {}),
-    indexes: Object.fromEntries(
-      Object.entries(entity.indexes).map(([name, index]) => [name, describeIndex(entity, index)]),
-    ),
-    totals: Object.fromEntries(
-      Object.entries(entity.totals).map(([name, declared]) => [name, describeTotal(entity, declared)]),
-    ),
-    split: Object.fromEntries(Object.entries(entity.split).map(([group, fields]) => [group, [...fields]])),
-    ...(childOf ? { parent: childOf.name } : {}),
+    kinds: typeof kinds === 'object' ? kinds.enum?.map(String) : undefined,
+    parent: entity.childOf?.name,
     children: entity.children.map(({ name }) => name),
-    references: Object.fromEntries(
-      Object.entries(entity.references).map(([field, { to, by }]) => [field, { to: to.name, by }]),
-    ),
-    ...(series ? { series: describeSeries(series) } : {}),
-    attachments: Object.fromEntries(
-      Object.entries(entity.attachments).map(([field, { maxBytes, types, public: isPublic = false, maxAge: age }]) => [
-        field,
-        { maxBytes, types: [...types], public: isPublic, ...(age === undefined ? {} : { maxAge: age }) },
-      ]),
-    ),
-    ...(archive ? { archive: archive.name } : {}),
-    movable: [...entity.movable],
-    ...(period ? { period: describePeriod(period) } : {}),
-    ...(expiry ? { expiry: { days: expiry.days, clock: expiry.clock } } : {}),
-    counts: Object.fromEntries(Object.entries(entity.counts).map(([field, { name }]) => [field, name])),
-    ...(entity.lookup ? { lookup: { index: entity.lookup.index, maxAge: lookupMaxAge(entity) } } : {}),
-    wide: entity.wide,
-    version: entity.version,
-    ...(maxAge === undefined ? {} : { maxAge }),
-    access: describeAccess(entity),
-  };
+    access: { ...entity.access, writtenByClients: isWrittenByClients(entity) },
+  });
 }
 
-/** Without `verifiedBy`, which concerns the issuer of tokens and no client. */
-function describeAccess(entity: Entity): EntityDescription['access'] {
-  const { read, write, own } = entity.access;
-  const owner = own && ('through' in own ? { through: own.through.name, permissions: own.permissions } : own);
+function describeReads(entity: Entity): object {
   return {
-    read: [...read],
-    write: [...write],
-    ...(owner ? { own: 'claim' in owner ? { claim: owner.claim, index: owner.index } : owner } : {}),
-    writtenByClients: isWrittenByClients(entity),
+    indexes: mapValues(entity.indexes, (index) => describeIndex(entity, index)),
+    totals: mapValues(entity.totals, (declared) => ({
+      ...declared,
+      fields: groupFields(declared),
+      periods: Object.fromEntries(periodFields(declared)),
+      ranges: describeRanges(entity, toIndex(declared)),
+      sparse: declared.when !== undefined,
+    })),
   };
 }
 
-function describeFields(entity: Entity): EntityDescription['fields'] {
+/** The fields of an option: a list, lists by the name of a group, or something for each field. */
+function namedFields(option: readonly string[] | Readonly<Record<string, unknown>>): readonly string[] {
+  if (Array.isArray(option)) return option;
+  const lists = Object.values(option).filter(Array.isArray);
+  return lists.length > 0 ? lists.flat() : Object.keys(option);
+}
+
+function describeFields(entity: Entity): object {
   const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
   const kept = keptFields(entity);
-  // A field of a split has another row, so it is read on demand like a large text.
-  const apart = [...entity.large, ...Object.values(entity.split).flat()];
-  return Object.fromEntries(
-    Object.entries(entity.columns).map(([field, type]) => {
-      const restricted = entity.access.restricted?.[field];
-      const optional = isOptional(entity.schema, field);
-      return [
-        field,
-        {
-          ...{ type, optional, generated: !optional && !required.includes(field) },
-          ...{ encrypted: entity.encrypted.includes(field), large: apart.includes(field) },
-          ...{ derived: Object.hasOwn(entity.derived, field), kept: kept.includes(field) },
-          ...(restricted ? { restricted: [...restricted] } : {}),
-          schema: Object(properties[field]),
-        },
-      ];
-    }),
-  );
+  const marked: Record<string, string[]> = {};
+  for (const [option, marks] of Object.entries<object>(optionsWith('marks')))
+    for (const mark of Object.keys(marks))
+      marked[mark] = [...(marked[mark] ?? []), ...namedFields(Object(entity)[option])];
+  return mapValues(entity.columns, (type, field) => {
+    const optional = isOptional(entity.schema, field);
+    const restricted = entity.access.restricted?.[field];
+    return {
+      type,
+      optional,
+      generated: !optional && !required.includes(field),
+      ...mapValues(marked, (fields) => fields.includes(field)),
+      kept: kept.includes(field),
+      ...(restricted ? { restricted: [...restricted] } : {}),
+      schema: Object(properties[field]),
+    };
+  });
 }
 
-function describePeriod({ per, field, keep, archiveTo }: Period): EntityDescription['period'] {
-  return { per, field, keep, ...(archiveTo ? { archiveTo } : {}) };
-}
-
-function describeIndex(entity: Entity, index: Index): IndexDescription {
-  const copies = index.kind === 'index-entity' ? 'keys' : index.copies;
+function describeIndex(entity: Entity, index: Index): object {
   return {
-    kind: index.kind,
+    copies: 'keys',
+    ...index,
     of: isOfMany(entity, index) ? 'many' : 'one',
     fields: indexFields(entity, index),
     ranges: describeRanges(entity, index),
     unique: isUnique(index),
     sparse: index.when !== undefined,
-    copies: typeof copies === 'string' ? copies : [...copies],
-    ...(index.remote ? { partition: describe(index.remote.partition), settle: index.settle } : {}),
-    row: describe(index.row),
+    partition: index.remote?.partition,
+    settle: index.remote && index.settle,
   };
 }
 
@@ -141,25 +116,4 @@ function describeRanges(entity: Entity, index: Index): RangeDescription[] {
     const next = index.row.parts.find(({ field }) => !fields.includes(field));
     return { fields, bounded: next?.field ?? '', order: next?.newestFirst ? 'descending' : 'ascending' };
   });
-}
-
-function describeTotal(entity: Entity, declared: Total): TotalDescription {
-  const { sum, min, max, when } = declared;
-  return {
-    fields: groupFields(declared),
-    periods: Object.fromEntries(periodFields(declared)),
-    ranges: describeRanges(entity, toIndex(declared)),
-    sum: [...sum],
-    min: [...min],
-    max: [...max],
-    sparse: when !== undefined,
-  };
-}
-
-function describe({ template, fields }: KeyTemplate) {
-  return { template, fields: [...fields] };
-}
-
-function describeSeries({ name, first, last, span }: Slots) {
-  return { name, first, last, ...(span ? { span } : {}) };
 }

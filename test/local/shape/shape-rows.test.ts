@@ -37,6 +37,8 @@ test('counts the members of an interface and the objects that have each', () => 
   ];
   expect(membersOf(files, 'Pattern')).toEqual(new Set(['plan', 'timer', 'name']));
   expect(membersOf(files, 'Feature')).toBeUndefined();
+  const ofOwnFile = parseSource('e.ts', 'interface Named { title: string } interface Model extends Named {}');
+  expect(membersOf([...files, ofOwnFile], 'Model')).toEqual(new Set(['title']));
   expect(Object.fromEntries(countImplementers(files, 'Pattern'))).toEqual({ name: 2, plan: 1 });
 });
 
