@@ -19,7 +19,7 @@ import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { findMissing, provision } from './storage/provision.ts';
 import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
-import { tableSasSigner } from './storage/table-sas-signer.ts';
+import { tableSasSigner } from './storage/table-sas.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 /** The clients and state that the functions of an app share. Each is created at its first use and kept. */

@@ -12,7 +12,7 @@ import { resourcesOf } from '../lib/operations/resources.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
-import { tableSasSigner } from '../lib/storage/table-sas-signer.ts';
+import { tableSasSigner } from '../lib/storage/table-sas.ts';
 import { testApp, testInvocation, testRequest } from './lib/http/request.ts';
 import { testStorage } from './storage.ts';
 

@@ -5,10 +5,10 @@ import { withKeyOfReferences } from '../define/codec/select.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { Page } from '../engine/read/retrieve.ts';
 import {
   type ChildrenOptions,
   listedFields,
+  type Page,
   type RangeOptions,
   readEntities,
   readEntity,

@@ -17,7 +17,7 @@ export const READ_PERMISSIONS = 'r';
 /** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
 const KEY_VALID_FOR_MS = 6 * HOUR_MS;
 
-export interface BlobSasRequest {
+interface BlobSasRequest {
   readonly permissions: string;
   readonly startsAt: Date;
   readonly expiresAt: Date;

@@ -18,7 +18,7 @@ export interface BlobHeaders {
   readonly cacheControl?: string;
 }
 
-export interface BlobContent extends BlobHeaders {
+interface BlobContent extends BlobHeaders {
   /** Values are ASCII; names are lower-case letters. */
   readonly metadata?: Metadata;
 }
@@ -55,7 +55,7 @@ function toHttpHeaders({ type, disposition, cacheControl }: BlobHeaders): BlobHT
 }
 
 /** A range of a blob. */
-export interface BlobRange {
+interface BlobRange {
   readonly bytes: Buffer;
   /** The bytes of the whole blob. */
   readonly length: number;

@@ -19,7 +19,7 @@ export async function stageBlock(
   await storageCall(client.stageBlock(id, bytes, bytes.byteLength), container);
 }
 
-export interface BlockList {
+interface BlockList {
   readonly blocks: readonly string[];
   readonly metadata: Metadata;
   readonly headers: BlobHeaders;

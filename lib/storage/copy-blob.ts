@@ -9,7 +9,7 @@ import type { Storage } from './storage.ts';
 const SOURCE_VALID_MS = 15 * MINUTE_MS;
 
 /** What the copy must equal, and its metadata. */
-export interface CopyOptions {
+interface CopyOptions {
   readonly metadata: Metadata;
   readonly etag?: string;
   readonly md5?: Uint8Array;

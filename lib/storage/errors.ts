@@ -50,7 +50,7 @@ export function isUnsent(error: unknown): boolean {
   return UNSENT.has(error.code ?? '') || error.message.startsWith('connect ') || error.message === NO_HANDSHAKE;
 }
 
-export type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';
+type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';
 
 /** The only place that knows the error codes of storage. */
 const REASONS: Readonly<Record<string, Reason>> = {

@@ -11,7 +11,7 @@ export interface KeyRing {
   currentKeyId(): Promise<string>;
 }
 
-export interface WrappedKey {
+interface WrappedKey {
   readonly keyId: string;
   readonly wrapped: Uint8Array;
 }

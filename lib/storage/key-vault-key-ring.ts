@@ -14,7 +14,7 @@ const TIMEOUT_MS = 10_000;
 const RETRIES = { maxRetries: 3, retryDelayInMs: 200, maxRetryDelayInMs: 2_000 };
 const NO_ANSWER = 'The key vault is unavailable.';
 
-export interface KeyVaultOptions {
+interface KeyVaultOptions {
   /** The URL of an RSA key without a version: `https://{vault}.vault.azure.net/keys/{name}`. */
   readonly keyUri: string;
   /** The identity of the credential needs the role Key Vault Crypto Service Encryption User. */

@@ -27,7 +27,7 @@ export interface RowFilter {
   readonly counted?: string | undefined;
 }
 
-export interface TypeFilter extends Pick<RowFilter, 'where' | 'orVersionBefore'> {
+interface TypeFilter extends Pick<RowFilter, 'where' | 'orVersionBefore'> {
   readonly type: string;
 }
 

@@ -304,7 +304,7 @@ interface OneAction {
   readonly options: { readonly abortSignal?: AbortSignal };
 }
 
-export interface Transaction {
+interface Transaction {
   readonly table: string;
   readonly partition: string;
   readonly actions: readonly Action[];

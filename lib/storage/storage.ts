@@ -1,26 +1,23 @@
-import { createDefaultHttpClient, type HttpClient, type PipelinePolicy } from '@azure/core-rest-pipeline';
+import { setImmediate } from 'node:timers/promises';
+import {
+  createDefaultHttpClient,
+  createEmptyPipeline,
+  defaultRetryPolicy,
+  type HttpClient,
+  type PipelinePolicy,
+  retryPolicy,
+} from '@azure/core-rest-pipeline';
 import { TableClient, TableServiceClient } from '@azure/data-tables';
 import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
-import { asciiJson } from './ascii-json.ts';
 import { countCost } from './cost.ts';
-import { noteUnanswered } from './errors.ts';
+import { isUnsent, noteUnanswered } from './errors.ts';
 import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
-import {
-  boundWrites,
-  FIRST_RETRY_MS,
-  LAST_RETRY_MS,
-  RETRIES,
-  retryUnlessExecuted,
-  throttledAsBusy,
-  withoutRetries,
-} from './repetition.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { createServiceClock, type ServiceClock } from './service-clock.ts';
-import { through } from './through.ts';
 import { traceCalls } from './trace-calls.ts';
 
 /**
@@ -57,6 +54,12 @@ export type StorageOptions =
       readonly blobs: string;
       readonly clientId?: string | undefined;
     };
+
+/** At most 30, the limit of the service. */
+const WRITE_WITHIN_SECONDS = 15;
+const RETRIES = 3;
+const FIRST_RETRY_MS = 200;
+const LAST_RETRY_MS = 2_000;
 
 /** The emulator uses plain HTTP. */
 const INSECURE = /DefaultEndpointsProtocol=http(;|$)|UseDevelopmentStorage=true/;
@@ -166,4 +169,78 @@ function remember<Client>(clients: Map<string, Client>, name: string, open: (nam
   const known = clients.get(name) ?? open(name);
   clients.set(name, known);
   return known;
+}
+
+/** The client whose requests pass the policies, the first one first, on their way to the network. */
+export function through(policies: readonly PipelinePolicy[], network: HttpClient): HttpClient {
+  const pipeline = createEmptyPipeline();
+  for (const policy of policies) pipeline.addPolicy(policy);
+  return { sendRequest: (request) => pipeline.sendRequest(network, request) };
+}
+
+/** Repeats only requests that were not sent, or that storage rejected with 503 (Server Busy), which has executed nothing. */
+function retryUnlessExecuted(): PipelinePolicy {
+  const unlessExecuted: Parameters<typeof retryPolicy>[0][number] = {
+    name: 'unlessExecuted',
+    retry: ({ retryCount, response, responseError }) =>
+      response?.status === 503 || isUnsent(responseError)
+        ? { retryAfterInMs: Math.min(FIRST_RETRY_MS * 2 ** retryCount, LAST_RETRY_MS) }
+        : { skipStrategy: true },
+  };
+  return retryPolicy([unlessExecuted], { maxRetries: RETRIES });
+}
+
+/** The client with these retries in place of those of its SDK. */
+function withoutRetries(client: TableClient): TableClient {
+  client.pipeline.removePolicy({ name: defaultRetryPolicy().name });
+  client.pipeline.addPolicy(retryUnlessExecuted(), { phase: 'Retry' });
+  return client;
+}
+
+/**
+ * Limits how long the service works on a write, also after the caller has given up:
+ * https://learn.microsoft.com/rest/api/storageservices/setting-timeouts-for-table-service-operations
+ */
+const boundWrites: PipelinePolicy = {
+  name: 'boundWrites',
+  async sendRequest(request, next) {
+    // The SDK repeats the same object.
+    const isRepeated = /[?&]timeout=/.test(request.url);
+    // A process that was paused while it waited runs the timer of the repetition before the timer that aborts the request.
+    if (isRepeated) await setImmediate();
+    else if (request.method !== 'GET')
+      request.url += `${request.url.includes('?') ? '&' : '?'}timeout=${WRITE_WITHIN_SECONDS}`;
+    return next(request);
+  },
+};
+
+/**
+ * Presents a 429 to the SDKs as the 503 that storage documents for throttling: they retry every 503, but a 429 only with a
+ * `Retry-After` header (tables) or never (queues and blobs). It is outside of the tracing, so metrics keep the 429.
+ */
+const throttledAsBusy: PipelinePolicy = {
+  name: 'throttledAsBusy',
+  async sendRequest(request, next) {
+    const response = await next(request);
+    return response.status === 429 ? { ...response, status: 503 } : response;
+  },
+};
+
+/**
+ * Writes JSON bodies in ASCII with escapes, for the emulator only: Azurite decodes a request in chunks of 64 KiB and
+ * corrupts a character that spans two chunks. The service does not.
+ */
+const asciiJson: PipelinePolicy = {
+  name: 'asciiJson',
+  sendRequest(request, next) {
+    if (typeof request.body === 'string') {
+      request.body = request.body.replace(/[\u0080-\uffff]/g, escapeUnit);
+      if (request.headers.has('content-length')) request.headers.set('content-length', request.body.length);
+    }
+    return next(request);
+  },
+};
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -217,7 +217,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Shared access signatures',
     about:
       "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [access.md](access.md).",
-    modules: ['lib/access/grant.ts', 'lib/storage/table-sas-signer.ts', 'lib/storage/blob-sas.ts'],
+    modules: ['lib/access/grant.ts', 'lib/storage/table-sas.ts', 'lib/storage/blob-sas.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
   },
   {

@@ -3,7 +3,7 @@ import pMap from 'p-map';
 import { grantFor } from '../../lib/access/grant.ts';
 import { buildKey } from '../../lib/define/keys/key-template.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import { tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
+import { tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { residents, toEntity } from './growth-model.ts';
 import { type GrowthWorld, withoutSystemProperties } from './growth-world.ts';
 import { compare, type Result, repeat } from './measure.ts';

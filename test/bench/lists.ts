@@ -1,7 +1,6 @@
 import { listAction, toStoredList } from '../../lib/pattern-helpers/member-list.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import type { Address } from '../../lib/storage/rows.ts';
-import { tryAction } from '../../lib/storage/rows.ts';
+import { type Address, tryAction } from '../../lib/storage/rows.ts';
 import type { GrowthWorld } from './growth-world.ts';
 import { compare, type Result, repeat } from './measure.ts';
 import { createPlainList } from './plain-shared.ts';

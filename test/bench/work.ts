@@ -8,7 +8,7 @@ import { grantFor } from '../../lib/access/grant.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
+import { tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { employees, model } from '../fixtures/model.ts';
 import { leaveToQueue } from './leave-to-queue.ts';
 import { type Comparison, measureWork, repeat, SAME_WORK, type Side, toWork, waitUntil } from './measure.ts';

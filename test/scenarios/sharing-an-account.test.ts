@@ -26,7 +26,7 @@ import { listContainer, writeBlob } from '../../lib/storage/blobs.ts';
 import { createTable, findMissing, listTables } from '../../lib/storage/provision.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas-signer.ts';
+import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, logins, model } from '../fixtures/model.ts';
 import { countedMetrics } from '../metrics.ts';

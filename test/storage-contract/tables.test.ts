@@ -1,6 +1,5 @@
 import type { TableClient, TableTransaction } from '@azure/data-tables';
-import { accountKeySigner } from '../../lib/storage/account-key-signer.ts';
-import type { TableSasRequest } from '../../lib/storage/table-sas.ts';
+import { accountKeySigner, type TableSasRequest } from '../../lib/storage/table-sas.ts';
 import { type Account, type Case, compareWithAzurite, outcome } from './contract.ts';
 import { TABLE_DIFFERENCES } from './differences.ts';
 

@@ -14,12 +14,12 @@ import { validateRequired } from './validation.ts';
  */
 
 export const OPERATORS = ['eq', 'ne', 'gt', 'ge', 'lt', 'le', 'in'] as const;
-export type Operator = (typeof OPERATORS)[number];
+type Operator = (typeof OPERATORS)[number];
 const EQUALITY: readonly Operator[] = ['eq', 'ne', 'in'];
 
 type Scalar = string | number | boolean;
 
-export interface Comparison {
+interface Comparison {
   readonly field: string;
   readonly operator: Operator;
   /** One value; for `in` one or more. */
@@ -36,8 +36,8 @@ export interface AskedComparison {
   readonly values: readonly unknown[];
 }
 
-export const MAX_COMPARISONS = 20;
-export const MAX_LISTED_VALUES = 100;
+const MAX_COMPARISONS = 20;
+const MAX_LISTED_VALUES = 100;
 const INT32_LIMIT = 2 ** 31;
 
 /** A filter as it is asked for: comparisons, or the form of the store and of JSON, such as `{ jobTitle: 'Clerk', age: { ge: 30 } }`. */
@@ -182,7 +182,7 @@ function isScalar(value: unknown): value is Scalar {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 }
 
-export function filterError(field: string, why: string, accepted: string): RowkeyError {
+function filterError(field: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `The filter by "${field}" is not valid: the field ${why}.`, {
     field,
     accepted,

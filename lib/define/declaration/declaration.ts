@@ -433,7 +433,7 @@ export interface Access<Field extends string = string, Role extends string = str
   readonly own?: ClaimOwner | GrantedPartition<Through>;
 }
 
-export interface GrantedPartition<Through = DeclaredEntity> {
+interface GrantedPartition<Through = DeclaredEntity> {
   readonly through: Through;
   readonly permissions: string;
 }
@@ -466,7 +466,7 @@ export interface ClaimOwner {
 export type VerifiedBy = Readonly<Record<string, readonly (string | number | boolean)[]>>;
 
 /** A small entity that each process keeps in memory as one list, which it reads through an index with one partition. */
-export interface LookupDeclaration<IndexName extends string = string> {
+interface LookupDeclaration<IndexName extends string = string> {
   readonly index: IndexName;
   /** Seconds after which a process reads the list again; 30 by default. */
   readonly maxAge?: number | undefined;

@@ -7,10 +7,10 @@ import type { IndexTypes, Typed } from './typed.ts';
 export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
 
 /** Who writes the index entries of a change: its writer, before it returns, or the queue function afterwards. */
-export type Settle = 'inline' | 'queue';
+type Settle = 'inline' | 'queue';
 
 /** The location of an index outside the partition of its entities. */
-export interface Remote {
+interface Remote {
   readonly table: string;
   readonly partition: KeyTemplate;
 }

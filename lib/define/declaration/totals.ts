@@ -35,7 +35,7 @@ export interface TotalTypes {
   readonly max: string;
 }
 
-export interface TotalOptions {
+interface TotalOptions {
   /** A table of its own. */
   readonly table: string;
   readonly partition: string;

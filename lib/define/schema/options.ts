@@ -32,7 +32,7 @@ export function declaredEntity({ isFunction = false } = {}) {
 }
 
 /** A part of a declaration that has errors. The entity reports them, because only the entity knows the names. */
-export class InvalidPart {
+class InvalidPart {
   readonly errors: readonly string[];
 
   constructor(errors: readonly string[]) {

@@ -12,7 +12,7 @@ import { buildKey } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { rolesToGrant } from '../../define/places/readers.ts';
 import { noteChange } from '../../engine/note-change.ts';
-import { rowUrl, tableUrl } from '../../storage/table-sas-signer.ts';
+import { rowUrl, tableUrl } from '../../storage/table-sas.ts';
 import { countGrant } from '../../telemetry/metrics.ts';
 import { readOwn } from '../own.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';

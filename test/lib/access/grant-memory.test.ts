@@ -9,7 +9,7 @@ import { requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { grantRoute } from '../../../lib/http/routes/grant-route.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { tableSasSigner } from '../../../lib/storage/table-sas-signer.ts';
+import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { employees, model } from '../../fixtures/model.ts';
 import { respondWith } from '../../respond-with.ts';
 import { testStorage } from '../../storage.ts';

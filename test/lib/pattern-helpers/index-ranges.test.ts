@@ -2,8 +2,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../lib/base/values.ts';
 import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
-import type { IndexEntity, InterPartitionIndex, IntraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
+import {
+  type IndexEntity,
+  type InterPartitionIndex,
+  type IntraPartitionIndex,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { buildKey } from '../../../lib/define/keys/key-template.ts';
 import { addressOf, copyProperties } from '../../../lib/define/places/index-entries.ts';

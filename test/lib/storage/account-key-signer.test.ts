@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { accountKeySigner } from '../../../lib/storage/account-key-signer.ts';
-import type { TableSasRequest } from '../../../lib/storage/table-sas.ts';
+import { accountKeySigner, type TableSasRequest } from '../../../lib/storage/table-sas.ts';
 
 const KEY = Buffer.from('the key of an account').toString('base64');
 const REQUEST: TableSasRequest = {

@@ -2,8 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import type { TableSasRequest } from '../../../lib/storage/table-sas.ts';
-import { rowUrl, tableSasSigner } from '../../../lib/storage/table-sas-signer.ts';
+import { rowUrl, type TableSasRequest, tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { testStorage } from '../../storage.ts';
 
 describe('a grant sent to storage', () => {

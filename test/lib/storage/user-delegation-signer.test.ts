@@ -5,8 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { TableServiceClient } from '@azure/data-tables';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { TableSasRequest, TableSasSigner } from '../../../lib/storage/table-sas.ts';
-import { userDelegationSigner } from '../../../lib/storage/user-delegation-signer.ts';
+import { type TableSasRequest, type TableSasSigner, userDelegationSigner } from '../../../lib/storage/table-sas.ts';
 
 /** A key endpoint as documented. The client resolves the address of the account to this server. */
 const received: { url: string; headers: Record<string, unknown>; body: string }[] = [];
