@@ -8,13 +8,12 @@ import { Slowest } from './test/slowest.ts';
 
 const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts'];
 
-/** The files that take samples or count faults. */
-const withPoints = () =>
-  globSync(TESTS).filter((file) =>
-    /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')),
-  );
+/** The files that take samples or count faults, and those that `npm test` runs on accounts in memory. */
+const isOfEveryPoint = (file: string) =>
+  /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')) ||
+  (isInProcess(file, { hasStorage: true }) && !isInProcess(file, { hasStorage: false }));
 
-const files = process.env.POINTS === 'all' ? withPoints() : globSync(TESTS);
+const files = globSync(TESTS).filter(process.env.POINTS === 'all' ? isOfEveryPoint : () => true);
 /** With `STORAGE=memory`, the unit tests are also those that need only storage, on accounts in memory. */
 const hasMemory = process.env.STORAGE === 'memory';
 const unit = files.filter((file) => isInProcess(file, { hasStorage: hasMemory }));

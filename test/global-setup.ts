@@ -72,7 +72,7 @@ export default async function setup(project: TestProject) {
   return async () => {
     await Promise.all([inMemory.stop(), inFolder.stop()]);
     printSeed();
-    reportTried(folder);
+    reportTried(folder, process.env.WRITE_FAULTS);
     // A process that is still ending may write its compile cache.
     await rm(folder, { recursive: true, force: true, maxRetries: 20 });
   };

@@ -48,11 +48,11 @@ export function countEach<Item, Result>(
 }
 
 /**
- * Prints the sums of a run. WRITE_FAULTS names a page to write them to; the page stays unchanged if the run is red.
+ * Prints the sums of a run, and writes them to `page` if the run is green.
  * Call this after vitest has set the exit code: failed tests, failed hooks, unhandled errors and interruptions all
  * set it.
  */
-export function reportTried(folder: string): void {
+export function reportTried(folder: string, page: string | undefined): void {
   const file = join(folder, FILE);
   if (!existsSync(file)) return;
   const table = tableOf(
@@ -62,7 +62,6 @@ export function reportTried(folder: string): void {
       .map((line) => JSON.parse(line)),
   );
   console.log(`\n${table}\n`);
-  const page = process.env.WRITE_FAULTS;
   if (!page) return;
   if (process.exitCode) {
     console.error(`${page} is unchanged because the run failed.`);

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { seedOfRun } from './seed.ts';
+import { reportTried } from './tried-faults.ts';
 
 /** Builds and starts nothing. */
 export default async function setup(project: TestProject) {
@@ -10,5 +11,8 @@ export default async function setup(project: TestProject) {
   project.provide('folder', folder);
   project.provide('seed', seedOfRun());
   project.provide('storage', 'memory');
-  return () => rm(folder, { recursive: true, force: true });
+  return async () => {
+    reportTried(folder, undefined);
+    await rm(folder, { recursive: true, force: true });
+  };
 }
