@@ -4,10 +4,16 @@ import type { Stored, Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { requestArchive, requestMove } from '../engine/transfer/transfer.ts';
-import { createOnce } from '../engine/write/create-once.ts';
 import { deleteRange as deleteRangeOf } from '../engine/write/delete-range.ts';
 import { type BatchAction, type BatchOutcome, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
-import { deleteEntity, mergeEntity, patchEntity, putEntity, replaceEntity } from '../engine/write/entity-store.ts';
+import {
+  createOnce,
+  deleteEntity,
+  mergeEntity,
+  patchEntity,
+  putEntity,
+  replaceEntity,
+} from '../engine/write/entity-store.ts';
 import type { Operation } from './operation.ts';
 
 /** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { pick, type Values } from '../base/values.ts';
 import { storedNames, storedVersion, toValues } from '../define/codec/entity-codec.ts';
-import { type Filter, matches } from '../define/codec/filter.ts';
+import { type Filter, matches, rowFilterOf } from '../define/codec/filter.ts';
 import { apartFields, withDefaultFields } from '../define/codec/further-rows.ts';
 import { withKeyOfReferences } from '../define/codec/select.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -20,10 +20,9 @@ import {
 import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import { startOf } from '../engine/read/continuation.ts';
+import { notFound, readLive } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from '../engine/read/page-length.ts';
-import { notFound, readLive } from '../engine/read/read-live.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
-import { rowFilterOf } from '../engine/read/row-comparisons.ts';
 import { CLAIM, CONFIRMED, isConfirmed } from '../engine/reconcile/unique-claim.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';

@@ -11,7 +11,7 @@ import type { Pattern } from '../define/declaration/pattern.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
-import { notFound } from '../engine/read/read-live.ts';
+import { notFound } from '../engine/read/entity-rows.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
 import { checkWritable } from '../engine/write/entity-write.ts';
 import {

@@ -4,15 +4,13 @@ import { omit, type Values } from '../base/values.ts';
 import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
 import { withDerived } from '../define/codec/validation.ts';
 import type { Change, DependentChange, Siblings } from '../define/declaration/change.ts';
-import type { Engine } from '../define/declaration/engine.ts';
 import type { Denormalized, Entity } from '../define/declaration/entity.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
 import type { Pattern } from '../define/declaration/pattern.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
-import { EntityChanged } from '../engine/write/conflict.ts';
-import { commit } from '../engine/write/eventual-transaction.ts';
+import { tryCommit } from '../engine/write/eventual-transaction.ts';
 import { copiesOf, copyErrors } from '../pattern-helpers/copied-fields.ts';
 import { oracleErrors } from '../pattern-helpers/oracle-errors.ts';
 import { type Action, readRow } from '../storage/rows.ts';
@@ -120,7 +118,8 @@ export const denormalization: Pattern<Entity> = {
       const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
       const after = withCopies(link, snapshot.values, liveValues(source));
       if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
-      const repair = () => commitRepair(engine, entity, { address, before: snapshot, after, isUpkeep: true });
+      const change = { address, before: snapshot, after, isUpkeep: true };
+      const repair = async () => (await tryCommit(engine, entity, [change])) !== undefined;
       suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });
     }
     return suspicions;
@@ -129,16 +128,6 @@ export const denormalization: Pattern<Entity> = {
 
 const linksOf = ({ denormalized }: Entity) => Object.values(denormalized).filter((link) => !link.fanOut);
 const dependentsOf = ({ dependents }: Entity) => dependents.filter((link) => !link.fanOut);
-
-async function commitRepair(engine: Engine, entity: Entity, change: Change): Promise<boolean> {
-  try {
-    await commit(engine, entity, [change]);
-    return true;
-  } catch (error) {
-    if (error instanceof EntityChanged) return false;
-    throw error;
-  }
-}
 
 /** The fields of an entity that are copied from another one. */
 function listCopiedFields(entity: Entity): string[] {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { busy, RowkeyError } from '../base/errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { omit, pick, type Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import { keptFields } from '../define/codec/kept-fields.ts';
@@ -8,12 +8,12 @@ import { type Change, type PlanDraft, relatedKey } from '../define/declaration/c
 import type { Engine } from '../define/declaration/engine.ts';
 import { type Denormalized, type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
 import type { FanOutPosition, FanOutStep, Pattern } from '../define/declaration/pattern.ts';
-import { type Live, liveValues } from '../define/declaration/snapshot.ts';
+import { liveValues } from '../define/declaration/snapshot.ts';
 import { addressIfAny, isCopy } from '../define/places/index-entries.ts';
-import { lookupBy } from '../define/places/lookup.ts';
 import {
   isByKey,
   keyIn,
+  lookupBy,
   otherKeyFields,
   type Relation,
   referrersRange,
@@ -21,9 +21,8 @@ import {
 } from '../define/places/relation.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import { fieldsOf } from '../engine/reconcile/possible-entries.ts';
-import { EntityChanged } from '../engine/write/conflict.ts';
-import { commit } from '../engine/write/eventual-transaction.ts';
-import { splitAfter } from '../engine/write/plan.ts';
+import { writeOne, writePartitions } from '../engine/write/entity-batch.ts';
+import type { EntityWrite } from '../engine/write/entity-write.ts';
 import { copiesOf, copyErrors } from '../pattern-helpers/copied-fields.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { countFanOut } from '../telemetry/metrics.ts';
@@ -78,7 +77,8 @@ export const fanOut: Pattern<Entity> = {
 
   async afterSettled(engine, entity, address) {
     const links = linksOf(entity).filter((link) => lookupOf(link)?.isRemote);
-    if (links.length > 0 && (await isStale(engine, entity, address, links))) await refresh(engine, entity, address);
+    const receiver = links.length > 0 ? await readReceiver(engine, entity, address) : undefined;
+    if (receiver && (await isStale(engine, receiver, links))) await refresh(engine, entity, receiver);
   },
 
   // The copies are built and checked like an index.
@@ -100,7 +100,7 @@ export const fanOut: Pattern<Entity> = {
       kind: 'stale-copy',
       of: link.field,
       ...address,
-      repair: () => refresh(engine, entity, address),
+      repair: () => refresh(engine, entity, { address, values: snapshot.values }),
     }));
   },
 };
@@ -110,8 +110,6 @@ const PAGE_ROWS = 100;
 /** Bounds the time of one message, to about ten seconds. */
 const PAGES_A_MESSAGE = 10;
 const READS_CONCURRENCY = 16;
-const PARTITIONS_CONCURRENCY = 4;
-const MAX_ATTEMPTS = 8;
 
 const linksOf = ({ denormalized }: Entity) => Object.values(denormalized).filter((link) => link.fanOut);
 const receiversOf = ({ dependents }: Entity) => dependents.filter((link) => link.fanOut);
@@ -195,9 +193,11 @@ function isEntity({ name }: Entity, row: Row): boolean {
   return row.properties.EntityType === name && !isCopy(row);
 }
 
+/** An entity with copies. Without its row, it is read before it is written. */
 interface Receiver {
   readonly address: Address;
-  readonly snapshot: Live;
+  readonly values: Values;
+  readonly found?: Row;
 }
 
 async function readReceiver({ storage }: Engine, entity: Entity, address: Address): Promise<Receiver | undefined> {
@@ -205,45 +205,43 @@ async function readReceiver({ storage }: Engine, entity: Entity, address: Addres
   return row && toReceiver(entity, row);
 }
 
-function toReceiver(entity: Entity, row: Row): Receiver | undefined {
-  const snapshot = toSnapshot(entity, isEntity(entity, row) ? row : undefined);
-  const address = { table: row.table, partition: row.partition, row: row.row };
-  return snapshot.state === 'live' ? { address, snapshot } : undefined;
+function toReceiver(entity: Entity, found: Row): Receiver | undefined {
+  const values = valuesOf(entity, found);
+  const address = { table: found.table, partition: found.partition, row: found.row };
+  return values && { address, values, found };
 }
 
-async function isStale(
-  engine: Engine,
-  entity: Entity,
-  address: Address,
-  links: readonly Denormalized[],
-): Promise<boolean> {
-  const receiver = await readReceiver(engine, entity, address);
-  if (!receiver) return false;
-  const { values } = receiver.snapshot;
+async function isStale(engine: Engine, { values }: Receiver, links: readonly Denormalized[]): Promise<boolean> {
   for (const link of links)
     if (!isDeepStrictEqual(withCopies(link, values, await readSource(engine, link, values)), values)) return true;
   return false;
 }
 
-/** Copies the current fields to one entity. Returns false if other writers keep changing the entity. */
-async function refresh(engine: Engine, entity: Entity, address: Address): Promise<boolean> {
-  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
-    const receiver = await readReceiver(engine, entity, address);
-    if (!receiver || (await tryCommit(engine, entity, [receiver]))) return true;
-  }
-  return false;
+/** The write that copies the current fields to an entity. */
+function refreshing({ keyFields }: Entity, { address, values, found }: Receiver): EntityWrite {
+  return {
+    address,
+    key: pick(values, keyFields),
+    expects: 'one',
+    conditions: {},
+    read: {},
+    found,
+    isUpkeep: true,
+    refreshesCopies: true,
+    next: async (current) => current?.values,
+  };
 }
 
-async function tryCommit(engine: Engine, entity: Entity, receivers: readonly Receiver[]): Promise<boolean> {
-  const changes = receivers.map(({ address, snapshot }) => {
-    return { address, before: snapshot, after: snapshot.values, isUpkeep: true, refreshesCopies: true };
-  });
+/** Copies the current fields to one entity. Returns false if other writers keep changing the entity. */
+async function refresh(engine: Engine, entity: Entity, { address, values }: Receiver): Promise<boolean> {
   try {
-    await commit(engine, entity, changes);
+    await writeOne(engine, entity, refreshing(entity, { address, values }));
     return true;
   } catch (error) {
-    if (error instanceof EntityChanged) return false;
-    throw error;
+    const code = error instanceof RowkeyError ? error.code : undefined;
+    if (code === 'busy') return false;
+    if (code !== 'not-found') throw error;
+    return true;
   }
 }
 
@@ -303,45 +301,17 @@ async function updatePage(
   const copies = found && valuesOf(link.source, found);
   const stale = receivers
     .filter((receiver) => receiver !== undefined)
-    .filter(({ snapshot: { values } }) => isDeepStrictEqual(keyIn(relation, values), key))
-    .filter(({ snapshot: { values } }) => !isDeepStrictEqual(withCopies(link, values, copies), values));
-  const batch: Batch = { engine, entity, fail, busy: [] };
-  const partitions = Map.groupBy(stale, ({ address: { partition } }) => partition);
-  await pMap(partitions.values(), (some) => updateTogether(batch, some), { concurrency: PARTITIONS_CONCURRENCY });
-  const [first] = batch.busy;
-  if (first) throw first;
+    .filter(({ values }) => isDeepStrictEqual(keyIn(relation, values), key))
+    .filter(({ values }) => !isDeepStrictEqual(withCopies(link, values, copies), values));
+  const writes = stale.map((receiver) => refreshing(entity, receiver));
+  const outcomes = [...(await writePartitions(engine, entity, writes)).values()];
+  const errors = outcomes.filter((outcome) => outcome instanceof RowkeyError);
+  countFanOut({ entity: entity.name }, outcomes.length - errors.length);
+  for (const { code, message } of errors) if (!TEMPORARY.has(code) && code !== 'not-found') fail(message);
+  // The message is then tried again.
+  const waiting = errors.find(({ code }) => TEMPORARY.has(code));
+  if (waiting) throw waiting;
   return last;
 }
 
-interface Batch extends Pick<FanOutStep, 'fail'> {
-  readonly engine: Engine;
-  readonly entity: Entity;
-  /** Errors of receivers that other requests write at the moment. The message is then tried again. */
-  readonly busy: Error[];
-}
-
-/** Updates all in one transaction. If it fails, updates them in parts, until the receiver that fails is alone. */
-async function updateTogether(batch: Batch, receivers: readonly Receiver[], attempt = 1): Promise<void> {
-  const { engine, entity, fail, busy: waiting } = batch;
-  const [first] = receivers;
-  if (!first) return;
-  try {
-    if (await tryCommit(engine, entity, receivers)) return countFanOut({ entity: entity.name }, receivers.length);
-    if (attempt === MAX_ATTEMPTS) return void waiting.push(busy('Other requests keep changing the same entities.'));
-    const readAgain = ({ address }: Receiver) => readReceiver(engine, entity, address);
-    const fresh = await pMap(receivers, readAgain, { concurrency: READS_CONCURRENCY });
-    return updateTogether(
-      batch,
-      fresh.filter((receiver) => receiver !== undefined),
-      attempt + 1,
-    );
-  } catch (error) {
-    if (!(error instanceof RowkeyError) || TEMPORARY.has(error.code)) throw error;
-    if (receivers.length > 1) {
-      for (const part of splitAfter(error, receivers)) await updateTogether(batch, part);
-    } else if (error.code === 'busy') waiting.push(error);
-    else fail(error.message);
-  }
-}
-
-const TEMPORARY = new Set<string>(['storage-unavailable', 'not-provisioned', 'identity-unavailable']);
+const TEMPORARY = new Set<string>(['busy', 'not-provisioned', 'identity-unavailable']);

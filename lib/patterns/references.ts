@@ -12,8 +12,14 @@ import type { Pattern } from '../define/declaration/pattern.ts';
 import { type Live, liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { addressIfAny, indexKeyFields, isCopy, isUnique } from '../define/places/index-entries.ts';
-import { lookupBy } from '../define/places/lookup.ts';
-import { isByKey, keyIn, otherKeyFields, referrersRange, referringFields } from '../define/places/relation.ts';
+import {
+  isByKey,
+  keyIn,
+  lookupBy,
+  otherKeyFields,
+  referrersRange,
+  referringFields,
+} from '../define/places/relation.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { isConfirmed } from '../engine/reconcile/unique-claim.ts';

@@ -98,7 +98,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'One-to-many relationships',
     about:
       "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](model.md#references).",
-    modules: ['lib/patterns/references.ts', 'lib/define/places/lookup.ts'],
+    modules: ['lib/patterns/references.ts', 'lib/define/places/relation.ts'],
     tests: ['test/scenarios/referring.test.ts'],
   },
   {
@@ -107,7 +107,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries. Totals are numbers, sums and extremes of a group of entities in any partitions. See [model.md](model.md#totals).',
     modules: [
       'lib/patterns/maintained-count.ts',
-      'lib/engine/write/sibling-memory.ts',
+      'lib/engine/write/siblings.ts',
       'lib/engine/run-exclusive.ts',
       'lib/patterns/totals.ts',
     ],

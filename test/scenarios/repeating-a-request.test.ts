@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { createOnce } from '../../lib/engine/write/create-once.ts';
+import { createOnce } from '../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';

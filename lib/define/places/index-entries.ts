@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once-for.ts';
 import { hasValue, pick, type Values } from '../../base/values.ts';
@@ -105,42 +104,6 @@ export function indexEntriesOf(entity: Entity, values: Values | undefined): Inde
   );
 }
 
-/** The values of an entity before and after a change, and the index entries that follow from each. */
-export interface ChangeOfEntries {
-  readonly before: Values | undefined;
-  readonly after: Values | undefined;
-  readonly former: readonly IndexEntry[];
-  readonly next: readonly IndexEntry[];
-}
-
-export function entriesOfChange(
-  entity: Entity,
-  before: Values | undefined,
-  after: Values | undefined,
-): ChangeOfEntries {
-  return {
-    before,
-    after,
-    former: before ? indexEntriesOf(entity, before) : [],
-    next: after ? indexEntriesOf(entity, after) : [],
-  };
-}
-
-/**
- * The entries that a change of an entity adds, removes or gives other properties. Another entry stays what it is, also while an
- * earlier change is still being settled: the intent of that change names it.
- */
-export function changedEntries(entity: Entity, { before, after, former, next }: ChangeOfEntries): IndexEntry[] {
-  const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
-    entries.some((other) => isSameEntry(other, entry));
-  const changed = remoteIndexesOf(entity).filter(
-    ({ properties }) => before && after && !isDeepStrictEqual(properties?.(before), properties?.(after)),
-  );
-  return unionOfEntries(former, next).filter(
-    (entry) => !isIn(former, entry) || !isIn(next, entry) || changed.some(({ name }) => name === entry.index),
-  );
-}
-
 /** The tables of an entity's indexes, besides its own. */
 export function remoteTables(entity: Entity): string[] {
   return remoteIndexesOf(entity).map(({ table }) => table);
@@ -163,12 +126,6 @@ export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
     one.row === other.row &&
     one.member === other.member
   );
-}
-
-/** The entries of all lists without duplicates. */
-export function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
-  const all = lists.flat();
-  return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
 }
 
 const indexesByKind = onceFor(({ indexes }: Pick<DeclaredEntity, 'indexes'>) =>

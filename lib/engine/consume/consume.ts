@@ -13,7 +13,7 @@ import { isPossible, possibleItems } from '../reconcile/possible-entries.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
 import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
-import { listReplacedMetadata } from './trigger-metadata.ts';
+import { listReplacedMetadata } from './queue-message.ts';
 
 /** The dependencies of the queue functions, which do the work of a message or record the message as poison. */
 export interface Consumer {

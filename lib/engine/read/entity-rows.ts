@@ -1,7 +1,7 @@
 import pMap from 'p-map';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, entityError, RowkeyError } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
-import { omit } from '../../base/values.ts';
+import { omit, type Values } from '../../base/values.ts';
 import { commandLine } from '../../command-line.ts';
 import { storedVersion } from '../../define/codec/entity-codec.ts';
 import {
@@ -13,6 +13,7 @@ import {
   typesToRead,
 } from '../../define/codec/further-rows.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import type { Live } from '../../define/declaration/snapshot.ts';
 import { furtherRowRange, parseFurtherRowKey } from '../../define/keys/further-rows.ts';
 import {
   type Address,
@@ -25,6 +26,7 @@ import {
 } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { readEntityRow } from '../period-tables.ts';
+import { entityIn } from './judge-row.ts';
 
 /** Reads the rows of an entity as one: its own row, and the further rows in which the wanted fields are. */
 
@@ -189,4 +191,16 @@ async function joinRange(
 /** True if the row must be upgraded, which takes the whole entity. */
 function isOlder(entity: Entity, { properties }: Row): boolean {
   return storedVersion(entity, properties) < entity.version;
+}
+
+/** The entity as it is stored: one transaction, see `readJoinedRow`. Undefined if there is no entity, or only a tombstone. */
+export async function readLive(...read: Parameters<typeof readJoinedRow>): Promise<Live | undefined> {
+  const [, entity] = read;
+  const row = await readJoinedRow(...read);
+  return row && entityIn(entity, row);
+}
+
+/** The error for an absent entity, a tombstone and a row of another type. */
+export function notFound(entity: Entity, given: Values): RowkeyError {
+  return entityError('not-found', entity, given, 'not found.');
 }

@@ -20,7 +20,7 @@ import type { Row } from '../../storage/rows.ts';
  * properties are ignored, the keys of the row decide the values of the key fields, and all other fields must match the
  * schema.
  */
-export type Judged =
+type Judged =
   | { readonly is: 'entity'; readonly snapshot: Live }
   /** `isReachable`: the keys are valid for an entity, so its routes can replace and delete the row. */
   | { readonly is: 'invalid'; readonly reason: string; readonly snapshot: Live; readonly isReachable: boolean }

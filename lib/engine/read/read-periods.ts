@@ -1,18 +1,17 @@
 import { pMapIterable } from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
-import type { Filter } from '../../define/codec/filter.ts';
+import { type Filter, rowFilterOf } from '../../define/codec/filter.ts';
 import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
 import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import type { KeyRange } from '../../define/keys/key-template.ts';
 import { type ReadBound, type Row, type RowPage, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
-import { rowFilterOf } from './row-comparisons.ts';
 
 const PERIODS_CONCURRENCY = 8;
 
-export interface PeriodsQuery {
+interface PeriodsQuery {
   readonly partition: string;
   /** In the order in which their rows are returned. */
   readonly periods: readonly string[];

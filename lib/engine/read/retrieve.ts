@@ -1,7 +1,7 @@
 import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { storedNames } from '../../define/codec/entity-codec.ts';
-import { type Filter, matches } from '../../define/codec/filter.ts';
+import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
 import { groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
 import { type Selection, withKeyOfReferences } from '../../define/codec/select.ts';
 import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
@@ -13,12 +13,10 @@ import { MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { type Position, startOf } from './continuation.ts';
-import { readEntityRange, scanEntityRows } from './entity-rows.ts';
+import { notFound, readEntityRange, readLive, scanEntityRows } from './entity-rows.ts';
 import { entityIn } from './judge-row.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
-import { notFound, readLive } from './read-live.ts';
 import { periodsToRead, readPeriods } from './read-periods.ts';
-import { rowFilterOf } from './row-comparisons.ts';
 
 /** Reads by key and by range. Only `scanEntities` reads a whole table. */
 
@@ -36,7 +34,7 @@ export interface PageOptions {
   readonly top: number;
 }
 
-export interface ScanOptions extends PageOptions {
+interface ScanOptions extends PageOptions {
   readonly select?: readonly string[] | undefined;
   /** Only entities that match. Storage reads every row of the range. */
   readonly where?: Filter | undefined;

@@ -7,7 +7,7 @@ import { indexEntriesOf, isContested } from '../../define/places/index-entries.t
 import { type Address, readRow, tryAction } from '../../storage/rows.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { readLive } from '../read/read-live.ts';
+import { readLive } from '../read/entity-rows.ts';
 import { sendWork } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
@@ -25,7 +25,7 @@ interface Move {
   readonly hold: Hold;
 }
 
-export interface HandOver {
+interface HandOver {
   readonly from: Address;
   /** The incarnation of the giver. */
   readonly incarnation: string;

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
-import type { Stored, Values } from '../../base/values.ts';
+import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { maskOf, parse } from '../../define/codec/validation.ts';
 import type { CarriedRows, Change } from '../../define/declaration/change.ts';
@@ -13,12 +13,10 @@ import { type Address, type Row, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
-import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
-import { notFound, readLive } from '../read/read-live.ts';
+import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
 import { MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
-import { EntityChanged } from '../write/conflict.ts';
-import { commit } from '../write/eventual-transaction.ts';
+import { tryCommit } from '../write/eventual-transaction.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from '../write/operation.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { handBack, handOver } from './hand-over.ts';
@@ -182,7 +180,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
   const move = { engine, entity, hold, operationId: transfer.operationId };
   const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
   const dropDestination = (before: Snapshot) =>
-    tryCommit(work, destination, { address: to, before, after: undefined, arrival });
+    tryCommit(engine, destination, [{ address: to, before, after: undefined, arrival }]);
   let copiedFrom = '';
   let after: Values = {};
   let refused: string | undefined;
@@ -219,7 +217,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         const placed = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
         const carried = await readCarriedRows(work);
         const change = { address: to, before: arrived, after: placed, arrival, carried };
-        const [committed] = (await tryCommit(work, destination, change)) ?? [];
+        const [committed] = (await tryCommit(engine, destination, [change])) ?? [];
         if (!committed) continue;
         // With the fields that patterns have set from the rows at the destination.
         after = committed.values;
@@ -227,7 +225,8 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       }
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
       if (destination === entity && !(await handOver(move, after, life))) continue;
-      await tryCommit(work, entity, departure(transfer, from, source));
+      // If another writer was faster, both rows are read again.
+      await tryCommit(engine, entity, [departure(transfer, from, source)]);
     } catch (error) {
       // Another writer has just inserted this key, perhaps a duplicate of this message.
       if (error instanceof RowkeyError && error.code === 'duplicate-key') continue;
@@ -287,16 +286,6 @@ function readWholeRow(
   { isWhole }: Pick<EntityRowOptions, 'isWhole'> = {},
 ): Promise<Row | undefined> {
   return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
-}
-
-/** Returns undefined if another writer was faster; both rows must then be read again. */
-async function tryCommit({ engine }: Work, entity: Entity, change: Change): Promise<readonly Stored[] | undefined> {
-  try {
-    return await commit(engine, entity, [change]);
-  } catch (error) {
-    if (error instanceof EntityChanged) return undefined;
-    throw error;
-  }
 }
 
 /** Opens the destination: from here on it is an ordinary entity. */

@@ -12,7 +12,7 @@ import { deleteRows } from './entity-batch.ts';
 /** The most entities that one call deletes. */
 const MAX_ENTITIES = 1_000;
 
-export interface DeleteRangeOptions {
+interface DeleteRangeOptions {
   /** Inclusive bounds of the first field of the row key; each is a prefix. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -23,7 +23,7 @@ export interface DeleteRangeOptions {
   readonly until?: number;
 }
 
-export interface DeletedRange {
+interface DeletedRange {
   readonly deleted: number;
   /** The errors of entities that were not deleted. */
   readonly failed: readonly RowkeyError[];

@@ -15,16 +15,15 @@ import { groupOfFurtherRow } from '../../define/keys/further-rows.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type EntityRowOptions, readJoinedRow } from '../read/entity-rows.ts';
+import { type EntityRowOptions, notFound, readJoinedRow } from '../read/entity-rows.ts';
 import { judgeRow } from '../read/judge-row.ts';
-import { notFound } from '../read/read-live.ts';
 import { duplicateKey } from './conflict.ts';
 import { toStored } from './stored-values.ts';
 
-/** What a request makes of one entity: what is read, what is checked, and the change that follows. write-together.ts commits it. */
+/** What a request makes of one entity: what is read, what is checked, and the change that follows. entity-batch.ts commits it. */
 
 /** The stored entity from which a write begins. */
-export interface Current {
+interface Current {
   readonly values: Values;
   /** True for a row that judge-row.ts rejects. It has no values, and can be deleted or replaced as a whole. */
   readonly isRefused: boolean;
@@ -32,7 +31,7 @@ export interface Current {
   readonly unread: Values;
 }
 
-export interface EntityWrite {
+export interface EntityWrite extends Pick<Change, 'incarnation' | 'isUpkeep' | 'refreshesCopies'> {
   readonly address: Address;
   /** The values of the key fields. */
   readonly key: Values;
@@ -47,8 +46,6 @@ export interface EntityWrite {
   found?: Row | undefined;
   /** True if it needs a transaction of its own. */
   readonly isAlone?: boolean;
-  readonly incarnation?: string | undefined;
-  readonly isUpkeep?: boolean | undefined;
   /** The values to store, or undefined to delete the entity. Without `current` there is no entity. */
   next(current: Current | undefined): Promise<Values | undefined>;
 }
@@ -65,7 +62,7 @@ export interface PlannedWrite extends Change {
  * the write's `next`.
  */
 export async function planWrite(engine: Engine, entity: Entity, write: EntityWrite): Promise<PlannedWrite> {
-  const { address, key, expects, conditions, unread, isUpkeep, incarnation } = write;
+  const { address, key, expects, conditions, unread, isUpkeep = false, refreshesCopies = false } = write;
   if (unread) {
     checkWritable(entity, key, engine.now());
     return { write, address, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
@@ -81,7 +78,14 @@ export async function planWrite(engine: Engine, entity: Entity, write: EntityWri
     if (isTaken && expects === 'any') throw duplicateKey(entity, key);
     // The insert of a new entity finds out what has its key.
     const before = isTaken ? ({ state: 'absent' } as const) : found;
-    return { write, address, before, after: await write.next(undefined), incarnation, outcome: 'created' };
+    return {
+      write,
+      address,
+      before,
+      after: await write.next(undefined),
+      incarnation: write.incarnation,
+      outcome: 'created',
+    };
   }
   const before = judged.snapshot;
   if (!isUpkeep) checkWritable(entity, key, engine.now());
@@ -90,8 +94,9 @@ export async function planWrite(engine: Engine, entity: Entity, write: EntityWri
   const isRefused = judged.is === 'invalid';
   const after = await write.next({ values: before.values, isRefused, unread: unreadFields(entity, before) });
   if (after) checkKeyKept(entity, key, after);
-  const outcome = isDeepStrictEqual(after, before.values) ? 'unchanged' : after ? 'stored' : 'deleted';
-  return { write, address, before, after, isUpkeep, outcome };
+  const isUnchanged = !refreshesCopies && isDeepStrictEqual(after, before.values);
+  const outcome = isUnchanged ? 'unchanged' : after ? 'stored' : 'deleted';
+  return { write, address, before, after, isUpkeep, refreshesCopies, outcome };
 }
 
 /** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */

@@ -36,6 +36,7 @@ import {
   areUnchanged,
   conflictOf,
   duplicateValue,
+  EntityChanged,
   type Fresh,
   isOwnWrite,
   planAgain,
@@ -72,7 +73,7 @@ const BACK_OFF_MS = 25;
 const LONGEST_BACK_OFF_MS = 250;
 const MAX_ANNOUNCEMENTS = 8;
 
-export interface CommitOptions {
+interface CommitOptions {
   /** Plans as if sibling rows that this process does not remember were absent. After a conflict they are read. */
   readonly assumeNew?: boolean;
   /** Earlier writes of the same caller that certainly failed: their claims may be taken over. `commit` adds to the set. */
@@ -104,6 +105,16 @@ export const commit = inPattern(
     throw busy('Other requests keep changing the same rows.');
   },
 );
+
+/** Commits as `commit` does. Returns undefined if an entity has changed since it was read. */
+export async function tryCommit(...args: Parameters<typeof commit>): Promise<readonly Stored[] | undefined> {
+  try {
+    return await commit(...args);
+  } catch (error) {
+    if (error instanceof EntityChanged) return undefined;
+    throw error;
+  }
+}
 
 /** Commits the changes under one intent. Throws `Unannounced`, with nothing changed, if they need another one. */
 async function commitAnnounced(

@@ -10,7 +10,7 @@ import { addressIfAny, addressOf } from '../../define/places/index-entries.ts';
 import { submit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { withPeriodTable } from '../period-tables.ts';
-import { readLive } from '../read/read-live.ts';
+import { readLive } from '../read/entity-rows.ts';
 
 export const Operation = z.strictObject({
   /** Begins with the date that selects the table. */

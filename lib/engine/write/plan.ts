@@ -1,17 +1,12 @@
+import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
 import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/remote-index.ts';
 import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
-import {
-  type ChangeOfEntries,
-  changedEntries,
-  entriesOfChange,
-  isContested,
-  isSameEntry,
-  unionOfEntries,
-} from '../../define/places/index-entries.ts';
+import { indexEntriesOf, isContested, isSameEntry, remoteIndexesOf } from '../../define/places/index-entries.ts';
 import {
   type Action,
   type Address,
@@ -198,6 +193,44 @@ function intentItem(entity: Entity, change: Followed): IntentItem | undefined {
   const isUpgraded = before.state === 'live' && before.system.EntityVersion !== entity.version;
   const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : changedEntries(entity, entries);
   return indexEntries.length > 0 || leavesTombstone(entity, change) ? { partition, row, indexEntries } : undefined;
+}
+
+/** The values of an entity before and after a change, and the index entries that follow from each. */
+interface ChangeOfEntries {
+  readonly before: Values | undefined;
+  readonly after: Values | undefined;
+  readonly former: readonly IndexEntry[];
+  readonly next: readonly IndexEntry[];
+}
+
+function entriesOfChange(entity: Entity, before: Values | undefined, after: Values | undefined): ChangeOfEntries {
+  return {
+    before,
+    after,
+    former: before ? indexEntriesOf(entity, before) : [],
+    next: after ? indexEntriesOf(entity, after) : [],
+  };
+}
+
+/**
+ * The entries that a change of an entity adds, removes or gives other properties. Another entry stays what it is, also while an
+ * earlier change is still being settled: the intent of that change names it.
+ */
+function changedEntries(entity: Entity, { before, after, former, next }: ChangeOfEntries): IndexEntry[] {
+  const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
+    entries.some((other) => isSameEntry(other, entry));
+  const changed = remoteIndexesOf(entity).filter(
+    ({ properties }) => before && after && !isDeepStrictEqual(properties?.(before), properties?.(after)),
+  );
+  return unionOfEntries(former, next).filter(
+    (entry) => !isIn(former, entry) || !isIn(next, entry) || changed.some(({ name }) => name === entry.index),
+  );
+}
+
+/** The entries of all lists without duplicates. */
+function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
+  const all = lists.flat();
+  return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
 }
 
 /** A move hands its contested rows over. Any other write claims the rows that the entity did not have. */

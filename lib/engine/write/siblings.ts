@@ -1,18 +1,19 @@
+import { LRUCache } from 'lru-cache';
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { SiblingForm } from '../../define/declaration/pattern.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
 import { actingOf, type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
-import { forget, recall, remember } from './sibling-memory.ts';
 
 /** Provides the sibling rows of a plan, from memory or by reading them. */
 
 const READS_CONCURRENCY = 16;
 
-export interface Planned {
+interface Planned {
   /** The keys of the sibling rows. */
   readonly rows: readonly string[];
   readonly siblings: Siblings;
@@ -199,4 +200,52 @@ export async function dropStoredParts(
 /** How the entity's sibling rows are stored; undefined if each fits into its row. */
 export function siblingFormOf(entity: Entity): SiblingForm | undefined {
   return entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm;
+}
+
+/**
+ * The sibling rows (lists, counts) that this process wrote last. The next write of the same partition plans from them without
+ * a read. Every write uses their ETags: if another process changed one, the transaction conflicts and the rows are read.
+ */
+const MAX_CHARACTERS = 8_000_000;
+/** Overhead of a remembered row: keys and cache entry. */
+const OVERHEAD = 1_000;
+
+const memories = new WeakMap<Storage, LRUCache<string, Row>>();
+
+function memoryOf(storage: Storage): LRUCache<string, Row> {
+  const known =
+    memories.get(storage) ?? new LRUCache<string, Row>({ maxSize: MAX_CHARACTERS, sizeCalculation: sizeOf });
+  memories.set(storage, known);
+  return known;
+}
+
+/** The row as this process last wrote it. It may be stale. */
+function recall(storage: Storage, address: Address): Row | undefined {
+  return memoryOf(storage).get(keyOf(address));
+}
+
+/** Remembers the state of a row after an action; `before` is the row from which a merge was planned. */
+function remember(
+  storage: Storage,
+  address: Address,
+  { action, etag, before }: { action: Action; etag: string | undefined; before: Row | undefined },
+): void {
+  if (etag === undefined || action.kind === 'delete' || (action.kind === 'merge' && !before)) {
+    forget(storage, address);
+    return;
+  }
+  const kept = action.kind === 'merge' ? before?.properties : {};
+  memoryOf(storage).set(keyOf(address), { ...address, etag, properties: { ...kept, ...action.properties } });
+}
+
+function forget(storage: Storage, address: Address): void {
+  memoryOf(storage).delete(keyOf(address));
+}
+
+function sizeOf({ properties }: Row): number {
+  return Object.values(properties).reduce((size: number, value) => size + String(value).length, OVERHEAD);
+}
+
+function keyOf({ table, partition, row }: Address): string {
+  return JSON.stringify([table, partition, row]);
 }

@@ -9,8 +9,7 @@ import {
   POISON_TABLE,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
-import { toMessage } from '../../../../lib/engine/consume/queue-message.ts';
-import { listReplacedMetadata } from '../../../../lib/engine/consume/trigger-metadata.ts';
+import { listReplacedMetadata, toMessage } from '../../../../lib/engine/consume/queue-message.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
