@@ -13,10 +13,10 @@ import {
   creating,
   deleting,
   type EntityWrite,
+  merging,
   type PlannedWrite,
-  patching,
   planWrite,
-  storing,
+  puttingValid,
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
 import { splitAfter } from './plan.ts';
@@ -83,7 +83,7 @@ export async function deleteRows(
   const writes = rows.flatMap((found): EntityWrite[] => {
     const values = entityIn(entity, found)?.values;
     const ifMatch = ifUnchanged ? found.etag : undefined;
-    return values ? [deleting(entity, pick(values, entity.keyFields), { ifMatch, found })] : [];
+    return values ? [deleting(engine, entity, pick(values, entity.keyFields), found, { ifMatch })] : [];
   });
   const outcomes = await writePartitions(engine, entity, writes);
   return writes.map((write) => toBatchOutcome(outcomes.get(write)));
@@ -103,7 +103,7 @@ export async function writePartitions(
   entity: Entity,
   writes: readonly EntityWrite[],
 ): Promise<ReadonlyMap<EntityWrite, Outcome>> {
-  const outcomes = new Map<EntityWrite, Outcome>();
+  const writing = start(engine, entity);
   const partitions = Map.groupBy(writes, ({ address: { table, partition } }) => JSON.stringify([table, partition]));
   let failure: unknown;
   // After a failure no transaction is started, and the running ones are awaited, because the audit log needs their changes.
@@ -111,10 +111,7 @@ export async function writePartitions(
     partitions.values(),
     async (some) => {
       try {
-        for (const group of groupsOf(some)) {
-          if (failure) return;
-          for (const [write, outcome] of await writeTogether(engine, entity, group)) outcomes.set(write, outcome);
-        }
+        for (const group of groupsOf(some)) if (!failure) await writeTogether(writing, group);
       } catch (error) {
         failure ??= error;
       }
@@ -122,7 +119,7 @@ export async function writePartitions(
     { concurrency: PARTITIONS_CONCURRENCY },
   );
   if (failure) throw failure;
-  return outcomes;
+  return writing.outcomes;
 }
 
 /**
@@ -151,8 +148,9 @@ export async function writeAtomically(
     if (write.isAlone)
       throw refuse(at, 'deletes under an ETag. Storage has no conditional delete in a transaction: leave out ifMatch.');
   }
-  const outcomes = await writeTogether(engine, entity, writes, { isAtomic: true });
-  return writes.map((write) => toBatchDone(outcomes.get(write) as Done));
+  const writing = start(engine, entity, true);
+  await writeTogether(writing, writes);
+  return writes.map((write) => toBatchDone(writing.outcomes.get(write) as Done));
 }
 
 function refuse(index: number, why: string): RowkeyError {
@@ -163,11 +161,10 @@ function refuse(index: number, why: string): RowkeyError {
 function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWrite {
   if ('create' in action) return creating(engine, entity, action.create);
   const { ifMatch } = action;
-  if ('patch' in action)
-    return patching(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch, mayMerge: true });
-  if ('delete' in action) return deleting(entity, validateKey(entity, action.delete), { ifMatch });
+  if ('patch' in action) return merging(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch });
+  if ('delete' in action) return deleting(engine, entity, validateKey(entity, action.delete), undefined, { ifMatch });
   const values = validate(entity, action.put);
-  return storing(engine, entity, pick(values, entity.keyFields), () => values, { ifMatch });
+  return puttingValid(engine, entity, pick(values, entity.keyFields), values, { ifMatch });
 }
 
 /** Splits writes where the next one changes an entity again, or needs a transaction of its own. */
@@ -196,39 +193,35 @@ type Outcome = Done | RowkeyError;
 
 const NOTHING: Stored = { etag: '', values: {} };
 
+/** The writes that are in work. */
 interface Writing {
   readonly engine: Engine;
   readonly entity: Entity;
-  /** All in one transaction or none. */
+  /** All in one transaction or none: throws the error of the first write that fails. */
   readonly isAtomic: boolean;
   readonly outcomes: Map<EntityWrite, Outcome>;
   /** Attempts that certainly failed: their claims may be taken over. */
   readonly abandoned: Set<string>;
 }
 
+function start(engine: Engine, entity: Entity, isAtomic = false): Writing {
+  return { engine, entity, isAtomic, outcomes: new Map(), abandoned: new Set() };
+}
+
 /** Executes one write. Throws its error. */
 export async function writeOne(engine: Engine, entity: Entity, write: EntityWrite): Promise<Done> {
-  const outcome = (await writeTogether(engine, entity, [write])).get(write);
+  const writing = start(engine, entity);
+  await writeTogether(writing, [write]);
+  const outcome = writing.outcomes.get(write);
   if (outcome instanceof RowkeyError) throw outcome;
   return outcome ?? { outcome: 'unchanged', ...NOTHING };
 }
 
 /**
  * Executes writes of different entities of one partition, in one transaction if possible. A write that fails does not stop the others.
- * With `isAtomic`, throws the error of the first one that fails. Throws `storage-unavailable`.
+ * Throws `storage-unavailable`.
  */
-async function writeTogether(
-  engine: Engine,
-  entity: Entity,
-  writes: readonly EntityWrite[],
-  { isAtomic = false } = {},
-): Promise<ReadonlyMap<EntityWrite, Outcome>> {
-  const writing = { engine, entity, isAtomic, outcomes: new Map<EntityWrite, Outcome>(), abandoned: new Set<string>() };
-  await writeParts(writing, writes);
-  return writing.outcomes;
-}
-
-async function writeParts(writing: Writing, writes: readonly EntityWrite[]): Promise<void> {
+async function writeTogether(writing: Writing, writes: readonly EntityWrite[]): Promise<void> {
   const { storage, now } = writing.engine;
   const [first, ...others] = writes;
   const until = now() + PATIENCE_MS;
@@ -237,7 +230,7 @@ async function writeParts(writing: Writing, writes: readonly EntityWrite[]): Pro
   const isExclusive = first && others.length === 0 && first.expects !== 'none' && !first.unread;
   const parts = await (isExclusive ? runExclusive(storage, JSON.stringify(first.address), untilDone) : untilDone());
   // The first ones take effect first, as if each write were alone.
-  for (const part of parts) await writeParts(writing, part);
+  for (const part of parts) await writeTogether(writing, part);
 }
 
 /** Plans and commits the writes, again while other requests change the entities. Returns the parts to write by themselves instead. */

@@ -10,7 +10,7 @@ import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readLive } from '../read/entity-rows.ts';
 import { writeOne } from './entity-batch.ts';
-import { creating, deleting, type EntityWrite, patching, storing, wholeValues } from './entity-write.ts';
+import { creating, deleting, type EntityWrite, merging, patching, putting, replacing } from './entity-write.ts';
 import { findOperation, newOperationId, writeOperation } from './operation.ts';
 
 /** Writes one entity. entity-batch.ts writes many. */
@@ -30,7 +30,7 @@ export async function createEntity(
 ): Promise<Stored> {
   const write = creating(engine, entity, input, { incarnation });
   try {
-    return await toStoredEntity(engine, entity, write);
+    return await writeStored(engine, entity, write);
   } catch (error) {
     if (incarnation === undefined || !hasCode(error, ...BY_ITSELF)) throw error;
     const earlier = await readLive(engine, entity, write.address);
@@ -81,18 +81,28 @@ async function keyOf(engine: Engine, { name }: Entity, operationId: string): Pro
   return found?.key as Values | undefined;
 }
 
-/** Replaces all fields of an entity. Throws as `changeEntity` does. */
-export async function replaceEntity(
+type Change<Result> = (
   engine: Engine,
   entity: Entity,
   key: Values,
   input: unknown,
-  conditions: Conditions = {},
-): Promise<Stored> {
-  const valid = (current?: Values) => wholeValues(entity, key, input, current);
-  const write = storing(engine, entity, key, valid, { ...conditions, expects: 'one', isRead: true });
-  return toStoredEntity(engine, entity, write);
-}
+  conditions?: Conditions,
+) => Promise<Result>;
+
+/** Replaces all fields of an entity. Throws as `changeEntity` does. */
+export const replaceEntity: Change<Stored> = async (engine, entity, key, input, conditions = {}) =>
+  writeStored(engine, entity, replacing(engine, entity, key, input, conditions));
+
+/**
+ * Changes some fields of an entity; null removes a field (RFC 7396). Throws as `changeEntity` does, and `invalid-input` for an
+ * encrypted field, which can only be replaced with the whole entity.
+ */
+export const patchEntity: Change<Stored> = async (engine, entity, key, patch, conditions = {}) =>
+  writeStored(engine, entity, patching(engine, entity, key, patch, conditions));
+
+/** Changes the given fields of an entity. Returns only the new ETag, so that a merge without a read is possible. */
+export const mergeEntity: Change<Pick<Stored, 'etag'>> = async (engine, entity, key, patch, conditions = {}) =>
+  writeStored(engine, entity, merging(engine, entity, key, patch, conditions));
 
 /** An entity that a put has stored. */
 export interface Put extends Stored {
@@ -104,18 +114,11 @@ export interface Put extends Stored {
  * `isCreated` is then false. With `If-None-Match: *` creates it without a read. Throws as `replaceEntity` and `createEntity`
  * do, but for `not-found`: `etag-mismatch` if the conditions do not hold.
  */
-export async function putEntity(
-  engine: Engine,
-  entity: Entity,
-  key: Values,
-  input: unknown,
-  conditions: Conditions = {},
-): Promise<Put> {
-  const valid = (current?: Values) => wholeValues(entity, key, input, current);
+export const putEntity: Change<Put> = async (engine, entity, key, input, conditions = {}) => {
   const mustBeNew = conditions.ifNoneMatch?.trim() === '*';
   const write = mustBeNew
     ? creating(engine, entity, input, { key, conditions })
-    : storing(engine, entity, key, valid, { ...conditions, isRead: hasDerived(entity, input) });
+    : putting(engine, entity, key, input, conditions);
   try {
     const { outcome, ...stored } = await writeOne(engine, entity, write);
     return { ...stored, isCreated: outcome === 'created' };
@@ -126,32 +129,7 @@ export async function putEntity(
     if (found) checkConditions(conditions, found.etag);
     throw error;
   }
-}
-
-/**
- * Changes some fields of an entity; null removes a field (RFC 7396). Throws as `changeEntity` does, and `invalid-input` for an
- * encrypted field, which can only be replaced with the whole entity.
- */
-export async function patchEntity(
-  engine: Engine,
-  entity: Entity,
-  key: Values,
-  patch: unknown,
-  conditions: Conditions = {},
-): Promise<Stored> {
-  return toStoredEntity(engine, entity, patching(engine, entity, key, patch, conditions));
-}
-
-/** Changes the given fields of an entity. Returns only the new ETag, so that a merge without a read is possible. */
-export async function mergeEntity(
-  engine: Engine,
-  entity: Entity,
-  key: Values,
-  patch: unknown,
-  conditions: Conditions = {},
-): Promise<Pick<Stored, 'etag'>> {
-  return toStoredEntity(engine, entity, patching(engine, entity, key, patch, { ...conditions, mayMerge: true }));
-}
+};
 
 /** Deletes an entity. Throws as `changeEntity` does. */
 export async function deleteEntity(
@@ -160,7 +138,7 @@ export async function deleteEntity(
   key: Values,
   conditions: Conditions = {},
 ): Promise<void> {
-  await writeOne(engine, entity, deleting(entity, key, conditions));
+  await writeOne(engine, entity, deleting(engine, entity, key, undefined, conditions));
 }
 
 /**
@@ -175,7 +153,7 @@ export async function changeEntity(
   { fields, isWhole, isUpkeep, ...conditions }: Conditions & Pick<EntityWrite, 'isUpkeep'> & EntityRowOptions,
   change: (current: Values) => Promise<Values | undefined>,
 ): Promise<Stored> {
-  return toStoredEntity(engine, entity, {
+  return writeStored(engine, entity, {
     address: addressOf(entity, key),
     key,
     expects: 'one',
@@ -186,14 +164,9 @@ export async function changeEntity(
   });
 }
 
-async function toStoredEntity(engine: Engine, entity: Entity, write: EntityWrite): Promise<Stored> {
+async function writeStored(engine: Engine, entity: Entity, write: EntityWrite): Promise<Stored> {
   const { outcome: _, ...stored } = await writeOne(engine, entity, write);
   return stored;
-}
-
-/** True if the body repeats a derived field, which must then equal the stored one. */
-function hasDerived({ derived }: Entity, input: unknown): boolean {
-  return typeof input === 'object' && input !== null && Object.keys(derived).some((field) => field in input);
 }
 
 function hasCode(error: unknown, ...codes: readonly ErrorCode[]): boolean {

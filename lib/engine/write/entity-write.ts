@@ -120,87 +120,89 @@ export function creating(
   };
 }
 
-/** The write of a whole entity. `valid` returns its values, valid beside those of the stored one. */
-export function storing(
+/** Returns the write of `input` to the entity with this key. Throws `invalid-input` if the write needs no read. */
+type ToWrite<Input = unknown> = (
   engine: Engine,
   entity: Entity,
   key: Values,
-  valid: (current?: Values) => Values,
-  {
-    expects = 'any',
-    isRead = false,
-    ...conditions
-  }: Conditions & Partial<Pick<EntityWrite, 'expects'>> & { readonly isRead?: boolean } = {},
-): EntityWrite {
-  const before = isRead ? undefined : unreadState(entity, key, conditions);
-  return {
-    address: addressOf(entity, key),
-    key,
-    expects,
-    conditions,
-    unread: before && { before, after: valid() },
-    read: { fields: Object.keys(entity.columns) },
-    async next(current) {
-      const values = valid(current?.values);
-      if (!current) checkWritable(entity, values, engine.now());
-      const kept = current ? pick(current.values, keptFields(entity)) : {};
-      return toStored(engine, entity, { ...kept, ...values }, current?.values);
-    },
-  };
+  input: Input,
+  conditions: Conditions,
+) => EntityWrite;
+
+/** Replaces the entity. */
+export const replacing: ToWrite = (engine, entity, key, input, conditions) =>
+  storing(engine, entity, key, (current) => wholeValues(entity, key, input, current), conditions);
+
+/** Replaces the entity, or creates it. */
+export const putting: ToWrite = (engine, entity, key, input, conditions) => {
+  // A derived field in the body must equal the stored one, which is then read.
+  const hasDerived = Object.keys(entity.derived).some((field) => field in Object(input));
+  const before = hasDerived ? undefined : unreadState(entity, key, conditions);
+  const unread = before && { before, after: wholeValues(entity, key, input) };
+  return { ...replacing(engine, entity, key, input, conditions), expects: 'any', unread };
+};
+
+/** Replaces the entity with valid values, or creates it. */
+export const puttingValid: ToWrite<Values> = (engine, entity, key, values, conditions) => {
+  const before = unreadState(entity, key, conditions);
+  const unread = before && { before, after: values };
+  return { ...storing(engine, entity, key, () => values, conditions), expects: 'any', unread };
+};
+
+const storing: ToWrite<(current?: Values) => Values> = (engine, entity, key, valid, conditions) => ({
+  ...changing(entity, key, conditions),
+  async next(current) {
+    const values = valid(current?.values);
+    if (!current) checkWritable(entity, values, engine.now());
+    const kept = current ? pick(current.values, keptFields(entity)) : {};
+    return toStored(engine, entity, { ...kept, ...values }, current?.values);
+  },
+});
+
+/** The part of a write that all changes of a whole entity have. */
+function changing(entity: Entity, key: Values, conditions: Conditions) {
+  const read = { fields: Object.keys(entity.columns) };
+  return { address: addressOf(entity, key), key, expects: 'one', conditions, read } as const;
 }
 
 /** The values of a body that replaces the entity with this key. Throws `invalid-input`. */
-export function wholeValues(entity: Entity, key: Values, input: unknown, current: Values = {}): Values {
+function wholeValues(entity: Entity, key: Values, input: unknown, current: Values = {}): Values {
   const values = validate(entity, withoutCopies(entity, withKey(entity, key, input), current));
   checkKeyKept(entity, key, values);
   return values;
 }
 
-/** The write of some fields of an entity. With `mayMerge`, storage merges them without a read if that is possible: nothing returns the rest. */
-export function patching(
-  engine: Engine,
-  entity: Entity,
-  key: Values,
-  patch: unknown,
-  { mayMerge = false, ...conditions }: Conditions & { readonly mayMerge?: boolean } = {},
-): EntityWrite {
-  const before = mayMerge ? unreadState(entity, key, conditions) : undefined;
-  const after = before && mergeable(entity, key, patch);
-  return {
-    address: addressOf(entity, key),
-    key,
-    expects: 'one',
-    conditions,
-    unread: before && after && { before, after, isPartial: true },
-    read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },
-    async next(current) {
-      if (!current || current.isRefused) throw notFound(entity, key);
-      return patched(engine, entity, { key, patch, ...current });
-    },
-  };
-}
+/** Changes some fields; null removes a field. */
+export const patching: ToWrite = (engine, entity, key, patch, conditions) => ({
+  ...changing(entity, key, conditions),
+  read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },
+  async next(current) {
+    if (!current || current.isRefused) throw notFound(entity, key);
+    return patched(engine, entity, { key, patch, ...current });
+  },
+});
 
-/** The write that deletes an entity. */
-export function deleting(
-  entity: Entity,
-  key: Values,
-  { found, ...conditions }: Conditions & Pick<EntityWrite, 'found'> = {},
-): EntityWrite {
+/** Changes some fields, without a read if storage can merge them. The result has no other fields. */
+export const merging: ToWrite = (engine, entity, key, patch, conditions) => {
+  const before = unreadState(entity, key, conditions);
+  const after = before && mergeable(entity, key, patch);
+  const unread = before && after && { before, after, isPartial: true };
+  return { ...patching(engine, entity, key, patch, conditions), unread };
+};
+
+/** Deletes the entity, whose row may have been read. */
+export const deleting: ToWrite<Row | undefined> = (_, entity, key, found, conditions) => {
   const { ifMatch = ANY_ETAG } = conditions;
   const before = unreadState(entity, key, conditions);
   return {
-    address: addressOf(entity, key),
-    key,
-    expects: 'one',
-    conditions,
+    ...changing(entity, key, conditions),
     // A delete under an ETag is conditional as a single operation or by a tombstone, which an entity without further rows has not.
     isAlone: ifMatch.trim() !== ANY_ETAG && !entity.patterns.some(({ leavesTombstone }) => leavesTombstone),
     unread: before && { before, after: undefined },
-    read: { fields: Object.keys(entity.columns) },
     found,
     next: async () => undefined,
   };
-}
+};
 
 /** Throws if a pattern cannot store an entity with these values, or with this key, now. */
 export function checkWritable(entity: Entity, values: Values, now: number): void {
