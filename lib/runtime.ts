@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthenticator } from './access/token.ts';
 import { RowkeyError } from './base/errors.ts';
-import { loadOnce } from './base/load-once.ts';
+import { loadOnce } from './base/once.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { LinkedModel } from './define/define-model.ts';
 import type { Consumer } from './engine/consume/consume.ts';

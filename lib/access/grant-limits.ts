@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import { RowkeyError } from '../base/errors.ts';
-import { loadOnce } from '../base/load-once.ts';
+import { loadOnce } from '../base/once.ts';
 import { isoInstant } from '../base/time.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote } from '../engine/note-change.ts';

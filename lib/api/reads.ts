@@ -1,6 +1,6 @@
 import { requireFields, requireReader } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { onceFor } from '../base/once-for.ts';
+import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
 import { type AskedFilter, askedFields, compileChildFilters, compileFilter } from '../define/codec/filter.ts';
 import { toSelection } from '../define/codec/select.ts';

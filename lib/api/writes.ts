@@ -1,5 +1,5 @@
 import { checkMentions, requireRemover } from '../access/rule.ts';
-import { onceFor } from '../base/once-for.ts';
+import { onceFor } from '../base/once.ts';
 import type { Stored, Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';

@@ -25,3 +25,42 @@ export function omit(values: Values, fields: readonly string[]): Values {
   for (const field of fields) delete left[field];
   return left;
 }
+
+/**
+ * Copies a record without its prototype. Callers, messages and files supply the names that are looked up in compiled records:
+ * `constructor` or `toString` must not be found unless declared.
+ */
+export function withoutPrototype<Value>(record: Readonly<Record<string, Value>>): Record<string, Value> {
+  return Object.assign<Record<string, Value>, typeof record>(Object.create(null), record);
+}
+
+/** The members that have a value, in a record without a prototype. */
+export function present<Value>(record: Readonly<Record<string, Value | undefined>>): Record<string, Value> {
+  const entries = Object.entries(record).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as const],
+  );
+  return withoutPrototype(Object.fromEntries(entries));
+}
+
+/** The record with each member changed, without a prototype. */
+export function mapValues<Value, Changed>(
+  record: Readonly<Record<string, Value>>,
+  change: (value: Value, name: string) => Changed,
+): Record<string, Changed> {
+  const changed = Object.entries(record).map(([name, value]) => [name, change(value, name)] as const);
+  return withoutPrototype(Object.fromEntries(changed));
+}
+
+/**
+ * A deep copy with frozen arrays and plain objects. Instances of classes (schemas, regular expressions) and objects that
+ * are already frozen, such as other declarations, are shared.
+ */
+export function frozenCopy<Value>(value: Value): Value;
+export function frozenCopy(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  if (Array.isArray(value)) return Object.freeze(value.map((element) => frozenCopy(element)));
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) return value;
+  const entries = Object.entries(value).map(([name, member]) => [name, frozenCopy(member)]);
+  return Object.freeze(Object.assign(Object.create(prototype), Object.fromEntries(entries)));
+}

@@ -1,8 +1,6 @@
 import type { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { frozenCopy } from '../base/frozen-copy.ts';
-import { omit, type Values } from '../base/values.ts';
-import { mapValues, present } from '../base/without-prototype.ts';
+import { frozenCopy, mapValues, omit, present, type Values } from '../base/values.ts';
 import {
   acceptedOptions,
   type ColumnType,

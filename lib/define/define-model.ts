@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { withoutPrototype } from '../base/without-prototype.ts';
+import { withoutPrototype } from '../base/values.ts';
 import type { Access, DeclaredEntity } from './declaration/declaration.ts';
 import type { Entity, Linked } from './declaration/entity.ts';
 import type { Pattern } from './declaration/pattern.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { frozenCopy } from '../base/frozen-copy.ts';
+import { frozenCopy } from '../base/values.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
 import {
   acceptedOptions,

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { frozenCopy } from '../base/frozen-copy.ts';
+import { frozenCopy } from '../base/values.ts';
 import {
   acceptedOptions,
   type Declaration,
@@ -11,9 +11,8 @@ import {
 } from './declaration/declaration.ts';
 import type { Checked, EntityBy } from './declaration/declared-types.ts';
 import { compileEntity, rejectErrors } from './define-entity.ts';
-import { schemaError } from './schema/field-schema.ts';
+import { schemaError, schemaMetadata } from './schema/field-schema.ts';
 import { byName, optionErrors } from './schema/options.ts';
-import { schemaMetadata } from './schema/schema-metadata.ts';
 
 /**
  * Inheritance pattern: several kinds of entities in one table, distinguished by the field `kind`. They share the key and

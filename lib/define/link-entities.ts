@@ -1,4 +1,4 @@
-import { withoutPrototype } from '../base/without-prototype.ts';
+import { withoutPrototype } from '../base/values.ts';
 import { absentOptions, type DeclaredEntity, resolveDeclared } from './declaration/declaration.ts';
 import type { Counted, Denormalized, Entity, LinkedOptions, Reference } from './declaration/entity.ts';
 import type { Pattern } from './declaration/pattern.ts';

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { toContentEtag } from '../base/content-etag.ts';
-import { loadOnce } from '../base/load-once.ts';
+import { loadOnce } from '../base/once.ts';
 import { parseEncodings } from './encodings.ts';
 import type { RequestContext, RouteResult } from './route.ts';
 import { isNotModified } from './view-etag.ts';

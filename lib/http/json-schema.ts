@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { schemaMetadata } from '../define/schema/schema-metadata.ts';
+import { schemaMetadata } from '../define/schema/field-schema.ts';
 
 /** The JSON Schema of a zod schema, in the dialect of OpenAPI 3.1, without defaults. */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import type { HttpRequest, HttpResponseInit } from '@azure/functions';
 import { toContentEtag } from '../base/content-etag.ts';
-import { loadOnce } from '../base/load-once.ts';
+import { loadOnce } from '../base/once.ts';
 import { isNamed } from '../define/declaration/conditions.ts';
 import { parseEncodings } from './encodings.ts';
 

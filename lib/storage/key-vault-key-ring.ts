@@ -3,7 +3,7 @@ import { type HttpClient, isRestError } from '@azure/core-rest-pipeline';
 import type { TokenCredential } from '@azure/identity';
 import type { CryptographyClient, KeyVaultKey } from '@azure/keyvault-keys';
 import { RowkeyError, unavailable } from '../base/errors.ts';
-import { loadOnce } from '../base/load-once.ts';
+import { loadOnce } from '../base/once.ts';
 import { MINUTE_MS } from '../base/time.ts';
 import { type KeyRing, UnwrapFailed } from './key-ring.ts';
 

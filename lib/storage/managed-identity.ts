@@ -1,5 +1,5 @@
 import type { TokenCredential } from '@azure/identity';
-import { loadOnce } from '../base/load-once.ts';
+import { loadOnce } from '../base/once.ts';
 
 /**
  * The app's identity in Azure: user-assigned with this client id, else system-assigned. Its library is loaded for the first token,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import { writableSchema } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { schemaMetadata } from '../../lib/define/schema/schema-metadata.ts';
+import { schemaMetadata } from '../../lib/define/schema/field-schema.ts';
 import { createExample } from '../../lib/http/openapi-examples.ts';
 
 /** The parts of JSON Schema that decide which fields an example has. */

@@ -1,4 +1,4 @@
-import { onceFor } from '../../base/once-for.ts';
+import { onceFor } from '../../base/once.ts';
 import { hasValue, omit, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Entity } from '../declaration/entity.ts';

@@ -1,4 +1,4 @@
-import { onceFor } from '../../base/once-for.ts';
+import { onceFor } from '../../base/once.ts';
 import type { Entity } from '../declaration/entity.ts';
 
 /** Fields that only the engine sets. A write keeps them. */

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Values } from '../../base/values.ts';
-import { present, withoutPrototype } from '../../base/without-prototype.ts';
+import { present, type Values, withoutPrototype } from '../../base/values.ts';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, names, optionsOf } from '../schema/options.ts';

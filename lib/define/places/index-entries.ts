@@ -1,5 +1,5 @@
 import { RowkeyError } from '../../base/errors.ts';
-import { onceFor } from '../../base/once-for.ts';
+import { onceFor } from '../../base/once.ts';
 import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';

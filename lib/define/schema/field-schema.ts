@@ -1,6 +1,18 @@
 import { z } from 'zod';
-import { withoutPrototype } from '../../base/without-prototype.ts';
-import { schemaMetadata } from './schema-metadata.ts';
+import { withoutPrototype } from '../../base/values.ts';
+
+/**
+ * The metadata of schemas for `z.toJSONSchema`, with an id as the title. Otherwise, zod replaces a schema with an id by a reference,
+ * which hides its type, and rejects two schemas with one id.
+ */
+class SchemaMetadata extends z.core.$ZodRegistry<Record<string, unknown>> {
+  override get(schema: z.core.$ZodType): Record<string, unknown> {
+    const { id, ...metadata } = z.globalRegistry.get(schema) ?? {};
+    return id === undefined ? metadata : { title: id, ...metadata };
+  }
+}
+
+export const schemaMetadata = new SchemaMetadata();
 
 /** The JSON Schema of a field, as far as the validation of a model needs it. */
 export interface FieldSchema {

@@ -1,6 +1,6 @@
 import { perform } from '../../api/operation.ts';
 import { type Found, type GetInput, getEntity, listRange as listRangeOf } from '../../api/reads.ts';
-import { onceFor } from '../../base/once-for.ts';
+import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/filter.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';

@@ -1,4 +1,4 @@
-import { mapValues } from '../../base/without-prototype.ts';
+import { mapValues } from '../../base/values.ts';
 import { keptFields } from '../../define/codec/kept-fields.ts';
 import { optionsWith } from '../../define/declaration/declaration.ts';
 import { type Entity, isWrittenByClients, withArchives } from '../../define/declaration/entity.ts';

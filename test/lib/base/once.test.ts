@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { onceFor } from '../../../lib/base/once-for.ts';
+import { onceFor } from '../../../lib/base/once.ts';
 
 test('computes once for a frozen object, and at each call for one that may still change', () => {
   let computed = 0;
