@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
-import { anything, buildPart, names, optionsOf } from '../schema/options.ts';
+import { buildPart, names, optionsOf } from '../schema/options.ts';
 import type { IndexTypes, Typed } from './typed.ts';
 
 /** The fields that a copy contains besides the key of its entity. */
@@ -101,22 +101,20 @@ export type CheckedOptions<Options, Accepted extends string> = [Exclude<keyof Op
     };
 type NamesIn<List extends string> = List extends `${infer First}, ${infer Rest}` ? First | NamesIn<Rest> : List;
 
-interface IntraPartitionOptions {
-  readonly row: string;
-  readonly when?: Condition;
-  readonly copies?: Copies<string>;
-}
-
-export const isCondition = z.custom((value) => typeof value === 'function', 'a function is accepted').optional();
+export const isCondition = z
+  .custom<Condition>((value) => typeof value === 'function', 'a function is accepted')
+  .optional();
+/** Who writes the entries: by default `inline`. `queue` is rejected for a unique index. A pattern checks the value. */
+const settledBy = z.custom<Settle>().optional();
 const INTRA_PARTITION = optionsOf({
   row: z.string(),
   when: isCondition,
   copies: z
-    .custom((value) => value === 'everything' || value === 'keys' || names.safeParse(value).success, {
+    .custom<Copies<string>>((value) => value === 'everything' || value === 'keys' || names.safeParse(value).success, {
       error: '"everything", "keys" and a list of fields are accepted',
     })
     .optional(),
-} satisfies Record<keyof IntraPartitionOptions, z.ZodType>);
+});
 
 /**
  * Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors.
@@ -124,7 +122,7 @@ const INTRA_PARTITION = optionsOf({
  * @example
  * const indexes = { model: intraPartitionIndex({ row: 'model_{model}_{vehicleId}', copies: 'keys' }) };
  */
-export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
+export function intraPartitionIndex<const Options extends z.infer<typeof INTRA_PARTITION>>(
   options: CheckedOptions<Options, 'row, when, copies'>,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
   return buildPart(INTRA_PARTITION, options, () => {
@@ -135,21 +133,13 @@ export function intraPartitionIndex<const Options extends IntraPartitionOptions>
   });
 }
 
-interface InterPartitionOptions extends IntraPartitionOptions {
-  readonly table: string;
-  readonly partition: string;
-  readonly unique?: boolean;
-  /** By default `inline`. `queue` is rejected for a unique index. */
-  readonly settle?: Settle;
-}
-
 const INTER_PARTITION = optionsOf({
   table: z.string(),
   partition: z.string(),
   ...INTRA_PARTITION.shape,
   unique: z.boolean().optional(),
-  settle: anything,
-} satisfies Record<keyof InterPartitionOptions, z.ZodType>);
+  settle: settledBy,
+});
 
 /**
  * Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors.
@@ -159,7 +149,7 @@ const INTER_PARTITION = optionsOf({
  *   plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
  * };
  */
-export function interPartitionIndex<const Options extends InterPartitionOptions>(
+export function interPartitionIndex<const Options extends z.infer<typeof INTER_PARTITION>>(
   options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle'>,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
   TypesBy<Options> {
@@ -198,7 +188,7 @@ const INDEX_ENTITY = {
   when: isCondition,
   table: z.string().optional(),
   partition: z.string().optional(),
-  settle: anything,
+  settle: settledBy,
 } satisfies Record<keyof IndexEntityOptions, z.ZodType>;
 const LOCAL_LIST = optionsOf(INDEX_ENTITY);
 const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });
