@@ -116,13 +116,16 @@ const INTRA_PARTITION = optionsOf({
     .optional(),
 });
 
+/** Named, so that the compiler shows the name in its messages. */
+interface IntraPartitionOptions extends z.infer<typeof INTRA_PARTITION> {}
+
 /**
  * Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors.
  *
  * @example
  * const indexes = { model: intraPartitionIndex({ row: 'model_{model}_{vehicleId}', copies: 'keys' }) };
  */
-export function intraPartitionIndex<const Options extends z.infer<typeof INTRA_PARTITION>>(
+export function intraPartitionIndex<const Options extends IntraPartitionOptions>(
   options: CheckedOptions<Options, 'row, when, copies'>,
 ): IntraPartitionIndex<FieldsOf<Options['row']> | CopiedBy<Options>> & TypesBy<Options> {
   return buildPart(INTRA_PARTITION, options, () => {
@@ -141,6 +144,8 @@ const INTER_PARTITION = optionsOf({
   settle: settledBy,
 });
 
+interface InterPartitionOptions extends z.infer<typeof INTER_PARTITION> {}
+
 /**
  * Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors.
  *
@@ -149,7 +154,7 @@ const INTER_PARTITION = optionsOf({
  *   plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
  * };
  */
-export function interPartitionIndex<const Options extends z.infer<typeof INTER_PARTITION>>(
+export function interPartitionIndex<const Options extends InterPartitionOptions>(
   options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle'>,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
   TypesBy<Options> {

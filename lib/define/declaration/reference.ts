@@ -28,7 +28,7 @@ export const AttachmentDeclaration = optionsOf({
   /** Seconds for which clients, and for a public file also shared caches, may reuse the file without a new request. */
   maxAge: z.custom<number>().optional(),
 });
-export type AttachmentDeclaration = z.infer<typeof AttachmentDeclaration>;
+export interface AttachmentDeclaration extends z.infer<typeof AttachmentDeclaration> {}
 
 /** The stored description of an attachment. */
 export const Attachment = z.object({

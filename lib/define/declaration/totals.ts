@@ -55,13 +55,15 @@ const OPTIONS = optionsOf({
   when: isCondition,
 });
 
+interface TotalOptions extends z.infer<typeof OPTIONS> {}
+
 /**
  * Declares totals: see `Total`. `defineEntity` reports the errors.
  *
  * @example
  * const totals = { perModel: total({ table: 'vehiclespermodel', partition: '{depot}', row: '{model}', sum: ['seats'] }) };
  */
-export function total<const Options extends z.infer<typeof OPTIONS>>(
+export function total<const Options extends TotalOptions>(
   options: CheckedOptions<Options, 'table, partition, row, sum, min, max, when'>,
 ): Total<
   | FieldsOf<Options['partition']>
