@@ -2,7 +2,6 @@ import { RowkeyError } from '../base/errors.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { isNotProvisioned, StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
-import { type Address, type Row, readRow } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 
 /**
@@ -32,16 +31,6 @@ export async function withPeriodTable<Result>(
       });
     });
   }
-}
-
-/** Reads a row of an entity. Undefined if the row, or the table of its period, does not exist. */
-export function readEntityRow(
-  { storage }: Engine,
-  { period }: Entity,
-  address: Address & { readonly select?: readonly string[] | undefined },
-): Promise<Row | undefined> {
-  const reading = readRow(storage, address);
-  return period ? unlessTableMissing(reading, undefined) : reading;
 }
 
 /** The result of a read, or `otherwise` if the table of its period has been dropped or does not exist yet. */

@@ -10,8 +10,8 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Pattern } from '../define/declaration/pattern.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
-import { readEntityRow, withPeriodTable } from '../engine/period-tables.ts';
-import { notFound } from '../engine/read/entity-rows.ts';
+import { withPeriodTable } from '../engine/period-tables.ts';
+import { notFound, readEntityRow } from '../engine/read/entity-rows.ts';
 import { runExclusive } from '../engine/run-exclusive.ts';
 import { checkWritable } from '../engine/write/entity-write.ts';
 import {

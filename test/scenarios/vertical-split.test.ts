@@ -378,6 +378,15 @@ describe('a write', () => {
     await deleteEntity(world.engine, next, one);
   });
 
+  test('is read without its groups by a later version without a split', async () => {
+    const one = asset({ office: 'Joined' });
+    await create(one);
+    const { assets: next } = deploy(
+      defineEntity('assets', { ...ofAssets, version: 2, upgrades: { 1: (values) => values } }),
+    );
+    expect((await readEntity(world.engine, next, one)).values).toEqual(without(one));
+  });
+
   test('encrypts, rewraps and keeps texts in blobs for a group', async () => {
     const one = asset({ office: 'Sealed', secret: 'Top', contract: 'c'.repeat(400_000) });
     await create(one);

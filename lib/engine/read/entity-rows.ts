@@ -21,11 +21,12 @@ import {
   type RowPage,
   type RowRange,
   readRange,
+  readRow,
   scanTable,
   type TableScan,
 } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { readEntityRow } from '../period-tables.ts';
+import { unlessTableMissing } from '../period-tables.ts';
 import { entityIn } from './judge-row.ts';
 
 /** Reads the rows of an entity as one: its own row, and the further rows in which the wanted fields are. */
@@ -59,6 +60,16 @@ export interface EntityRowOptions {
   readonly isWhole?: boolean | undefined;
 }
 
+/** Reads a row of an entity. Undefined if the row, or the table of its period, does not exist. */
+export function readEntityRow(
+  { storage }: Engine,
+  { period }: Entity,
+  address: Address & { readonly select?: readonly string[] | undefined },
+): Promise<Row | undefined> {
+  const reading = readRow(storage, address);
+  return period ? unlessTableMissing(reading, undefined) : reading;
+}
+
 /**
  * One transaction: a point query, or a range query if further rows are needed. Undefined if the row, or the table of its period,
  * does not exist. Throws `busy` if writers keep changing the rows.
@@ -72,8 +83,9 @@ export async function readJoinedRow(
   const groups = groupsToRead(entity, fields);
   if (groups.length === 0) {
     const row = await readEntityRow(engine, entity, address);
-    const isPartial = row && isOlder(entity, row) && Object.keys(listedRows(row.properties)).length > 0;
-    return isPartial ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
+    // A declaration that divides the entity no more leaves its list behind.
+    const isPart = row?.properties.FurtherRows && furtherRowFormOf(entity) && isOlder(entity, row);
+    return isPart ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
   }
   for (let attempt = 1, before = ''; ; attempt += 1) {
     const rows = await readRowsOf(engine, address, groups);
