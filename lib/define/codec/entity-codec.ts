@@ -167,19 +167,15 @@ function valuesIfAny(entity: Entity, properties: Properties): Values {
 }
 
 function systemOf(properties: Properties): SystemProperties {
-  const optional = (name: 'DenormalizedTo' | 'MovingFrom' | 'FurtherRows') => {
-    const value = properties[name];
-    return typeof value === 'string' && value !== '' ? { [name]: value } : {};
-  };
-  return {
+  const system: Record<string, unknown> & SystemProperties = {
     EntityType: String(properties.EntityType),
     EntityVersion: Number(properties.EntityVersion),
     WriteId: String(properties.WriteId),
     Incarnation: String(properties.Incarnation),
-    ...optional('DenormalizedTo'),
-    ...optional('MovingFrom'),
-    ...optional('FurtherRows'),
   };
+  for (const name of ['DenormalizedTo', 'MovingFrom', 'FurtherRows'])
+    if (typeof properties[name] === 'string' && properties[name] !== '') system[name] = properties[name];
+  return system;
 }
 
 function toProperty(field: string, type: ColumnType, value: unknown): unknown {

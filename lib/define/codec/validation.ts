@@ -159,9 +159,12 @@ export function validateTexts(
   texts: Readonly<Record<string, string | undefined>>,
   fields: readonly string[],
 ): Values {
-  const typed = fields.map((field) => [field, textToValue(entity, field, texts[field])]);
-  const parsed = validateRequired(entity, Object.fromEntries(typed), fields);
-  return Object.fromEntries(Object.entries(parsed).map(([field, value]) => [field, fromOneElement(value)]));
+  const typed: Record<string, unknown> = {};
+  for (const field of fields) typed[field] = textToValue(entity, field, texts[field]);
+  const values: Record<string, unknown> = { ...validateRequired(entity, typed, fields) };
+  // A text for a list field is one element of the list, for an index of list elements.
+  for (const [field, value] of Object.entries(values)) if (Array.isArray(value)) values[field] = value[0];
+  return values;
 }
 
 /** Schemas of one entity at a time; a caller chooses the fields of some of them. */
@@ -221,11 +224,6 @@ const MAX_MESSAGE_LENGTH = 300;
 function shortened(text: string, length: number): string {
   // Half of a surrogate pair cannot be sent.
   return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
-}
-
-/** A text for a list field is one element of the list, for an index of list elements. */
-function fromOneElement(value: unknown): unknown {
-  return Array.isArray(value) ? value[0] : value;
 }
 
 /** A number as in JSON. `Number` also accepts a blank and hexadecimal digits. */

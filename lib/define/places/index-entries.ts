@@ -15,7 +15,7 @@ import { buildKey, parseKey } from '../keys/key-template.ts';
 /** The address of an entity. Throws `invalid-input`, which names the field that cannot be part of a key. */
 export function addressOf(entity: Entity, values: Values): Address {
   return {
-    table: tableOf(entity, values),
+    table: entity.period ? tableOf(entity, values) : entity.table,
     partition: buildKey(entity.partition, values),
     row: buildKey(entity.row, values),
   };

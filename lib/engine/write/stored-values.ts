@@ -30,8 +30,13 @@ export async function toPlain(
   const plain: Record<string, unknown> = { ...values };
   const load = async (field: string) => {
     try {
-      const text = await loadField(engine, entity, values, field);
-      if (text !== undefined) plain[field] = text;
+      for (const pattern of entity.patterns) {
+        // Undefined if the value is not a reference of this pattern.
+        const text = await pattern.load?.(engine, entity, values, field);
+        if (text === undefined) continue;
+        plain[field] = text;
+        return;
+      }
     } catch (error) {
       if (!(error instanceof ReferenceBroken)) throw error;
       const substitute = lost(field, error);
@@ -46,15 +51,6 @@ export async function toPlain(
 
 function rethrow(_field: string, error: Error): never {
   throw error;
-}
-
-/** Undefined if the value is not a reference. */
-async function loadField(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined> {
-  for (const pattern of entity.patterns) {
-    const text = pattern.load && (await pattern.load(engine, entity, values, field));
-    if (text !== undefined) return text;
-  }
-  return undefined;
 }
 
 /**
