@@ -270,8 +270,11 @@ export const scanEntities = inPattern(
       fields: wanted,
       isWhole: !options.mayLackRows,
     });
-    const { items, last, isCut } = toItems(entity, rows, more, { ...options, select: wanted });
+    const page = withinPage(rows, rowLength);
+    const items = entitiesIn(entity, page, { where: options.where, select: wanted });
+    const isCut = page.length < rows.length;
     if (resume !== undefined && !isCut) return { items, next: toPausedPosition(after, { resume }) };
+    const last = more || isCut ? page.at(-1) : undefined;
     return { items, next: last && { partition: last.partition, row: last.row } };
   },
 );
@@ -279,19 +282,6 @@ export const scanEntities = inPattern(
 /** The `EntityType` to filter by; undefined if clients write the rows, which may then have any type. */
 function typeOf(entity: Entity): string | undefined {
   return isWrittenByClients(entity) ? undefined : entity.name;
-}
-
-/** The entities in the rows of a page, and its last row if another page follows. */
-function toItems(
-  entity: Entity,
-  read: readonly Row[],
-  hasMore: boolean,
-  options: Pick<ScanOptions, 'where' | 'select'>,
-): { readonly items: readonly Values[]; readonly last: Row | undefined; readonly isCut: boolean } {
-  const rows = withinPage(read, rowLength);
-  const items = entitiesIn(entity, rows, options);
-  const isCut = rows.length < read.length;
-  return { items, last: hasMore || isCut ? rows.at(-1) : undefined, isCut };
 }
 
 function entitiesIn(

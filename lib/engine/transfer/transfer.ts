@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
@@ -8,18 +10,20 @@ import type { CarriedRows, Change } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Live, Snapshot } from '../../define/declaration/snapshot.ts';
-import { addressOf } from '../../define/places/index-entries.ts';
-import { type Address, type Row, tryAction } from '../../storage/rows.ts';
+import { addressOf, indexEntriesOf, isContested } from '../../define/places/index-entries.ts';
+import { type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
 import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
-import { MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import { confirmedRow } from '../reconcile/reconcile.ts';
+import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
+import { duplicateEntry } from '../write/conflict.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from '../write/operation.ts';
 import { toPlaced } from '../write/stored-values.ts';
-import { handBack, handOver } from './hand-over.ts';
 
 /**
  * Archive and move: an eventual transaction between two entities.
@@ -169,6 +173,8 @@ interface Work {
   readonly hold: Hold;
 }
 
+/** The pause before a row is read again on which a writer has a live claim. */
+const CLAIM_WAIT_MS = 250;
 const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
 /** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
@@ -177,7 +183,6 @@ const REFUSALS = new Set<string>(['duplicate-value', 'referenced', 'too-large', 
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
-  const move = { engine, entity, hold, operationId: transfer.operationId };
   const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
   const dropDestination = (before: Snapshot) =>
     tryCommit(engine, destination, [{ address: to, before, after: undefined, arrival }]);
@@ -207,7 +212,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     refused ??= lost;
     if (refused !== undefined) {
       if (!ours) return refused;
-      if (destination === entity) await handBack(move, source.values, { from, to });
+      if (destination === entity) await handBack(work, source.values);
       await dropDestination(ours);
       continue;
     }
@@ -224,7 +229,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         copiedFrom = source.etag;
       }
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
-      if (destination === entity && !(await handOver(move, after, life))) continue;
+      if (destination === entity && !(await handOver(work, after, life))) continue;
       // If another writer was faster, both rows are read again.
       await tryCommit(engine, entity, [departure(transfer, from, source)]);
     } catch (error) {
@@ -234,6 +239,77 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       refused = error.message;
     }
   }
+}
+
+interface HandOver {
+  readonly from: Address;
+  /** The incarnation of the giver. */
+  readonly incarnation: string;
+  readonly to: Address;
+  /** The giver's ETag when it was copied. Without it, rows are handed back as far as possible. */
+  readonly etag?: string;
+}
+
+/**
+ * Hands the rows of unique indexes from the giver to the taker, which is committed. Each row changes under its ETag, and not
+ * while a writer has a live claim on it. The giver is read after the row, so that a later entity with the giver's key keeps its
+ * rows. Returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
+ * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
+ */
+async function handOver(
+  { engine, entity, transfer, hold }: Work,
+  values: Values,
+  { from, incarnation, to, etag }: HandOver,
+): Promise<boolean> {
+  const intent = transfer.operationId;
+  for (const indexEntry of indexEntriesOf(entity, values).filter((each) => isContested(entity, each))) {
+    for (;;) {
+      await hold.keep();
+      const row = await readRow(engine.storage, indexEntry);
+      const isClaimed = row?.properties.Claim === intent;
+      if (row && isOwnedBy(row, to) && !isClaimed) break;
+      const giver = await readLive(engine, entity, from);
+      if (giver?.system.Incarnation !== incarnation) {
+        // A duplicate of this message handed it over, to a taker that has changed since.
+        if (row && isClaimed)
+          await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
+        return false;
+      }
+      if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
+        if (etag !== undefined && giver.etag !== etag) return false;
+        if (row && etag === undefined) break;
+        if (row) throw duplicateEntry(entity, indexEntry);
+        await claimFree(engine, indexEntry, to, intent);
+        continue;
+      }
+      if (hasLiveClaim(row, { intent }, engine)) {
+        await sleep(CLAIM_WAIT_MS);
+        continue;
+      }
+      const properties = confirmedRow(entity, values, indexEntry);
+      if (
+        await tryAction(engine.storage, indexEntry, {
+          kind: 'replace',
+          row: indexEntry.row,
+          properties,
+          etag: row.etag,
+        })
+      )
+        break;
+    }
+  }
+  return true;
+}
+
+/** Undoes a move that cannot be completed: returns the rows that the source needs. */
+async function handBack(work: Work, values: Values): Promise<void> {
+  const { engine, entity, transfer, from, to } = work;
+  await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
+  // The source may have given up values meanwhile, so its indexes are reconciled.
+  const { table, partition, row } = from;
+  const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
+  const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
+  await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
 }
 
 /** The change that turns the source into a tombstone. */
