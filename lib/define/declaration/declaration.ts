@@ -5,7 +5,7 @@ import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, names, optionsOf } from '../schema/options.ts';
 import { IndexDescription, nameOfEntity, TotalDescription } from './described-parts.ts';
 import type { Index } from './indexes.ts';
-import { AttachmentDeclaration } from './reference.ts';
+import type { AttachmentDeclaration } from './reference.ts';
 import type { Total } from './totals.ts';
 
 /** What a declaration says: the options of `defineEntity`, what each accepts and means if it is absent, and the compiled form. */
@@ -188,7 +188,18 @@ const ENTITY_OPTIONS = {
   },
   encrypted: { accepts: names.optional(), absent: EMPTY, notInUnion: true, marks: { encrypted: z.boolean() } },
   attachments: {
-    accepts: z.record(z.string(), AttachmentDeclaration).optional(),
+    accepts: z
+      .record(
+        z.string(),
+        optionsOf({
+          container: z.string(),
+          maxBytes: anything,
+          types: names,
+          public: z.boolean().optional(),
+          maxAge: anything,
+        } satisfies OptionsOf<AttachmentDeclaration>),
+      )
+      .optional(),
     absent: NONE,
     described: z.record(
       z.string(),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
-import { buildPart, names, optionsOf } from '../schema/options.ts';
+import { anything, buildPart, names, optionsOf } from '../schema/options.ts';
 import type { IndexTypes, Typed } from './typed.ts';
 
 /** The fields that a copy contains besides the key of its entity. */
@@ -101,23 +101,22 @@ export type CheckedOptions<Options, Accepted extends string> = [Exclude<keyof Op
     };
 type NamesIn<List extends string> = List extends `${infer First}, ${infer Rest}` ? First | NamesIn<Rest> : List;
 
-export const isCondition = z
-  .custom<Condition>((value) => typeof value === 'function', 'a function is accepted')
-  .optional();
-/** Who writes the entries: by default `inline`. `queue` is rejected for a unique index. A pattern checks the value. */
-const settledBy = z.custom<Settle>().optional();
+interface IntraPartitionOptions {
+  readonly row: string;
+  readonly when?: Condition;
+  readonly copies?: Copies<string>;
+}
+
+export const isCondition = z.custom((value) => typeof value === 'function', 'a function is accepted').optional();
 const INTRA_PARTITION = optionsOf({
   row: z.string(),
   when: isCondition,
   copies: z
-    .custom<Copies<string>>((value) => value === 'everything' || value === 'keys' || names.safeParse(value).success, {
+    .custom((value) => value === 'everything' || value === 'keys' || names.safeParse(value).success, {
       error: '"everything", "keys" and a list of fields are accepted',
     })
     .optional(),
-});
-
-/** Named, so that the compiler shows the name in its messages. */
-interface IntraPartitionOptions extends z.infer<typeof INTRA_PARTITION> {}
+} satisfies Record<keyof IntraPartitionOptions, z.ZodType>);
 
 /**
  * Declares a copy in the entity's partition: see `IntraPartitionIndex`. `defineEntity` reports the errors.
@@ -136,15 +135,21 @@ export function intraPartitionIndex<const Options extends IntraPartitionOptions>
   });
 }
 
+interface InterPartitionOptions extends IntraPartitionOptions {
+  readonly table: string;
+  readonly partition: string;
+  readonly unique?: boolean;
+  /** By default `inline`. `queue` is rejected for a unique index. */
+  readonly settle?: Settle;
+}
+
 const INTER_PARTITION = optionsOf({
   table: z.string(),
   partition: z.string(),
   ...INTRA_PARTITION.shape,
   unique: z.boolean().optional(),
-  settle: settledBy,
-});
-
-interface InterPartitionOptions extends z.infer<typeof INTER_PARTITION> {}
+  settle: anything,
+} satisfies Record<keyof InterPartitionOptions, z.ZodType>);
 
 /**
  * Declares a copy in another partition: see `InterPartitionIndex`. `defineEntity` reports the errors.
@@ -193,7 +198,7 @@ const INDEX_ENTITY = {
   when: isCondition,
   table: z.string().optional(),
   partition: z.string().optional(),
-  settle: settledBy,
+  settle: anything,
 } satisfies Record<keyof IndexEntityOptions, z.ZodType>;
 const LOCAL_LIST = optionsOf(INDEX_ENTITY);
 const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
-import { names, optionsOf } from '../schema/options.ts';
 
 /** A value that the row does not contain itself. The engine passes it on unchanged. */
 
@@ -18,17 +17,16 @@ export interface InBlob {
 }
 
 /** A declared file of an entity: see attachment.ts. */
-export const AttachmentDeclaration = optionsOf({
-  container: z.string(),
-  maxBytes: z.custom<number>(),
+export interface AttachmentDeclaration {
+  readonly container: string;
+  readonly maxBytes: number;
   /** Types that can be recognized by their first bytes. */
-  types: names,
+  readonly types: readonly string[];
   /** Anyone who knows the URL may read the file, without a token. The entity stays protected. */
-  public: z.boolean().optional(),
+  readonly public?: boolean | undefined;
   /** Seconds for which clients, and for a public file also shared caches, may reuse the file without a new request. */
-  maxAge: z.custom<number>().optional(),
-});
-export interface AttachmentDeclaration extends z.infer<typeof AttachmentDeclaration> {}
+  readonly maxAge?: number | undefined;
+}
 
 /** The stored description of an attachment. */
 export const Attachment = z.object({

@@ -35,6 +35,20 @@ export interface TotalTypes {
   readonly max: string;
 }
 
+interface TotalOptions {
+  /** A table of its own. */
+  readonly table: string;
+  readonly partition: string;
+  readonly row: string;
+  /** Numbers, added exactly as decimals. */
+  readonly sum?: readonly string[];
+  /** Numbers, dates and instants. */
+  readonly min?: readonly string[];
+  readonly max?: readonly string[];
+  /** Only entities for which it returns true count. */
+  readonly when?: Condition;
+}
+
 type NamesIn<Options, Part extends string> = Options extends {
   readonly [Each in Part]: readonly (infer Field extends string)[];
 }
@@ -42,20 +56,14 @@ type NamesIn<Options, Part extends string> = Options extends {
   : never;
 
 const OPTIONS = optionsOf({
-  /** A table of its own. */
   table: z.string(),
   partition: z.string(),
   row: z.string(),
-  /** Numbers, added exactly as decimals. */
   sum: names.optional(),
-  /** Numbers, dates and instants. */
   min: names.optional(),
   max: names.optional(),
-  /** Only entities for which it returns true count. */
   when: isCondition,
-});
-
-interface TotalOptions extends z.infer<typeof OPTIONS> {}
+} satisfies Record<keyof TotalOptions, z.ZodType>);
 
 /**
  * Declares totals: see `Total`. `defineEntity` reports the errors.
