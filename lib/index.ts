@@ -8,11 +8,16 @@ export { type ErrorCode, RowkeyError } from './base/errors.ts';
 export type { Values } from './base/values.ts';
 export type { Access, Declaration, DeclaredEntity, Slots } from './define/declaration/declaration.ts';
 export type { EntityBy } from './define/declaration/declared-types.ts';
-export type { Index, IndexEntity, InterPartitionIndex, IntraPartitionIndex } from './define/declaration/indexes.ts';
+export type {
+  Index,
+  IndexEntity,
+  InterPartitionIndex,
+  IntraPartitionIndex,
+  Typed,
+} from './define/declaration/indexes.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';
 export type { Total } from './define/declaration/totals.ts';
 export { total } from './define/declaration/totals.ts';
-export type { Typed } from './define/declaration/typed.ts';
 export { defineEntity } from './define/define-entity.ts';
 export type { EntitiesOf, Model } from './define/define-model.ts';
 export { defineSeries } from './define/define-series.ts';

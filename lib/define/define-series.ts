@@ -13,7 +13,7 @@ import {
   type Span,
 } from './declaration/declaration.ts';
 import type { Checked, EntityBy } from './declaration/declared-types.ts';
-import type { Typed } from './declaration/typed.ts';
+import type { Typed } from './declaration/indexes.ts';
 import { compileEntity, rejectErrors } from './define-entity.ts';
 import { CALENDAR_UNITS } from './keys/calendar.ts';
 import { ACCEPTED_SLOTS, periodValue, slotLength } from './places/slot-calendar.ts';

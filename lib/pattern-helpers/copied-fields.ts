@@ -1,7 +1,6 @@
 import { omit, type Values } from '../base/values.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
-import { keptFields, referenceFields } from '../define/codec/kept-fields.ts';
-import type { Denormalized } from '../define/declaration/entity.ts';
+import { type Denormalized, keptFields, referenceFields } from '../define/declaration/entity.ts';
 import { fieldsHiddenFrom, rolesToSee } from '../define/places/readers.ts';
 import { unreadableErrors } from './oracle-errors.ts';
 

@@ -5,15 +5,23 @@ import { promisify } from 'node:util';
 import { createGunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
 import { omit, type Values } from '../base/values.ts';
-import { decidedFields } from '../define/codec/kept-fields.ts';
-import type { Entity } from '../define/declaration/entity.ts';
+import { decidedFields, type Entity } from '../define/declaration/entity.ts';
 import { isSealed } from '../define/declaration/reference.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { entityIn } from '../engine/read/judge-row.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
-import { type BlobAddress, deleteBlob, listContainer, type Metadata } from '../storage/blobs.ts';
-import { commitBlocks, listBlocks, replaceMetadata, stageBlock, streamBlob } from '../storage/block-blobs.ts';
+import {
+  type BlobAddress,
+  commitBlocks,
+  deleteBlob,
+  listBlocks,
+  listContainer,
+  type Metadata,
+  replaceMetadata,
+  stageBlock,
+  streamBlob,
+} from '../storage/blobs.ts';
 import { type Row, readRow, scanTable } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 

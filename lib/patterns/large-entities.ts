@@ -1,9 +1,8 @@
 import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
 import type { Values } from '../base/values.ts';
-import { MAX_STRING_LENGTH, parseJson, tooLong } from '../define/codec/entity-codec.ts';
+import { MAX_STRING_LENGTH, parseJson, splitText, tooLong } from '../define/codec/entity-codec.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
-import { splitText } from '../define/codec/split-text.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Pattern } from '../define/declaration/pattern.ts';
 import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../define/declaration/reference.ts';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { hasValue, type Values } from '../base/values.ts';
 import { columnFormOf, fieldsToProperties, MAX_PROPERTIES, propertySize } from '../define/codec/entity-codec.ts';
-import { keptFields } from '../define/codec/kept-fields.ts';
-import type { Entity } from '../define/declaration/entity.ts';
+import { type Entity, keptFields } from '../define/declaration/entity.ts';
 import type { DividedValues, Pattern } from '../define/declaration/pattern.ts';
 import type { Live } from '../define/declaration/snapshot.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../pattern-helpers/check-further-rows.ts';

@@ -1,12 +1,27 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
 import type { PipelinePolicy } from '@azure/core-rest-pipeline';
-import { createConnections } from './connections.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
 export interface Cost {
   transactions: number;
   /** Milliseconds during which at least one storage call was in progress; concurrent calls count once. */
   milliseconds: number;
+}
+
+/**
+ * An idle connection is closed before the load balancer forgets it, which it does after four minutes
+ * (https://learn.microsoft.com/azure/load-balancer/load-balancer-tcp-idle-timeout). A request on a forgotten connection gets no reply, and
+ * some writes cannot be repeated then.
+ */
+const IDLE_MS = 60_000;
+
+/** Returns the function that chooses the kept connections of a request, by its URL. */
+export function createConnections(idleMs = IDLE_MS): (url: string) => HttpAgent {
+  const options = { keepAlive: true, timeout: idleMs };
+  const [http, https] = [new HttpAgent(options), new HttpsAgent(options)];
+  return (url) => (url.startsWith('https:') ? https : http);
 }
 
 const connectionsOf = createConnections();

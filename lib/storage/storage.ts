@@ -1,7 +1,10 @@
 import { setImmediate } from 'node:timers/promises';
+import { toCompatResponse, type WebResourceLike } from '@azure/core-http-compat';
 import {
   createDefaultHttpClient,
   createEmptyPipeline,
+  createHttpHeaders,
+  createPipelineRequest,
   defaultRetryPolicy,
   type HttpClient,
   type PipelinePolicy,
@@ -14,7 +17,6 @@ import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
 import { countCost } from './cost.ts';
 import { isUnsent, noteUnanswered } from './errors.ts';
-import { toLegacyHttpClient } from './legacy-http-client.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { createServiceClock, type ServiceClock } from './service-clock.ts';
@@ -243,4 +245,23 @@ const asciiJson: PipelinePolicy = {
 
 function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+/** Adapts an HTTP client to the older interface that the queue and blob SDKs accept; the table SDK accepts the newer one. */
+export function toLegacyHttpClient(client: HttpClient) {
+  return {
+    async sendRequest(given: WebResourceLike) {
+      const { headers, keepAlive, ...defined } = given;
+      for (const [name, value] of Object.entries(defined))
+        if (value === undefined) Reflect.deleteProperty(defined, name);
+      const request = createPipelineRequest({
+        ...defined,
+        headers: createHttpHeaders(headers.toJson({ preserveCase: true })),
+        // Microsoft's own conversion copies `keepAlive` to `disableKeepAlive`, its opposite.
+        disableKeepAlive: keepAlive === true,
+      });
+      // The blob SDK looks up the operation by the request object. With another object it treats an error as a result.
+      return { ...toCompatResponse(await client.sendRequest(request)), request: given };
+    },
+  };
 }

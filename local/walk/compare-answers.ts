@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { omit, pick, type Values } from '../../lib/base/values.ts';
-import { decidedFields } from '../../lib/define/codec/kept-fields.ts';
-import type { Denormalized, Entity } from '../../lib/define/declaration/entity.ts';
+import { type Denormalized, decidedFields, type Entity } from '../../lib/define/declaration/entity.ts';
 import type { Index } from '../../lib/define/declaration/indexes.ts';
 import { isIndexed } from '../../lib/define/places/index-entries.ts';
 import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/places/index-range.ts';

@@ -12,7 +12,7 @@ import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { listPeriodArchives, PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
 import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
-import { streamBlob } from '../../lib/storage/block-blobs.ts';
+import { streamBlob } from '../../lib/storage/blobs.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { createTable, dropTable, listTables } from '../../lib/storage/provision.ts';
 import { submit } from '../../lib/storage/rows.ts';

@@ -10,7 +10,7 @@ import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { afterAll, expect, test } from 'vitest';
-import { toLegacyHttpClient } from '../../lib/storage/legacy-http-client.ts';
+import { toLegacyHttpClient } from '../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
 import { testStorage } from '../storage.ts';
 

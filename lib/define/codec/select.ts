@@ -1,7 +1,6 @@
 import { RowkeyError } from '../../base/errors.ts';
-import type { Entity } from '../declaration/entity.ts';
+import { type Entity, referenceFields } from '../declaration/entity.ts';
 import { withoutApart } from './further-rows.ts';
-import { referenceFields } from './kept-fields.ts';
 
 /** The selected fields of an entity and of its children, by the name of each; undefined for all fields. */
 export type Selection = Readonly<Record<string, readonly string[] | undefined>>;

@@ -2,10 +2,9 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
-import type { Entity } from '../declaration/entity.ts';
+import { decidedFields, type Entity, referenceFields } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
 import { apartFields } from './further-rows.ts';
-import { decidedFields, referenceFields } from './kept-fields.ts';
 
 /** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
 function wholeSchema(entity: Entity): z.ZodType {

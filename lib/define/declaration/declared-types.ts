@@ -1,8 +1,7 @@
 import type { z } from 'zod';
 import type { FieldsOf } from '../keys/key-template.ts';
 import type { Access, Declaration, DeclaredEntity, Options } from './declaration.ts';
-import type { Index } from './indexes.ts';
-import type { Typed } from './typed.ts';
+import type { Index, Typed } from './indexes.ts';
 
 /**
  * What the compiler makes of a declaration, which it infers as it is written: sentences about names that are not in the schema, and

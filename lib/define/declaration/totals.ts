@@ -2,8 +2,7 @@ import { z } from 'zod';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
 import { buildPart, names, optionsOf } from '../schema/options.ts';
-import { type CheckedOptions, type Condition, type InterPartitionIndex, isCondition } from './indexes.ts';
-import type { Typed } from './typed.ts';
+import { type CheckedOptions, type Condition, type InterPartitionIndex, isCondition, type Typed } from './indexes.ts';
 
 /**
  * Maintained totals: the number of entities of a group, with sums and extremes of their fields. The fields of `partition` and

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { DAY_MS, isoInstant, MINUTE_MS } from '../../base/time.ts';
-import { splitText } from '../../define/codec/split-text.ts';
+import { splitText } from '../../define/codec/entity-codec.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
 import { sendMessage } from '../../storage/messages.ts';

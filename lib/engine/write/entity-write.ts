@@ -4,11 +4,17 @@ import { busy, RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { apartFields, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
-import { decidedFields, keptFields, referenceFields } from '../../define/codec/kept-fields.ts';
 import { validate, validateFields } from '../../define/codec/validation.ts';
 import type { Change } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
-import { type Entity, isOneRow, isWrittenByClients } from '../../define/declaration/entity.ts';
+import {
+  decidedFields,
+  type Entity,
+  isOneRow,
+  isWrittenByClients,
+  keptFields,
+  referenceFields,
+} from '../../define/declaration/entity.ts';
 import { isReference } from '../../define/declaration/reference.ts';
 import type { Live, Unread } from '../../define/declaration/snapshot.ts';
 import { groupOfFurtherRow } from '../../define/keys/further-rows.ts';

@@ -1,7 +1,6 @@
 import pMap from 'p-map';
 import { omit, type Values } from '../../base/values.ts';
-import { referenceFields } from '../../define/codec/kept-fields.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import { type Entity, referenceFields } from '../../define/declaration/entity.ts';
 import { isReference, ReferenceBroken } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../engine.ts';

@@ -1,7 +1,6 @@
 import { mapValues } from '../../base/values.ts';
-import { keptFields } from '../../define/codec/kept-fields.ts';
 import { optionsWith } from '../../define/declaration/declaration.ts';
-import { type Entity, isWrittenByClients, withArchives } from '../../define/declaration/entity.ts';
+import { type Entity, isWrittenByClients, keptFields, withArchives } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
 import {
   EntityDescription,

@@ -1,7 +1,7 @@
 import { createServer, get, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createConnections } from '../../../lib/storage/connections.ts';
+import { createConnections } from '../../../lib/storage/cost.ts';
 
 /** As many reconcilers and requests as a busy process has. */
 const CONCURRENT = 64;
