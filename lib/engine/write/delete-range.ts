@@ -23,7 +23,7 @@ interface DeleteRangeOptions {
   readonly until?: number;
 }
 
-interface DeletedRange {
+export interface DeletedRange {
   readonly deleted: number;
   /** The errors of entities that were not deleted. */
   readonly failed: readonly RowkeyError[];
