@@ -305,7 +305,8 @@ async function updatePage(
   const writes = stale.map((receiver) => refreshing(entity, receiver));
   const outcomes = [...(await writePartitions(engine, entity, writes)).values()];
   const errors = outcomes.filter((outcome) => outcome instanceof RowkeyError);
-  countFanOut({ entity: entity.name }, outcomes.length - errors.length);
+  const updated = outcomes.length - errors.length;
+  if (updated > 0) countFanOut({ entity: entity.name }, updated);
   for (const { code, message } of errors) if (!TEMPORARY.has(code) && code !== 'not-found') fail(message);
   // The message is then tried again.
   const waiting = errors.find(({ code }) => TEMPORARY.has(code));

@@ -184,6 +184,24 @@ describe('a batch', () => {
     expect(await batch(plains, [{ delete: { a, id: '1' }, ifMatch: etag }])).toEqual(['deleted']);
   });
 
+  test('replaces an entity that another request creates at any storage call', async () => {
+    const a = newPartition();
+    for (let at = 1; ; at += 1) {
+      let isInterrupted = false;
+      const client = interruptedHttpClient(at, async () => {
+        isInterrupted = true;
+        // Fails if the batch was faster.
+        await createEntity(world.engine, copies, { a, id: `${at}`, text: `other ${at}` }).catch(codeOf);
+      });
+      const put = { a, id: `${at}`, text: `put ${at}` };
+      const [outcome] = await writeBatch(world.engineThrough(client), copies, [{ put }]);
+      if (!isInterrupted) break;
+      expect(outcome && resultOf(outcome), `call ${at}`).toMatch(/^(created|stored)$/);
+      expect((await readEntity(world.engine, copies, { a, id: `${at}` })).values.text).toBe(`put ${at}`);
+    }
+    await expectIndexesToAgree(world.storage, copies);
+  });
+
   test('gives a unique value to one of its entities', async () => {
     const a = newPartition();
     const email = `${a}@contoso.com`;
