@@ -3,7 +3,7 @@ import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTVerifyGetKey, 
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
-import type { VerifiedBy } from '../define/declaration/declaration.ts';
+import type { ClaimOwner } from '../define/declaration/declaration.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 
 export interface Caller {
@@ -122,7 +122,7 @@ interface Remembered {
 
 interface TrustedClaim {
   readonly claim: string;
-  readonly verifiedBy: VerifiedBy;
+  readonly verifiedBy: NonNullable<ClaimOwner['verifiedBy']>;
 }
 
 /** The claims that identify a caller's own entities. */
@@ -149,7 +149,7 @@ function toCaller(
 }
 
 /** The first of these claims that the token has decides. */
-function isVerified(payload: Readonly<Record<string, unknown>>, verifiedBy: VerifiedBy): boolean {
+function isVerified(payload: Readonly<Record<string, unknown>>, verifiedBy: TrustedClaim['verifiedBy']): boolean {
   const claims = Object.entries(verifiedBy);
   const decisive = claims.find(([claim]) => payload[claim] !== undefined);
   if (!decisive) return claims.length === 0;

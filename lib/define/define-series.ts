@@ -8,7 +8,6 @@ import {
   type DeclaredEntity,
   type Options,
   type OptionsWith,
-  type Period,
   type Slots,
   type Span,
 } from './declaration/declaration.ts';
@@ -26,7 +25,7 @@ interface SeriesOptions<Field extends string = string>
   extends Pick<Options<Field>, Exclude<keyof OptionsWith<'inSeries'>, 'schema'>> {
   readonly slots: SlotsOptions;
   /** High volume delete pattern: each day, month or year has a table, which is dropped as a whole after retention. */
-  readonly period?: Omit<Period<Field>, 'archiveTo'>;
+  readonly period?: Omit<NonNullable<Options<Field>['period']>, 'archiveTo'>;
   /**
    * How the slots of one key follow those of another: a key field is a day, a month or a year, which the slots divide. Several keys
    * are then read as one list, such as the last 24 hours.
@@ -46,12 +45,6 @@ const ACCEPTED = acceptedOptions(({ inSeries }) => inSeries, {
   period: optionsOf({ per: anything, field: z.string(), keep: anything }).optional(),
   span: optionsOf({ field: z.string(), per: anything } satisfies Record<keyof Span, z.ZodType>).optional(),
 } satisfies Record<Exclude<keyof SeriesDeclaration, keyof OptionsWith<'inSeries'>>, z.ZodType>);
-
-/** The types of a series besides those of its key. */
-export interface SeriesTypes {
-  /** The key field that a span replaces by its bounds; never without a span. */
-  readonly spanField: string;
-}
 
 /** Table storage allows 252 properties beside the keys. The rest is for key fields and system properties. */
 const MAX_SLOTS_IN_ROW = 240;

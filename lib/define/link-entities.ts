@@ -1,15 +1,13 @@
 import { withoutPrototype } from '../base/values.ts';
-import { absentOptions, type DeclaredEntity, resolveDeclared } from './declaration/declaration.ts';
-import type { Counted, Denormalized, Entity, LinkedOptions, Reference } from './declaration/entity.ts';
+import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
+import type { Denormalized, Entity, Reference } from './declaration/entity.ts';
 import type { Pattern } from './declaration/pattern.ts';
 
 /** An entity while its references are filled in. */
-type Draft = Entity & { -readonly [Name in keyof LinkedOptions]: Entity[Name] } & {
-  patterns: readonly Pattern<Entity>[];
-  readonly dependents: Denormalized[];
-  readonly referencedBy: Reference[];
-  readonly countedBy: Counted[];
-  readonly children: Entity[];
+type Draft = Entity & { patterns: Entity['patterns'] } & {
+  -readonly [Name in keyof OptionsWith<'isLinked'>]: Entity[Name];
+} & {
+  readonly [List in 'dependents' | 'referencedBy' | 'countedBy' | 'children']: Entity[List][number][];
 };
 
 /** The entities that a declaration refers to, each with the kind of reference. */

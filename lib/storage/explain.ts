@@ -13,7 +13,6 @@ const ExplainedAction = z
     properties: z.array(z.string()).readonly().describe('Names without values'),
   })
   .meta({ title: 'write-action' });
-export type ExplainedAction = z.infer<typeof ExplainedAction>;
 
 /**
  * An explanation runs the same code as the request itself, so the two cannot differ: reads are done, because they decide

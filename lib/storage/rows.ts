@@ -1,6 +1,6 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
-import { type ExplainedAction, recordIfExplaining } from './explain.ts';
+import { recordIfExplaining } from './explain.ts';
 import { notePartitionWrite } from './partition-writes.ts';
 import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
 import type { Storage } from './storage.ts';
@@ -359,7 +359,7 @@ function toRowProperties(entity: Properties): Properties {
 }
 
 /** Describes an action without the values of its properties. */
-function describeAction(action: Action): ExplainedAction {
+function describeAction(action: Action) {
   const properties = action.kind === 'delete' ? [] : Object.keys(action.properties);
   return { kind: action.kind, row: action.row, conditional: 'etag' in action && action.etag !== undefined, properties };
 }

@@ -4,7 +4,7 @@ import type { PipelinePolicy } from '@azure/core-rest-pipeline';
 const RESOLUTION_MS = 1_000;
 
 /** The clock of a service, known from the `Date` of its responses. */
-export interface ServiceClock {
+interface ServiceClock {
   /** Learns from each response. */
   readonly policy: PipelinePolicy;
   /** The earliest time, in milliseconds, that the clock can show now. Undefined before the first response. */

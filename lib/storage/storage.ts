@@ -19,7 +19,7 @@ import { countCost } from './cost.ts';
 import { isUnsent, noteUnanswered } from './errors.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
-import { createServiceClock, type ServiceClock } from './service-clock.ts';
+import { createServiceClock } from './service-clock.ts';
 import { traceCalls } from './trace-calls.ts';
 
 /**
@@ -38,7 +38,7 @@ export interface Storage {
   queueSentOnce(name: string): QueueClient;
   container(name: string): ContainerClient;
   /** The clock of the queues, which all processes have in common. */
-  readonly clock: Pick<ServiceClock, 'earliestTime' | 'latestTime'>;
+  readonly clock: Pick<ReturnType<typeof createServiceClock>, 'earliestTime' | 'latestTime'>;
   readonly tables: TableServiceClient;
   readonly queues: QueueServiceClient;
   readonly blobs: BlobServiceClient;

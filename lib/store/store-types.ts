@@ -6,7 +6,6 @@ import type { NamedBy, TypesBy } from '../define/declaration/declared-types.ts';
 import type { Index, IndexTypes, TypesOf } from '../define/declaration/indexes.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
 import type { TotalTypes } from '../define/declaration/totals.ts';
-import type { SeriesTypes } from '../define/define-series.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { Order } from '../define/places/index-range.ts';
 import type { Position } from '../engine/read/continuation.ts';
@@ -547,7 +546,7 @@ export type SeriesStore<Of extends Declared> = SeriesOfKey<Of> &
       });
 
 export type SpanField<Of extends Declared> =
-  TypesOf<Of['series']> extends infer Known extends SeriesTypes ? Known['spanField'] : never;
+  TypesOf<Of['series']> extends { readonly spanField: infer Field extends string } ? Field : never;
 
 interface SeriesOfKey<Of extends Declared> {
   /**

@@ -162,9 +162,9 @@ const NONE = Object.freeze(withoutPrototype({}));
 const EMPTY = Object.freeze([]);
 const fieldNames = z.array(z.string());
 /** A field of a split has another row, so it is read on demand like a large text. */
-const isApart = { large: z.boolean().describe('A large text, or a field of a split: stored apart') };
+const APART = { large: z.boolean().describe('A large text, or a field of a split: stored apart') };
 
-/** Every option, once, besides its type in `Options`. What needs some of the options asks for those with a flag: see `optionsWith`. */
+/** Every option, besides its type in `Options`. Nothing else lists options: `optionsWith` returns those with a flag or a part. */
 const ENTITY_OPTIONS = {
   schema: { accepts: anything, inSeries: true },
   table: { accepts: z.string(), inSeries: true, remembered: z.string() },
@@ -215,13 +215,13 @@ const ENTITY_OPTIONS = {
     accepts: names.optional(),
     absent: EMPTY,
     notInUnion: true,
-    marks: isApart,
+    marks: APART,
   },
   split: {
     accepts: z.record(z.string(), names).optional(),
     absent: NONE,
     notInUnion: true,
-    marks: isApart,
+    marks: APART,
     described: z.record(z.string(), fieldNames).describe('The fields of each group, which a read returns on demand'),
   },
   wide: {
@@ -344,14 +344,14 @@ const ENTITY_OPTIONS = {
 } satisfies Readonly<Record<keyof Declaration, OptionForm>>;
 
 type Forms = typeof ENTITY_OPTIONS;
-/** The options that have something, by name. */
+/** The options that have this part, by name. */
 export type OptionsWith<Part extends keyof OptionForm> = {
   readonly [Name in keyof Forms as Part extends keyof Forms[Name] ? Name : never]: Part extends keyof Forms[Name]
     ? Forms[Name][Part]
     : never;
 };
 
-/** What each option has that has this part, such as a flag, by the name of the option. */
+/** This part of each option that has it, by the name of the option. */
 export function optionsWith<Part extends keyof OptionForm>(part: Part): OptionsWith<Part> {
   const forms = Object.entries<OptionForm>(ENTITY_OPTIONS).filter(([, form]) => part in form);
   const parts: unknown = Object.fromEntries(forms.map(([name, form]) => [name, form[part]]));
@@ -438,7 +438,7 @@ interface GrantedPartition<Through = DeclaredEntity> {
 }
 
 /** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
-export interface Period<Field extends string = string> {
+interface Period<Field extends string = string> {
   readonly per: CalendarUnit;
   /** The key field that chooses the period: an ISO instant or date. */
   readonly field: Field;
@@ -459,10 +459,8 @@ export interface ClaimOwner {
    * all claims except `oid` and `sub`, which nobody can choose: some issuers let users enter the email address of another
    * person.
    */
-  readonly verifiedBy?: VerifiedBy;
+  readonly verifiedBy?: Readonly<Record<string, readonly (string | number | boolean)[]>>;
 }
-
-export type VerifiedBy = Readonly<Record<string, readonly (string | number | boolean)[]>>;
 
 /** A small entity that each process keeps in memory as one list, which it reads through an index with one partition. */
 interface LookupDeclaration<IndexName extends string = string> {

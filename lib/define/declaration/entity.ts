@@ -11,11 +11,8 @@ interface ToEntities {
   readonly other: Entity;
 }
 
-/** The options that refer to other entities, linked. */
-export type LinkedOptions = Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>>;
-
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */
-interface Links extends LinkedOptions {
+interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>> {
   /** The patterns that the entity uses, in the order of lib/patterns/patterns.ts. */
   readonly patterns: readonly Pattern<Entity>[];
   /** True for an archive itself, whose rows arrive by transfers. An archive can only be read and deleted. */
@@ -99,7 +96,7 @@ export interface Reference extends DeclaredReference {
 }
 
 /** A maintained count of an entity. */
-export interface Counted {
+interface Counted {
   /** The entity that has the count. */
   readonly target: () => Entity;
   readonly field: string;
