@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { withoutPrototype } from '../base/values.ts';
 import type { Access, DeclaredEntity } from './declaration/declaration.ts';
-import type { Entity, Linked } from './declaration/entity.ts';
+import type { Entity } from './declaration/entity.ts';
 import type { Pattern } from './declaration/pattern.ts';
 import { linkEntities, linkErrors } from './link-entities.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
@@ -44,11 +44,6 @@ type RolesOf<One> = One extends { readonly access: Access<string, infer Role> }
 /** The entities of a model by name, each as it is declared. */
 export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
   readonly [One in Declared[number] as One['name']]: One;
-};
-
-/** The entities of a model by name, each with its links to the others. */
-export type LinkedEntities<Declared extends readonly DeclaredEntity[]> = {
-  readonly [One in Declared[number] as One['name']]: Linked<One>;
 };
 
 /** Everything that an app stores, frozen. */
@@ -95,7 +90,7 @@ export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   const list = linkEntities(entities, patterns);
   refuse(validateModel({ entities: list, roles, operatorRole, prefix }, reserved));
   return Object.freeze({
-    entities: asDeclared<Declared>(byName(list)),
+    entities: byName<Declared>(list),
     list,
     roles: Object.freeze([...roles]),
     operatorRole,
@@ -108,13 +103,8 @@ function refuse(errors: readonly string[]): void {
 }
 
 /** A linked entity is used like its declaration, but the compiler cannot compare the types of all of its options. */
-function asDeclared<Declared extends readonly DeclaredEntity[]>(entities: unknown): EntitiesOf<Declared> {
-  return entities as EntitiesOf<Declared>;
-}
-
-/** `fromEntries` loses the names of the declarations, so the type is asserted. */
-export function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): LinkedEntities<Declared> {
+function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): EntitiesOf<Declared> {
   const entities = list.map((entity) => [entity.name, entity] as const);
   const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(entities)));
-  return frozen as LinkedEntities<Declared>;
+  return frozen as EntitiesOf<Declared>;
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { withoutPrototype } from '../../base/values.ts';
+import { mapValues } from '../../base/values.ts';
 
 /**
  * The metadata of schemas for `z.toJSONSchema`, with an id as the title. Otherwise, zod replaces a schema with an id by a reference,
@@ -14,39 +14,35 @@ class SchemaMetadata extends z.core.$ZodRegistry<Record<string, unknown>> {
 
 export const schemaMetadata = new SchemaMetadata();
 
+const Typed = z.object({ type: z.string().optional().catch(undefined) });
+const Property = z
+  .object({
+    /** Undefined for a union, which is stored as JSON. */
+    ...Typed.shape,
+    format: z.string().optional(),
+    pattern: z.string().optional(),
+    const: z.unknown().optional(),
+    enum: z.array(z.unknown()).optional(),
+    minimum: z.number().optional(),
+    maximum: z.number().optional(),
+    minLength: z.number().optional(),
+    maxLength: z.number().optional(),
+    items: Typed.optional().catch(undefined),
+    anyOf: z.array(Typed).optional(),
+  })
+  .transform(({ const: constant, enum: choices, items, anyOf, ...property }) => {
+    const types = new Set(anyOf?.map(({ type }) => type));
+    return {
+      ...property,
+      /** The type, or the common type of a union's members: keys contain the value, regardless of how it is stored. */
+      keyType: property.type ?? (types.size === 1 ? [...types][0] : undefined),
+      constant: typeof constant === 'string' ? constant : undefined,
+      choices,
+      elements: items?.type,
+    };
+  });
 /** The JSON Schema of a field, as far as the validation of a model needs it. */
-export interface FieldSchema {
-  /** Undefined for a union, which is stored as JSON. */
-  readonly type: string | undefined;
-  /** The type, or the common type of a union's members: keys contain the value, regardless of how it is stored. */
-  readonly keyType: string | undefined;
-  readonly format: string | undefined;
-  readonly pattern: string | undefined;
-  readonly constant: string | undefined;
-  readonly choices: readonly unknown[] | undefined;
-  readonly minimum: number | undefined;
-  readonly maximum: number | undefined;
-  readonly minLength: number | undefined;
-  readonly maxLength: number | undefined;
-  readonly elements: string | undefined;
-}
-
-const Property = z.object({
-  type: z.string().optional().catch(undefined),
-  format: z.string().optional(),
-  pattern: z.string().optional(),
-  const: z.unknown().optional(),
-  enum: z.array(z.unknown()).optional(),
-  minimum: z.number().optional(),
-  maximum: z.number().optional(),
-  minLength: z.number().optional(),
-  maxLength: z.number().optional(),
-  items: z
-    .object({ type: z.string().optional().catch(undefined) })
-    .optional()
-    .catch(undefined),
-  anyOf: z.array(z.object({ type: z.string().optional().catch(undefined) })).optional(),
-});
+export type FieldSchema = z.infer<typeof Property>;
 
 /**
  * The error of a schema whose fields cannot be validated one by one. A partial update, a key and a selection validate some
@@ -65,10 +61,7 @@ export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, Field
   const known = cache.get(schema);
   if (known) return known;
   const { properties = {} } = jsonSchemaOf(schema);
-  const entries = Object.entries(properties).map(
-    ([field, property]) => [field, toFieldSchema(Property.parse(property))] as const,
-  );
-  const fields = withoutPrototype(Object.fromEntries(entries));
+  const fields = mapValues(properties, (property) => Property.parse(property));
   cache.set(schema, fields);
   return fields;
 }
@@ -96,23 +89,6 @@ function hasJsonSchema(schema: z.ZodObject): boolean {
 
 /** Each start of an instance validates the model, and creating JSON Schemas takes most of that time. */
 const cache = new WeakMap<z.ZodObject, Readonly<Record<string, FieldSchema>>>();
-
-function toFieldSchema({ const: constant, enum: choices, items, anyOf, ...property }: z.infer<typeof Property>) {
-  const types = new Set(anyOf?.map(({ type }) => type));
-  return {
-    type: property.type,
-    keyType: property.type ?? (types.size === 1 ? [...types][0] : undefined),
-    format: property.format,
-    pattern: property.pattern,
-    constant: typeof constant === 'string' ? constant : undefined,
-    choices,
-    minimum: property.minimum,
-    maximum: property.maximum,
-    minLength: property.minLength,
-    maxLength: property.maxLength,
-    elements: items?.type,
-  };
-}
 
 /** A text that begins with its day. */
 const DAY_FIRST = '^\\d{4}-\\d{2}-\\d{2}';
