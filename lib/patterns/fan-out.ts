@@ -217,7 +217,7 @@ async function isStale(engine: Engine, { values }: Receiver, links: readonly Den
 }
 
 /** The write that copies the current fields to an entity. */
-function refreshing({ keyFields }: Entity, { address, values, found }: Receiver): EntityWrite {
+function prepareRefresh({ keyFields }: Entity, { address, values, found }: Receiver): EntityWrite {
   return {
     address,
     key: pick(values, keyFields),
@@ -234,7 +234,7 @@ function refreshing({ keyFields }: Entity, { address, values, found }: Receiver)
 /** Copies the current fields to one entity. Returns false if other writers keep changing the entity. */
 async function refresh(engine: Engine, entity: Entity, { address, values }: Receiver): Promise<boolean> {
   try {
-    await writeOne(engine, entity, refreshing(entity, { address, values }));
+    await writeOne(engine, entity, prepareRefresh(entity, { address, values }));
     return true;
   } catch (error) {
     const code = error instanceof RowkeyError ? error.code : undefined;
@@ -302,7 +302,7 @@ async function updatePage(
     .filter((receiver) => receiver !== undefined)
     .filter(({ values }) => isDeepStrictEqual(keyIn(relation, values), key))
     .filter(({ values }) => !isDeepStrictEqual(withCopies(link, values, copies), values));
-  const writes = stale.map((receiver) => refreshing(entity, receiver));
+  const writes = stale.map((receiver) => prepareRefresh(entity, receiver));
   const outcomes = [...(await writePartitions(engine, entity, writes)).values()];
   const errors = outcomes.filter((outcome) => outcome instanceof RowkeyError);
   const updated = outcomes.length - errors.length;

@@ -9,6 +9,7 @@ const FAN_OUT = 'test/scenarios/fanning-out-between-processes.test.ts';
 const OVERTAKEN = 'test/scenarios/overtaken-reconcilers.test.ts';
 
 const WRITE = 'lib/engine/write/eventual-transaction.ts';
+const ANNOUNCEMENT = 'lib/engine/write/announcement.ts';
 const RECONCILE = 'lib/engine/reconcile/reconcile.ts';
 const HOLD = 'lib/engine/reconcile/hold.ts';
 
@@ -80,7 +81,7 @@ export const RULES: readonly Rule[] = [
         `  const etagOf = (before: Change['before']) => ('etag' in before ? (before.etag ?? '') : '');
   const early = changes.map(({ before, after }) => ({ etag: etagOf(before), values: after ?? {} }));
   const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
-  if (intent) await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, early), claimed } });
+  if (intent) await settle(write, intent, { hold, written: { entities: stateOf(changes, early), claimed } });
   const untilDone = () => submitUntilDone(write);\n`,
       ],
       ['  if (intent) {\n    // The index', "  if (intent?.id === '') {\n    // The index"],
@@ -108,7 +109,7 @@ export const RULES: readonly Rule[] = [
   {
     row: 'second read before the end of the intent',
     without: 'A writer deletes its intent before it settles the index entries',
-    file: WRITE,
+    file: ANNOUNCEMENT,
     edits: [
       [
         '    await reconcile(engine, entity, { intent: writeId',
@@ -134,7 +135,7 @@ export const RULES: readonly Rule[] = [
   {
     row: 'entries that the writer settles before the message of the rest',
     without: 'A writer sends the message of the rest before it settles its own entries',
-    file: WRITE,
+    file: ANNOUNCEMENT,
     edits: [
       [
         '    await reconcile(engine, entity, { intent: writeId',
@@ -150,7 +151,7 @@ export const RULES: readonly Rule[] = [
   {
     row: 'a new intent before a plan that changes other rows',
     without: 'A writer keeps its intent after a conflict, whatever the new plan changes',
-    file: 'lib/engine/write/announcement.ts',
+    file: ANNOUNCEMENT,
     edits: [['  if (!isDeepStrictEqual(outside(write.plan), outside(write.announced)))\n', '  if (false)\n']],
     test: [FAN_OUT, 'a member is created with the new name by a process that remembers the former one'],
     finds: 'missing in ["membersbyunitname"',
@@ -203,7 +204,7 @@ export const RULES: readonly Rule[] = [
   {
     row: COMMIT_LIMIT,
     without: 'A writer sends a claim at any time',
-    file: 'lib/engine/write/announcement.ts',
+    file: ANNOUNCEMENT,
     edits: [['AbortSignal.timeout(Math.max(0, deadline - engine.now()))', 'AbortSignal.timeout(2 ** 30)']],
     test: [TIME, 'a writer sends no claim after its time limit'],
     finds: 'claim in carsbyplate',
@@ -278,7 +279,7 @@ export const RULES: readonly Rule[] = [
   {
     row: UNKNOWN_OUTCOME,
     without: 'A writer sends its work after an insert with an unknown outcome',
-    file: WRITE,
+    file: ANNOUNCEMENT,
     edits: [['    if (mayStillLand(error)) return;\n', '']],
     test: [TIME, 'work whose outcome is unknown waits until its request has been executed'],
     finds: 'left over in ["guestsbyname"',
@@ -299,7 +300,7 @@ export const RULES: readonly Rule[] = [
   {
     row: UNKNOWN_OUTCOME,
     without: 'A writer ends its intent after a claim with an unknown outcome',
-    file: 'lib/engine/write/announcement.ts',
+    file: ANNOUNCEMENT,
     edits: [['    throw unclaimed.why;\n', '    throw await endIntent(write, unclaimed.why);\n']],
     test: [TIME, 'the intent of a claim whose outcome is unknown stays'],
     finds: 'claim in carsbyplate',

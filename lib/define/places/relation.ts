@@ -48,7 +48,7 @@ export function referrersRange(relation: Relation, key: Values) {
 }
 
 /** A range of keys that contains every entity with given values of some fields: its own rows, or the rows of an index. */
-export interface Lookup {
+interface Lookup {
   /** Undefined for the entity's own key. */
   readonly index: string | undefined;
   /** True for an index that changes after the transaction of its entity. */

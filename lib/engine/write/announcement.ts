@@ -3,17 +3,24 @@ import pMap from 'p-map';
 import { busy } from '../../base/errors.ts';
 import type { Change } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import type { Row } from '../../storage/rows.ts';
+import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { mayStillLand, type ReconcileOptions, reconcile } from '../reconcile/reconcile.ts';
 import { type ClaimedRow, claim, releaseClaims } from '../reconcile/unique-claim.ts';
 import { conflictOf, duplicateEntry, readChanged } from './conflict.ts';
 import { type Plan, PlanTooLarge } from './plan.ts';
 
-/** What a write announces before its transaction: its intent, which names the rows of other partitions, and its claims of unique rows. */
+/**
+ * What a write announces before its transaction: its intent, which names the rows of other partitions, and its claims of unique rows. After
+ * the transaction, the writer settles what the intent names.
+ */
 
 const CLAIMS_CONCURRENCY = 16;
 
@@ -21,7 +28,10 @@ const CLAIMS_CONCURRENCY = 16;
 export interface Announced {
   readonly engine: Engine;
   readonly entity: Entity;
+  readonly table: string;
   readonly writeId: string;
+  /** Milliseconds: when the intent was sent. */
+  readonly sentAt: number;
   readonly intent: SentMessage | undefined;
   /** The plan of the intent and of the claims. */
   readonly announced: Plan;
@@ -75,7 +85,7 @@ function toFanOut(sources: Plan['fanOut']) {
 }
 
 /** Returns the dependents of a plan in the form that an intent has. */
-export function toDependents(dependents: Plan['dependents']) {
+function toDependents(dependents: Plan['dependents']) {
   if (dependents.length === 0) return {};
   return {
     dependents: dependents.map(({ entity, items, fanOut }) => ({ entity: entity.name, items, ...toFanOut(fanOut) })),
@@ -145,4 +155,61 @@ export async function endIntent<Reason>(
     (await releaseClaims(engine, claimed)) ? deleteMessage(engine.storage, sent) : sendWorkOf(engine, sent);
   if (intent) await unlessUnavailable(end(intent));
   return why;
+}
+
+/**
+ * Reconciles the writer's own intent. The writer alone holds the intent while it is hidden. The caller waits, because a
+ * serverless host may freeze the process after the response. Never throws: unfinished work goes to the queue.
+ */
+export async function settle(
+  { engine, entity, table, writeId, sentAt, announced }: Announced,
+  intent: SentMessage,
+  options: ReconcileOptions,
+): Promise<void> {
+  const { items, fanOut, dependents } = announced;
+  const { inline, queued } = divide(entity, items);
+  const others = dependents.map((dependent) => ({ ...dependent, ...divide(dependent.entity, dependent.items) }));
+  const all = [...inline, ...others.flatMap((dependent) => dependent.inline)];
+  const entries = all.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
+  try {
+    if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
+    const leftRows = new Set(queued.map(({ row }) => row));
+    await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
+    for (const dependent of others)
+      await reconcile(
+        engine,
+        dependent.entity,
+        { intent: writeId, table, items: dependent.inline },
+        { hold: options.hold },
+      );
+    if (queued.length === 0) recordReconcileLag(engine.now() - sentAt);
+    const left = others.map((dependent) => ({ ...dependent, items: dependent.queued })).filter(hasWork);
+    // The intent stays hidden as the reminder of the work that is left.
+    if (hasWork({ items: queued, fanOut }) || left.length > 0)
+      await sendWorkOf(engine, withItems(intent, queued, left));
+    else await deleteMessage(engine.storage, intent);
+  } catch (error) {
+    // A write without a reply may still land, so the intent stays hidden until that is impossible.
+    if (mayStillLand(error)) return;
+    await sendWorkOf(engine, intent).catch(() => undefined);
+  }
+}
+
+/** The items with the entries that the writer settles, and those with the entries that it leaves to the queue. */
+function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' | 'queued', Plan['items']>> {
+  const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.isLeftToQueue ?? false;
+  const queued = items
+    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter(isLeft) }))
+    .filter(({ indexEntries }) => indexEntries.length > 0);
+  const inline = items
+    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter((indexEntry) => !isLeft(indexEntry)) }))
+    .filter(({ row, indexEntries }) => indexEntries.length > 0 || queued.every((other) => other.row !== row));
+  return { inline, queued };
+}
+
+const hasWork = ({ items, fanOut }: Pick<Plan, 'items' | 'fanOut'>) => items.length + fanOut.length > 0;
+
+function withItems(intent: SentMessage, items: Plan['items'], left: Plan['dependents']): SentMessage {
+  const { dependents: _, ...rest } = JSON.parse(intent.text);
+  return { ...intent, text: JSON.stringify({ ...rest, items, ...toDependents(left) }) };
 }

@@ -31,33 +31,6 @@ export async function readChanged(engine: Engine, entity: Entity, changes: reado
   );
 }
 
-/** True if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
-export function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
-  return fresh.every(({ before, after }) => {
-    if (before.state === 'absent') return !after;
-    return (before.state === 'live' ? before.system.WriteId : before.writeId) === writeId;
-  });
-}
-
-/** True if no attempt of the write was committed: every entity is as it was read, or another one was created in its place. */
-export function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[], writeId: string): boolean {
-  return changes.every(({ before: then, incarnation, arrival }, index) => {
-    const now = fresh[index]?.before;
-    if (then.state === 'absent' && now?.state === 'live')
-      return now.system.Incarnation !== (arrival?.incarnation ?? incarnation ?? writeId);
-    if (then.state === 'absent' || then.state === 'unread' || now === undefined || now.state === 'absent')
-      return then.state === now?.state;
-    return then.etag === now.etag;
-  });
-}
-
-/** The change to plan again: with the fresh state, or with what was read before if the entity has not changed since. */
-export function planAgain(change: Change, fresh: Fresh | undefined): Change {
-  const [then, now] = [change.before, fresh?.before];
-  const isSame = then.state === 'live' && now?.state === 'live' && then.etag === now.etag;
-  return then.state === 'unread' || isSame ? change : (fresh ?? change);
-}
-
 /**
  * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
  * tombstone.

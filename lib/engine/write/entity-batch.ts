@@ -10,13 +10,13 @@ import { entityIn } from '../read/judge-row.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { EntityChanged } from './conflict.ts';
 import {
-  creating,
-  deleting,
   type EntityWrite,
-  merging,
   type PlannedWrite,
   planWrite,
-  puttingValid,
+  prepareCreate,
+  prepareDelete,
+  prepareMerge,
+  prepareValidPut,
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
 import { splitAfter } from './plan.ts';
@@ -83,7 +83,7 @@ export async function deleteRows(
   const writes = rows.flatMap((found): EntityWrite[] => {
     const values = entityIn(entity, found)?.values;
     const ifMatch = ifUnchanged ? found.etag : undefined;
-    return values ? [deleting(engine, entity, pick(values, entity.keyFields), found, { ifMatch })] : [];
+    return values ? [prepareDelete(engine, entity, pick(values, entity.keyFields), found, { ifMatch })] : [];
   });
   const outcomes = await writePartitions(engine, entity, writes);
   return writes.map((write) => toBatchOutcome(outcomes.get(write)));
@@ -159,12 +159,14 @@ function refuse(index: number, why: string): RowkeyError {
 
 /** Validates an action. Throws `invalid-input`. */
 function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWrite {
-  if ('create' in action) return creating(engine, entity, action.create);
+  if ('create' in action) return prepareCreate(engine, entity, action.create);
   const { ifMatch } = action;
-  if ('patch' in action) return merging(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch });
-  if ('delete' in action) return deleting(engine, entity, validateKey(entity, action.delete), undefined, { ifMatch });
+  if ('patch' in action)
+    return prepareMerge(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch });
+  if ('delete' in action)
+    return prepareDelete(engine, entity, validateKey(entity, action.delete), undefined, { ifMatch });
   const values = validate(entity, action.put);
-  return puttingValid(engine, entity, pick(values, entity.keyFields), values, { ifMatch });
+  return prepareValidPut(engine, entity, pick(values, entity.keyFields), values, { ifMatch });
 }
 
 /** Splits writes where the next one changes an entity again, or needs a transaction of its own. */

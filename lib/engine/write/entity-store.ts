@@ -10,7 +10,15 @@ import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readLive } from '../read/entity-rows.ts';
 import { writeOne } from './entity-batch.ts';
-import { creating, deleting, type EntityWrite, merging, patching, putting, replacing } from './entity-write.ts';
+import {
+  type EntityWrite,
+  prepareCreate,
+  prepareDelete,
+  prepareMerge,
+  preparePatch,
+  preparePut,
+  prepareReplace,
+} from './entity-write.ts';
 import { findOperation, newOperationId, writeOperation } from './operation.ts';
 
 /** Writes one entity. entity-batch.ts writes many. */
@@ -28,7 +36,7 @@ export async function createEntity(
   input: unknown,
   incarnation?: string,
 ): Promise<Stored> {
-  const write = creating(engine, entity, input, { incarnation });
+  const write = prepareCreate(engine, entity, input, { incarnation });
   try {
     return await writeStored(engine, entity, write);
   } catch (error) {
@@ -91,18 +99,18 @@ type Change<Result> = (
 
 /** Replaces all fields of an entity. Throws as `changeEntity` does. */
 export const replaceEntity: Change<Stored> = async (engine, entity, key, input, conditions = {}) =>
-  writeStored(engine, entity, replacing(engine, entity, key, input, conditions));
+  writeStored(engine, entity, prepareReplace(engine, entity, key, input, conditions));
 
 /**
  * Changes some fields of an entity; null removes a field (RFC 7396). Throws as `changeEntity` does, and `invalid-input` for an
  * encrypted field, which can only be replaced with the whole entity.
  */
 export const patchEntity: Change<Stored> = async (engine, entity, key, patch, conditions = {}) =>
-  writeStored(engine, entity, patching(engine, entity, key, patch, conditions));
+  writeStored(engine, entity, preparePatch(engine, entity, key, patch, conditions));
 
 /** Changes the given fields of an entity. Returns only the new ETag, so that a merge without a read is possible. */
 export const mergeEntity: Change<Pick<Stored, 'etag'>> = async (engine, entity, key, patch, conditions = {}) =>
-  writeStored(engine, entity, merging(engine, entity, key, patch, conditions));
+  writeStored(engine, entity, prepareMerge(engine, entity, key, patch, conditions));
 
 /** An entity that a put has stored. */
 export interface Put extends Stored {
@@ -117,8 +125,8 @@ export interface Put extends Stored {
 export const putEntity: Change<Put> = async (engine, entity, key, input, conditions = {}) => {
   const mustBeNew = conditions.ifNoneMatch?.trim() === '*';
   const write = mustBeNew
-    ? creating(engine, entity, input, { key, conditions })
-    : putting(engine, entity, key, input, conditions);
+    ? prepareCreate(engine, entity, input, { key, conditions })
+    : preparePut(engine, entity, key, input, conditions);
   try {
     const { outcome, ...stored } = await writeOne(engine, entity, write);
     return { ...stored, isCreated: outcome === 'created' };
@@ -138,7 +146,7 @@ export async function deleteEntity(
   key: Values,
   conditions: Conditions = {},
 ): Promise<void> {
-  await writeOne(engine, entity, deleting(engine, entity, key, undefined, conditions));
+  await writeOne(engine, entity, prepareDelete(engine, entity, key, undefined, conditions));
 }
 
 /**

@@ -106,7 +106,7 @@ export async function planWrite(engine: Engine, entity: Entity, write: EntityWri
 }
 
 /** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */
-export function creating(
+export function prepareCreate(
   engine: Engine,
   entity: Entity,
   input: unknown,
@@ -136,27 +136,27 @@ type ToWrite<Input = unknown> = (
 ) => EntityWrite;
 
 /** Replaces the entity. */
-export const replacing: ToWrite = (engine, entity, key, input, conditions) =>
-  storing(engine, entity, key, (current) => wholeValues(entity, key, input, current), conditions);
+export const prepareReplace: ToWrite = (engine, entity, key, input, conditions) =>
+  prepareStore(engine, entity, key, (current) => wholeValues(entity, key, input, current), conditions);
 
 /** Replaces the entity, or creates it. */
-export const putting: ToWrite = (engine, entity, key, input, conditions) => {
+export const preparePut: ToWrite = (engine, entity, key, input, conditions) => {
   // A derived field in the body must equal the stored one, which is then read.
   const hasDerived = Object.keys(entity.derived).some((field) => field in Object(input));
   const before = hasDerived ? undefined : unreadState(entity, key, conditions);
   const unread = before && { before, after: wholeValues(entity, key, input) };
-  return { ...replacing(engine, entity, key, input, conditions), expects: 'any', unread };
+  return { ...prepareReplace(engine, entity, key, input, conditions), expects: 'any', unread };
 };
 
 /** Replaces the entity with valid values, or creates it. */
-export const puttingValid: ToWrite<Values> = (engine, entity, key, values, conditions) => {
+export const prepareValidPut: ToWrite<Values> = (engine, entity, key, values, conditions) => {
   const before = unreadState(entity, key, conditions);
   const unread = before && { before, after: values };
-  return { ...storing(engine, entity, key, () => values, conditions), expects: 'any', unread };
+  return { ...prepareStore(engine, entity, key, () => values, conditions), expects: 'any', unread };
 };
 
-const storing: ToWrite<(current?: Values) => Values> = (engine, entity, key, valid, conditions) => ({
-  ...changing(entity, key, conditions),
+const prepareStore: ToWrite<(current?: Values) => Values> = (engine, entity, key, valid, conditions) => ({
+  ...describeChange(entity, key, conditions),
   async next(current) {
     const values = valid(current?.values);
     if (!current) checkWritable(entity, values, engine.now());
@@ -166,7 +166,7 @@ const storing: ToWrite<(current?: Values) => Values> = (engine, entity, key, val
 });
 
 /** The part of a write that all changes of a whole entity have. */
-function changing(entity: Entity, key: Values, conditions: Conditions) {
+function describeChange(entity: Entity, key: Values, conditions: Conditions) {
   const read = { fields: Object.keys(entity.columns) };
   return { address: addressOf(entity, key), key, expects: 'one', conditions, read } as const;
 }
@@ -179,29 +179,29 @@ function wholeValues(entity: Entity, key: Values, input: unknown, current: Value
 }
 
 /** Changes some fields; null removes a field. */
-export const patching: ToWrite = (engine, entity, key, patch, conditions) => ({
-  ...changing(entity, key, conditions),
+export const preparePatch: ToWrite = (engine, entity, key, patch, conditions) => ({
+  ...describeChange(entity, key, conditions),
   read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },
   async next(current) {
     if (!current || current.isRefused) throw notFound(entity, key);
-    return patched(engine, entity, { key, patch, ...current });
+    return mergePatch(engine, entity, { key, patch, ...current });
   },
 });
 
 /** Changes some fields, without a read if storage can merge them. The result has no other fields. */
-export const merging: ToWrite = (engine, entity, key, patch, conditions) => {
+export const prepareMerge: ToWrite = (engine, entity, key, patch, conditions) => {
   const before = unreadState(entity, key, conditions);
   const after = before && mergeable(entity, key, patch);
   const unread = before && after && { before, after, isPartial: true };
-  return { ...patching(engine, entity, key, patch, conditions), unread };
+  return { ...preparePatch(engine, entity, key, patch, conditions), unread };
 };
 
 /** Deletes the entity, whose row may have been read. */
-export const deleting: ToWrite<Row | undefined> = (_, entity, key, found, conditions) => {
+export const prepareDelete: ToWrite<Row | undefined> = (_, entity, key, found, conditions) => {
   const { ifMatch = ANY_ETAG } = conditions;
   const before = unreadState(entity, key, conditions);
   return {
-    ...changing(entity, key, conditions),
+    ...describeChange(entity, key, conditions),
     // A delete under an ETag is conditional as a single operation or by a tombstone, which an entity without further rows has not.
     isAlone: ifMatch.trim() !== ANY_ETAG && !entity.patterns.some(({ leavesTombstone }) => leavesTombstone),
     unread: before && { before, after: undefined },
@@ -216,7 +216,7 @@ export function checkWritable(entity: Entity, values: Values, now: number): void
 }
 
 /** The values to store when `patch` changes some fields of the entity. */
-function patched(
+function mergePatch(
   engine: Engine,
   entity: Entity,
   { key, patch, values: current, unread }: Current & { readonly key: Values; readonly patch: unknown },

@@ -7,19 +7,15 @@ import { toValues } from '../../define/codec/entity-codec.ts';
 import type { Change, Siblings } from '../../define/declaration/change.ts';
 import { type Entity, referenceFields } from '../../define/declaration/entity.ts';
 import { isReference } from '../../define/declaration/reference.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
 import { liveValues } from '../../define/declaration/snapshot.ts';
-import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { StorageConflict } from '../../storage/errors.ts';
-import { deleteMessage, type SentMessage } from '../../storage/messages.ts';
 import { type Action, isConditional, submit } from '../../storage/rows.ts';
-import { recordReconcileLag } from '../../telemetry/metrics.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown, keepEarly, noteChange } from '../note-change.ts';
 import { isTableGone, withPeriodTable } from '../period-tables.ts';
-import { holdFor, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
-import { mayStillLand, type ReconcileOptions, reconcile, type Written } from '../reconcile/reconcile.ts';
+import { holdFor } from '../reconcile/hold.ts';
+import type { Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import {
   type Announced,
@@ -27,20 +23,11 @@ import {
   claimAll,
   endIntent,
   requireAnnounced,
-  toDependents,
+  settle,
   Unannounced,
 } from './announcement.ts';
 import { dropBlobs } from './blobs.ts';
-import {
-  areUnchanged,
-  conflictOf,
-  duplicateValue,
-  EntityChanged,
-  type Fresh,
-  isOwnWrite,
-  planAgain,
-  readChanged,
-} from './conflict.ts';
+import { conflictOf, duplicateValue, EntityChanged, type Fresh, readChanged } from './conflict.ts';
 import { actingOf, checkTransactionBytes, type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import {
   dropReplacedParts,
@@ -151,7 +138,7 @@ async function commitAnnounced(
     // The index entries cannot undo the commit, so its record is appended while they are written.
     keepEarly();
     const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
-    await settle(write, intent, planned.plan, { hold, written: { entities: stateOf(changes, done), claimed } });
+    await settle(write, intent, { hold, written: { entities: stateOf(changes, done), claimed } });
   }
   await dropReplacedParts(engine, entity, write);
   // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
@@ -159,63 +146,6 @@ async function commitAnnounced(
   for (const { before, after } of changes)
     await dropBlobs(engine.storage, entity, { of: liveValues(before), but: after });
   return done;
-}
-
-/**
- * Reconciles the writer's own intent. The writer alone holds the intent while it is hidden. The caller waits, because a
- * serverless host may freeze the process after the response. Never throws: unfinished work goes to the queue.
- */
-async function settle(
-  { engine, entity, table, writeId, sentAt }: Write,
-  intent: SentMessage,
-  { items, fanOut, dependents }: Plan,
-  options: ReconcileOptions,
-): Promise<void> {
-  const { inline, queued } = divide(entity, items);
-  const others = dependents.map((dependent) => ({ ...dependent, ...divide(dependent.entity, dependent.items) }));
-  const all = [...inline, ...others.flatMap((dependent) => dependent.inline)];
-  const entries = all.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
-  try {
-    if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
-    const leftRows = new Set(queued.map(({ row }) => row));
-    await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
-    for (const dependent of others)
-      await reconcile(
-        engine,
-        dependent.entity,
-        { intent: writeId, table, items: dependent.inline },
-        { hold: options.hold },
-      );
-    if (queued.length === 0) recordReconcileLag(engine.now() - sentAt);
-    const left = others.map((dependent) => ({ ...dependent, items: dependent.queued })).filter(hasWork);
-    // The intent stays hidden as the reminder of the work that is left.
-    if (hasWork({ items: queued, fanOut }) || left.length > 0)
-      await sendWorkOf(engine, withItems(intent, queued, left));
-    else await deleteMessage(engine.storage, intent);
-  } catch (error) {
-    // A write without a reply may still land, so the intent stays hidden until that is impossible.
-    if (mayStillLand(error)) return;
-    await sendWorkOf(engine, intent).catch(() => undefined);
-  }
-}
-
-/** The items with the entries that the writer settles, and those with the entries that it leaves to the queue. */
-function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' | 'queued', Plan['items']>> {
-  const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.isLeftToQueue ?? false;
-  const queued = items
-    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter(isLeft) }))
-    .filter(({ indexEntries }) => indexEntries.length > 0);
-  const inline = items
-    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter((indexEntry) => !isLeft(indexEntry)) }))
-    .filter(({ row, indexEntries }) => indexEntries.length > 0 || queued.every((other) => other.row !== row));
-  return { inline, queued };
-}
-
-const hasWork = ({ items, fanOut }: Pick<Plan, 'items' | 'fanOut'>) => items.length + fanOut.length > 0;
-
-function withItems(intent: SentMessage, items: Plan['items'], left: Plan['dependents']): SentMessage {
-  const { dependents: _, ...rest } = JSON.parse(intent.text);
-  return { ...intent, text: JSON.stringify({ ...rest, items, ...toDependents(left) }) };
 }
 
 function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {
@@ -229,11 +159,8 @@ function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['
 
 /** A running commit. */
 interface Write extends Announced {
-  readonly table: string;
   readonly partition: string;
   readonly mark: WriteMark;
-  /** Milliseconds: when the intent was sent. */
-  readonly sentAt: number;
   /** The keys of the sibling rows, and those that exist. */
   rows: readonly string[];
   siblings: Siblings;
@@ -388,4 +315,31 @@ function results(
     const held = pick(after ?? {}, referenceFields(entity).filter(isHeld));
     return { etag: etags.get(row) ?? '', values: { ...values, ...held } };
   });
+}
+
+/** True if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
+function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
+  return fresh.every(({ before, after }) => {
+    if (before.state === 'absent') return !after;
+    return (before.state === 'live' ? before.system.WriteId : before.writeId) === writeId;
+  });
+}
+
+/** True if no attempt of the write was committed: every entity is as it was read, or another one was created in its place. */
+function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[], writeId: string): boolean {
+  return changes.every(({ before: then, incarnation, arrival }, index) => {
+    const now = fresh[index]?.before;
+    if (then.state === 'absent' && now?.state === 'live')
+      return now.system.Incarnation !== (arrival?.incarnation ?? incarnation ?? writeId);
+    if (then.state === 'absent' || then.state === 'unread' || now === undefined || now.state === 'absent')
+      return then.state === now?.state;
+    return then.etag === now.etag;
+  });
+}
+
+/** The change to plan again: with the fresh state, or with what was read before if the entity has not changed since. */
+function planAgain(change: Change, fresh: Fresh | undefined): Change {
+  const [then, now] = [change.before, fresh?.before];
+  const isSame = then.state === 'live' && now?.state === 'live' && then.etag === now.etag;
+  return then.state === 'unread' || isSame ? change : (fresh ?? change);
 }

@@ -18,7 +18,7 @@ import { type Action, type Address, type Properties, transactionBytes } from '..
 const MAX_ENTITY_BYTES = 3_670_016;
 
 /** The rows of an entity after a change. */
-export interface PlannedRows {
+interface PlannedRows {
   /** The fields in the entity's own row. */
   readonly own: Values;
   /** Lists the further rows in the entity's own row. */

@@ -18,7 +18,7 @@ import {
 } from '../../storage/rows.ts';
 import type { IntentItem } from '../reconcile/intent.ts';
 import { duplicateEntry, EntityChanged } from './conflict.ts';
-import { type PlannedRows, planFurtherRows } from './further-rows.ts';
+import { planFurtherRows } from './further-rows.ts';
 
 /**
  * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
@@ -257,7 +257,12 @@ function remainsOf(entity: Entity, { before, after }: Change): Properties | unde
   return entity.patterns.map((pattern) => pattern.remains?.(entity, before)).find((remains) => remains !== undefined);
 }
 
-function entityAction(entity: Entity, change: Change, rows: PlannedRows, writeId: string): Action {
+function entityAction(
+  entity: Entity,
+  change: Change,
+  rows: ReturnType<typeof planFurtherRows>,
+  writeId: string,
+): Action {
   const { address, before, after, arrival } = change;
   const { row } = address;
   if (before.state === 'unread') return unreadAction(entity, change, before.etag, writeId);

@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
+import { onceFor } from '../../base/once.ts';
 import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { SiblingForm } from '../../define/declaration/pattern.ts';
@@ -198,9 +199,9 @@ export async function dropStoredParts(
 }
 
 /** How the entity's sibling rows are stored; undefined if each fits into its row. */
-export function siblingFormOf(entity: Entity): SiblingForm | undefined {
-  return entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm;
-}
+export const siblingFormOf = onceFor(
+  (entity: Entity): SiblingForm | undefined => entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm,
+);
 
 /**
  * The sibling rows (lists, counts) that this process wrote last. The next write of the same partition plans from them without
