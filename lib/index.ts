@@ -4,8 +4,11 @@
  */
 
 export type { Authenticate, Caller, IdentityProvider } from './access/token.ts';
+export type { RangeOptions } from './api/calls.ts';
+export type { BatchAction, Input, Key, Listed, Output, Patch, Where } from './api/entity-types.ts';
+export type { GroupTotal } from './api/index-calls.ts';
 export { type ErrorCode, RowkeyError } from './base/errors.ts';
-export type { Values } from './base/values.ts';
+export type { Stored, Values } from './base/values.ts';
 export type { Access, Declaration, DeclaredEntity, Slots } from './define/declaration/declaration.ts';
 export type { EntityBy } from './define/declaration/declared-types.ts';
 export type {
@@ -33,25 +36,15 @@ export { type FunctionsApp, type RegisterOptions, registerFunctions } from './re
 export { createRowkey, type Rowkey, type RowkeyOptions } from './rowkey.ts';
 export { fromEnvironment, type RowkeySettings, type UnusableSettings } from './settings.ts';
 export type {
-  BatchAction,
   BatchOptions,
   CreateOptions,
   DeleteRange,
   EntityStore,
-  GroupTotal,
-  Input,
-  Key,
-  Listed,
   Listing,
-  Output,
   Page,
   PageOptions,
-  Patch,
-  RangeOptions,
   SeriesStore,
   Store,
-  Stored,
   TotalReader,
-  Where,
   WriteOptions,
-} from './store/store-types.ts';
+} from './store/store.ts';

@@ -1,11 +1,11 @@
 import type { Authenticate } from './access/token.ts';
+import type { Entities } from './api/entity-types.ts';
 import type { Model } from './define/define-model.ts';
 import { createHandler, type Handle, type Handler, type HandlerOptions } from './http/handler.ts';
 import { rootOf } from './http/route.ts';
 import { createRuntime, type Runtime } from './runtime.ts';
 import type { RowkeySettings, UnusableSettings } from './settings.ts';
-import { createStore } from './store/store.ts';
-import type { Entities, Store } from './store/store-types.ts';
+import { createStore, type Store } from './store/store.ts';
 
 /** A model whose entities are known by name. */
 type AnyModel<All extends Entities> = Omit<Model, 'entities'> & { readonly entities: All };

@@ -18,10 +18,11 @@ import { hiddenOf } from './view.ts';
 
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
 
-export interface ListInput {
+export interface ListInput<Field extends string = string, Where = AskedFilter> {
   /** Names of fields; by default all but large ones. */
-  readonly select?: readonly string[] | undefined;
-  readonly where?: AskedFilter | undefined;
+  readonly select?: readonly Field[] | undefined;
+  /** Only entities that match. Storage reads all of the range. */
+  readonly where?: Where | undefined;
 }
 
 export interface GetInput {
@@ -96,7 +97,9 @@ function admitFilterOf(entity: Entity): Pick<Operation<ListInput, unknown>, 'adm
 
 export interface RangeInput extends ListInput, PageOptions {
   readonly partition: Values;
+  /** The first value of the first field of the row key, or a prefix. */
   readonly from?: string | undefined;
+  /** The last value. All values that begin with it are included. */
   readonly to?: string | undefined;
 }
 

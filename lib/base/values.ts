@@ -1,10 +1,11 @@
 /** The fields of an entity as its schema parsed them. */
 export type Values = Readonly<Record<string, unknown>>;
 
-/** An entity as it is stored. */
-export interface Stored {
+/** An entity in its current state. */
+export interface Stored<Fields = Values> {
+  /** Pass it as `ifMatch` of a write. */
   readonly etag: string;
-  readonly values: Values;
+  readonly values: Fields;
 }
 
 /** A projection returns null for a property that a row lacks, and a patch removes a field by null. */

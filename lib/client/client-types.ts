@@ -1,63 +1,28 @@
-import type { Index } from '../define/declaration/indexes.ts';
+import type { Binding, One, RangeLimit } from '../api/binding.ts';
+import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
+import type { Declared, Entities, Key, Named, Output, PartitionKey } from '../api/entity-types.ts';
+import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
+import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
-import type {
-  AnyStart,
-  Asked,
-  BatchAction,
-  Bound,
-  CheckedField,
-  CheckedStart,
-  ChildField,
-  ChildName,
-  Declared,
-  Entities,
-  FieldOfChild,
-  FieldsOfEach,
-  GroupFields,
-  GroupTotal,
-  IndexRangeOptions,
-  Input,
-  IsOfMany,
-  Key,
-  Listed,
-  ListedBy,
-  ListedByLookup,
-  ListOptions,
-  LookupIndex,
-  Named,
-  Output,
-  PartitionKey,
-  Patch,
-  Plain,
-  RangeOptions,
-  RangeStart,
-  Replacement,
-  Selectable,
-  Selected,
-  SpanField,
-  Stored,
-  TotalStart,
-  Types,
-  Where,
-  WhereBy,
-} from '../store/store-types.ts';
+import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
+import type { BatchDone } from '../engine/write/entity-batch.ts';
 import type { RowkeyClientError } from './errors.ts';
 
-/** The types of the client, inferred from the declarations of a model like those of the store. */
+/** The calls of the client: those of the store, bound over fetch, and those that only a client needs. */
 
 export interface CallOptions {
   /** Ends the call, which then throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface WriteOptions extends CallOptions {
+export interface WriteOptions extends CallOptions, Conditions {
   /**
    * The write is made only if the entity has this ETag. Default: the last ETag that this client has seen of the entity, if
    * there is one. `'*'` accepts any state of an existing entity.
    */
-  readonly ifMatch?: string;
+  readonly ifMatch?: string | undefined;
   /** `'*'`: the write is made only if nothing exists under the key. */
-  readonly ifNoneMatch?: string;
+  readonly ifNoneMatch?: string | undefined;
 }
 
 export interface CreateOptions extends CallOptions {
@@ -65,18 +30,8 @@ export interface CreateOptions extends CallOptions {
   readonly idempotencyKey?: string;
 }
 
-export interface Page<Item> {
-  readonly items: readonly Item[];
-  /** Pass it as `after` to read the next page; undefined after the last one. */
-  readonly next: string | undefined;
-}
-
-export interface PageOptions extends CallOptions {
-  /** The most items of the page: 100 by default, at most 1000. */
-  readonly top?: number;
-  readonly after?: string | undefined;
-}
-
+export interface Page<Item> extends PageOf<Item, string> {}
+export interface PageOptions extends CallOptions, Partial<PageRange<string>> {}
 /** A list that is read page by page while it is iterated, or one page at a time. */
 export interface Listing<Item> extends AsyncIterable<Item> {
   page(options?: PageOptions): Promise<Page<Item>>;
@@ -84,14 +39,19 @@ export interface Listing<Item> extends AsyncIterable<Item> {
 
 /** The result of one action of a batch. */
 export type BatchResult =
-  | { readonly outcome: 'created' | 'stored' | 'unchanged' | 'deleted'; readonly error?: never }
+  | { readonly outcome: BatchDone['outcome']; readonly error?: never }
   | { readonly outcome: 'failed'; readonly error: RowkeyClientError };
+
+export interface BatchOptions extends CallOptions {
+  /** All actions in one transaction, or none. A batch whose reply is lost is not repeated: it throws `network`. */
+  readonly atomic?: boolean;
+}
 
 /** At least one inclusive bound of the first field of the row key, each a prefix, or `all`. */
 export interface DeleteRange extends CallOptions {
-  readonly from?: string;
-  readonly to?: string;
-  readonly all?: boolean;
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+  readonly all?: boolean | undefined;
   /** Called after each request with the number of entities deleted so far. */
   readonly onProgress?: (deleted: number) => void;
 }
@@ -102,6 +62,38 @@ export interface DeletedRange {
   /** How many entities could not be deleted, and the first errors of each request. */
   readonly failed: number;
   readonly errors: readonly RowkeyClientError[];
+}
+
+interface OverFetch extends Binding {
+  readonly one: Promise<this['item']>;
+  readonly many: Listing<this['item']>;
+  readonly all: Listing<this['item']>;
+  readonly isWhole: true;
+  readonly read: CallOptions;
+  readonly options: [options?: CallOptions];
+  readonly list: CallOptions;
+  readonly range: RangeLimit & CallOptions;
+  readonly write: WriteOptions;
+  readonly create: CreateOptions;
+  readonly batch: BatchOptions;
+  readonly deleteRange: DeleteRange;
+  readonly outcome: BatchResult;
+  readonly deleted: DeletedRange;
+  /** Undefined if the caller may not read it. */
+  readonly count: number | undefined;
+}
+
+/** What a request would read, write and send: the response to `?explain=true`. */
+export interface Explanation {
+  readonly steps: readonly Readonly<Record<string, unknown>>[];
+  readonly transactions: number;
+}
+
+/** Calls that explain instead of executing. */
+interface Explaining extends Omit<OverFetch, 'one' | 'many' | 'all'> {
+  readonly one: Promise<Explanation>;
+  readonly many: Promise<Explanation>;
+  readonly all: Promise<Explanation>;
 }
 
 export interface OperationStatus {
@@ -150,103 +142,26 @@ export interface Grant<KeyFields = Readonly<Record<string, unknown>>> {
 /** An error whose `current` is the entity that was in the way of a write. */
 export type Conflict<Values> = RowkeyClientError<Values> & { readonly code: 'etag-mismatch' | 'duplicate-key' };
 
-/** What a read of one entity may include: children and groups of fields. */
-export type Included<Of extends Declared, All extends Entities> = ChildName<Of, All> | Named<Of, 'split'>;
-export type SelectableWith<Of extends Declared, Name> = Selectable<Of> | ChildField<Name>;
-
-export interface GetOptions<Of extends Declared, All extends Entities, Name extends string, Field> {
-  readonly include?: readonly Name[];
-  /** Only children that match, by the name of the children. */
-  readonly where?: { readonly [Child in NoInfer<Name> & ChildName<Of, All>]?: Where<All[Child]> };
-  /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. */
-  readonly select?: readonly CheckedField<All, Field>[];
-}
-
-/** The fields of an entity, and lists of its included children. */
-export type GotWith<Of extends Declared, All extends Entities, Whole, Name extends string, Field> = Plain<
-  Selected<Whole, Extract<Field, Selectable<Of>>> & {
-    [Child in Name & ChildName<Of, All>]: readonly Selected<Listed<All[Child]>, FieldOfChild<Field, Child>>[];
-  }
->;
+export interface TotalClient<Of extends Declared, By> extends TotalCalls<Of, By, OverFetch> {}
+export type SeriesClient<Of extends Declared> = SeriesCalls<Of, OverFetch>;
 
 /** An archived entity can be read and deleted, under its original key. */
-export type ArchiveClient<Of extends Declared, All extends Entities> = Pick<
-  ClientOfEntity<Of, All>,
+export type ArchiveClient<Of extends Declared, All extends Entities, As extends Binding = OverFetch> = Pick<
+  EntityCalls<Of, All, As>,
   'get' | 'range' | 'delete'
 >;
 
-export interface TotalClient<Of extends Declared, By> {
-  /** The total of one group. A group without entities has the count 0. */
-  get(group: GroupFields<Of, By>, options?: CallOptions): Promise<GroupTotal<Of, By>>;
-  /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which lists the accepted fields. */
-  range<const Given extends AnyStart<TotalStart<Of, By>>>(
-    given: CheckedStart<Given, TotalStart<Of, By>>,
-    options?: Omit<IndexRangeOptions<string | number, never, never>, 'select' | 'where'> & CallOptions,
-  ): Listing<GroupTotal<Of, By>>;
+/** The calls of the client alone. */
+interface Transfers<Of extends Declared, All extends Entities, As extends Binding> {
+  /** The archived entities. Its calls throw `invalid-input` if the entity has no archive. */
+  readonly archived: ArchiveClient<Of, All, As>;
+  /** Moves the entity to its archive. Throws `not-found` if the entity, or an archive of it, does not exist. */
+  archive(key: Key<Of>, options?: CreateOptions): One<As, Operation>;
+  /** Moves the entity to other values of the fields that the model declares as movable. */
+  move(key: Key<Of>, to: Partial<PartitionKey<Of>>, options?: CreateOptions): One<As, Operation>;
 }
 
-export type EntityClient<Of extends Declared, All extends Entities> = ClientOfEntity<Of, All> &
-  ([Types<Of>['lookup']] extends [never]
-    ? unknown
-    : {
-        /** All entities of a lookup table, which the app lists from its memory. */
-        list<const Field extends FieldsOfEach<ListedByLookup<Of>> = never>(
-          options?: ListOptions<Field, WhereBy<Of, LookupIndex<Of>>> & CallOptions,
-        ): Listing<Selected<ListedByLookup<Of>, Field>>;
-      });
-
-interface ClientOfEntity<Of extends Declared, All extends Entities> {
-  /** Reads one entity, with the children and groups of fields named in `include`. Undefined if it does not exist. */
-  get<const Name extends Included<Of, All> = never, const Field extends SelectableWith<Of, Name> = never>(
-    key: Key<Of>,
-    options?: GetOptions<Of, All, Name, Field> & CallOptions,
-  ): Promise<Stored<GotWith<Of, All, Output<Of>, Name, Field>> | undefined>;
-  /** Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`. */
-  create(values: Input<Of>, options?: CreateOptions): Promise<Stored<Listed<Of>>>;
-  /** Replaces a whole entity, or creates it under this key. Throws `etag-mismatch`, and as `create` does. */
-  put(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
-  /** Replaces a whole entity and never creates one. Throws `etag-mismatch`, and as `create` does. */
-  replace(key: Key<Of>, values: Replacement<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
-  /** Returns only the new ETag, so that the app may merge the fields in one transaction, without a read. */
-  update(
-    key: Key<Of>,
-    patch: Patch<Of>,
-    options: WriteOptions & { readonly return: 'minimal' },
-  ): Promise<{ readonly etag: string }>;
-  /** Changes some fields; null removes a field. Throws `not-found`, `etag-mismatch`, and as `create` does. */
-  update(key: Key<Of>, patch: Patch<Of>, options?: WriteOptions): Promise<Stored<Listed<Of>>>;
-  /** Throws `not-found`, `etag-mismatch`. */
-  delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
-  /**
-   * Executes up to 100 actions and returns a result for each; with `atomic` all or none, and throws the first error. An action
-   * without `ifMatch` applies to whatever there is. A batch whose reply is lost is not repeated: it throws `network`.
-   */
-  batch(
-    actions: readonly BatchAction<Of>[],
-    options?: { readonly atomic?: boolean } & CallOptions,
-  ): Promise<readonly BatchResult[]>;
-  /**
-   * Deletes the entities of a range of a partition, or with `all` the whole partition, by as many requests as it takes. An entity
-   * that cannot be deleted does not stop the others.
-   */
-  deleteRange(partition: PartitionKey<Of>, range: DeleteRange): Promise<DeletedRange>;
-  /** The entities of a partition, in the order of their row keys. */
-  range<const Field extends Selectable<Of> = never>(
-    partition: PartitionKey<Of>,
-    options?: RangeOptions<Of, Field> & CallOptions,
-  ): Listing<Selected<Listed<Of>, Field>>;
-  /** Reads through an index. Returns the values of one entity if at most one can match, otherwise a listing. */
-  readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name]> };
-  /** The totals of groups of entities. */
-  readonly totals: {
-    readonly [Name in keyof Types<Of>['totals'] & string]: TotalClient<Of, Types<Of>['totals'][Name]>;
-  };
-  /** The archived entities. Its calls throw `invalid-input` if the entity has no archive. */
-  readonly archived: ArchiveClient<Of, All>;
-  /** Moves the entity to its archive. Throws `not-found` if the entity, or an archive of it, does not exist. */
-  archive(key: Key<Of>, options?: CreateOptions): Promise<Operation>;
-  /** Moves the entity to other values of the fields that the model declares as movable. */
-  move(key: Key<Of>, to: Partial<PartitionKey<Of>>, options?: CreateOptions): Promise<Operation>;
+interface OwnCalls<Of extends Declared> {
   readonly files: { readonly [Name in Named<Of, 'attachments'>]: FileClient<Of> };
   /** A signature for the caller's own rows, kept and renewed before it expires. Throws `forbidden`, `not-found`. */
   grant(options?: { readonly permissions?: string } & CallOptions): Promise<Grant<Partial<Key<Of>>>>;
@@ -254,75 +169,77 @@ interface ClientOfEntity<Of extends Declared, All extends Entities> {
   isConflict(error: unknown): error is Conflict<Output<Of>>;
 }
 
-type ReadThrough<Of extends Declared, By extends Index> = ReadByValue<Of, By> &
-  ([RangeStart<Of, By>] extends [never]
-    ? unknown
-    : {
-        /** Lists a range of the index in the order of its row keys. */
-        range<
-          const Given extends AnyStart<RangeStart<Of, By>>,
-          const Field extends FieldsOfEach<ListedBy<Of, By>> = never,
-        >(
-          given: CheckedStart<Given, RangeStart<Of, By>>,
-          options?: IndexRangeOptions<Bound<Of, By>, Field, WhereBy<Of, By>> & CallOptions,
-        ): Listing<Selected<ListedBy<Of, By>, Field>>;
-      });
+type Calls<Of extends Declared, All extends Entities, As extends Binding> = EntityCalls<Of, All, As> &
+  LookupCalls<Of, As> &
+  Transfers<Of, All, As>;
 
-type ReadByValue<Of extends Declared, By extends Index> =
-  IsOfMany<Of, By> extends true
-    ? <const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
-        given: Asked<Of, By>,
-        options?: ListOptions<Field, WhereBy<Of, By>> & CallOptions,
-      ) => Listing<Selected<ListedBy<Of, By>, Field>>
-    : <const Field extends Selectable<Of> = never>(
-        given: Asked<Of, By>,
-        options?: { readonly select?: readonly Field[] } & CallOptions,
-      ) => Promise<Selected<Output<Of>, Field> | undefined>;
+export type EntityClient<Of extends Declared, All extends Entities> = Calls<Of, All, OverFetch> & OwnCalls<Of>;
 
-export interface SpanPoint {
-  readonly at: string;
-  readonly count: number;
+/** The types of several reads in one request. */
+
+declare const value: unique symbol;
+
+/** One read of a query. `Value` is what it returns. */
+export interface QueryRead<Value> {
+  readonly [value]?: Value;
 }
 
-export type SeriesClient<Of extends Declared> = {
-  /** The counts in the order of the slots. Undefined if nothing was counted. */
-  get(
-    key: Key<Of>,
-    options?: CallOptions,
-  ): Promise<(Stored<Key<Of>> & { readonly counts: readonly number[] }) | undefined>;
-  /** Sets counts by slot, all in one transaction. Without `ifMatch`, whatever they are now. Throws `etag-mismatch`. */
-  set(key: Key<Of>, counts: Readonly<Record<number, number>>, options?: WriteOptions): Promise<void>;
-  /** Adds to the count of a slot and returns the new count; undefined if the caller may not read it. */
-  increment(key: Key<Of>, slot: number, by: number, options?: CreateOptions): Promise<number | undefined>;
-  /** Throws `not-found`, `etag-mismatch`. */
-  delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
-} & ([SpanField<Of>] extends [never]
-  ? unknown
-  : {
-      /** The counts from one instant to another, both included. Each bound is in UTC, in full or a prefix: `2026-11-20T09`. */
-      span(
-        key: Omit<Key<Of>, SpanField<Of>>,
-        bounds: { readonly from: string; readonly to: string },
-        options?: CallOptions,
-      ): Promise<readonly SpanPoint[]>;
-    });
+/** The result of one read of a query. A read that fails does not stop the others. */
+export type QueryResult<Value> = { readonly transactions: number } & (
+  | { readonly value: Value; readonly error?: undefined }
+  | { readonly value?: undefined; readonly error: RowkeyClientError }
+);
 
-export type EntityClients<All extends Entities> = {
+export type QueryResults<Reads> = {
+  readonly [Name in keyof Reads]: Reads[Name] extends QueryRead<infer Value> ? QueryResult<Value> : never;
+};
+
+/** A page of a query. */
+interface QueryPage {
+  /** The most items: 50 by default, at most 1,000 in all reads of a query. */
+  readonly top?: number;
+  /** `next` of the previous page of the same read. */
+  readonly continuation?: string | undefined;
+}
+
+interface InQuery extends Binding {
+  readonly one: QueryRead<this['item']>;
+  readonly many: QueryRead<Page<this['item']>>;
+  readonly all: QueryRead<Page<this['item']>>;
+  readonly isWhole: false;
+  readonly list: QueryPage;
+  readonly range: QueryPage;
+}
+
+/** The reads of all entities by name: the parameters of the calls of their clients. A data series has no reads in a query. */
+type Reads<All extends Entities> = {
+  readonly [Name in keyof All & string as All[Name]['series'] extends object ? never : Name]: Pick<
+    EntityCalls<All[Name], All, InQuery>,
+    'get' | 'range' | 'by'
+  > &
+    LookupCalls<All[Name], InQuery>;
+};
+
+/**
+ * Executes 1 to 16 reads in one request. `build` returns the reads by names of its choice:
+ * `query(({ employees }) => ({ me: employees.get(key) }))`. Large texts are not returned.
+ */
+type Query<All extends Entities, IsExplained> = <const Built extends Readonly<Record<string, QueryRead<unknown>>>>(
+  build: (reads: Reads<All>) => Built,
+  options?: CallOptions,
+) => Promise<IsExplained extends true ? Explanation : QueryResults<Built>>;
+
+/** A client for each entity of a model, by name. */
+export type Client<All extends Entities> = {
   readonly [Name in keyof All & string]: All[Name]['series'] extends object
     ? SeriesClient<All[Name]>
     : EntityClient<All[Name], All>;
-};
-
-/** What a request would read, write and send: the response to `?explain=true`. */
-export interface Explanation {
-  readonly steps: readonly Readonly<Record<string, unknown>>[];
-  readonly transactions: number;
-}
-
-/** Calls that explain instead of executing. */
-export type Explained<Calls> = {
-  readonly [Name in keyof Calls]: Calls[Name] extends (...parameters: infer Parameters) => unknown
-    ? ((...parameters: Parameters) => Promise<Explanation>) &
-        (Calls[Name] extends { readonly range: infer Range } ? Explained<{ readonly range: Range }> : unknown)
-    : Explained<Calls[Name]>;
+} & {
+  readonly query: Query<All, false>;
+  /** Explains a call: `client.explain.employees.get(key)`. Writes need a role that may read the whole entity. */
+  readonly explain: {
+    readonly [Name in keyof All & string]: All[Name]['series'] extends object
+      ? SeriesCalls<All[Name], Explaining>
+      : Calls<All[Name], All, Explaining>;
+  } & { readonly query: Query<All, true> };
 };

@@ -1,6 +1,5 @@
-import type { Values } from '../base/values.ts';
+import type { Stored, Values } from '../base/values.ts';
 import type { ModelDescription } from '../define/declaration/model-description.ts';
-import type { Stored } from '../store/store-types.ts';
 import type { Direct } from './direct.ts';
 import { invalidInput, RowkeyClientError } from './errors.ts';
 import type { EntityDescription } from './model-description.ts';

@@ -1,6 +1,5 @@
-import type { Values } from '../base/values.ts';
+import type { Stored, Values } from '../base/values.ts';
 import type { FieldDescription } from '../define/declaration/model-description.ts';
-import type { Stored } from '../store/store-types.ts';
 import type { Grant } from './client-types.ts';
 import type { EntityDescription } from './model-description.ts';
 import type { Transport } from './transport.ts';

@@ -1,5 +1,4 @@
-import type { Values } from '../base/values.ts';
-import type { Stored } from '../store/store-types.ts';
+import type { Stored, Values } from '../base/values.ts';
 import type { BatchActions, BatchOptions } from './batches.ts';
 import { byName } from './by-name.ts';
 import type { CallOptions, CreateOptions, DeleteRange, UploadOptions, WriteOptions } from './client-types.ts';

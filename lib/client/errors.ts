@@ -1,5 +1,5 @@
 import type { ErrorCode } from '../base/errors.ts';
-import type { Stored } from '../store/store-types.ts';
+import type { Stored } from '../base/values.ts';
 
 /** Problem details of the API (RFC 9457). docs/problems.md explains each code. */
 export interface Problem {

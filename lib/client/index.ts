@@ -1,6 +1,6 @@
-import type { Entities } from '../store/store-types.ts';
+import type { Entities } from '../api/entity-types.ts';
 import { byName } from './by-name.ts';
-import type { Client } from './client.ts';
+import type { Client } from './client-types.ts';
 import { createCore, load } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
 import type { RunQuery } from './query.ts';
@@ -8,23 +8,15 @@ import type { TransportOptions } from './transport.ts';
 
 /** The entry `rowkey/client`: a typed client of the API for browsers, React Native and Node, without dependencies. */
 
-export type {
-  BatchAction,
-  GroupTotal,
-  Input,
-  Key,
-  Listed,
-  Output,
-  Patch,
-  RangeOptions,
-  Stored,
-  Where,
-} from '../store/store-types.ts';
-export type { Client } from './client.ts';
+export type { RangeOptions } from '../api/calls.ts';
+export type { BatchAction, Input, Key, Listed, Output, Patch, Where } from '../api/entity-types.ts';
+export type { GroupTotal } from '../api/index-calls.ts';
+export type { Stored } from '../base/values.ts';
 export type {
   ArchiveClient,
   BatchResult,
   CallOptions,
+  Client,
   Conflict,
   CreateOptions,
   DeletedRange,
@@ -38,13 +30,15 @@ export type {
   OperationStatus,
   Page,
   PageOptions,
+  QueryRead,
+  QueryResult,
+  QueryResults,
   SeriesClient,
   TotalClient,
   UploadOptions,
   WriteOptions,
 } from './client-types.ts';
 export { type ClientErrorCode, type Problem, RowkeyClientError } from './errors.ts';
-export type { QueryRead, QueryResult, QueryResults } from './query-types.ts';
 export type { Call, TokenSource } from './transport.ts';
 
 interface AnyModel {

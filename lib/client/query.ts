@@ -1,11 +1,10 @@
 import type { Values } from '../base/values.ts';
-import type { CallOptions, Explanation, Page } from './client-types.ts';
+import type { CallOptions, Explanation, Page, QueryResult } from './client-types.ts';
 import type { Core } from './core.ts';
 import type { Problem } from './errors.ts';
-import type { QueryResult } from './query-types.ts';
 import type { Tools } from './tools.ts';
 
-/** Several reads in one request. Loaded at first use. Its types are those of query-types.ts. */
+/** Several reads in one request. Loaded at first use. Its types are those of client-types.ts. */
 
 /** A read as the API expects it. */
 type Read = Values;

@@ -1,5 +1,5 @@
 import type { Values } from '../base/values.ts';
-import type { CallOptions, CreateOptions, SpanPoint, WriteOptions } from './client-types.ts';
+import type { CallOptions, CreateOptions, WriteOptions } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
 import type { EntityDescription } from './model-description.ts';
 
@@ -44,7 +44,7 @@ export async function readSpan(
   entity: EntityDescription,
   key: Values,
   { from, to, signal }: Values & CallOptions,
-): Promise<readonly SpanPoint[]> {
+): Promise<unknown> {
   const { toPath, toQuery, valuesOf } = core.tools;
   const fields = entity.key.fields.filter((field) => field in key);
   const path = toPath([entity.name, ...valuesOf(fields, key)]) + toQuery(Object.entries({ from, to }));

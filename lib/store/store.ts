@@ -1,4 +1,8 @@
+import type { Binding, RangeLimit } from '../api/binding.ts';
+import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import { checkFields } from '../api/check-fields.ts';
+import type { Declared, Entities } from '../api/entity-types.ts';
+import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
   type GetInput,
@@ -15,25 +19,93 @@ import {
   wholeList,
 } from '../api/reads.ts';
 import { openWithGaps, rereadIfBlobGone, type View } from '../api/view.ts';
-import { batch, create, deleteRange, merge, patch, put, remove, replace } from '../api/writes.ts';
+import {
+  batch,
+  create,
+  type DeleteRangeInput,
+  deleteRange,
+  merge,
+  patch,
+  put,
+  remove,
+  replace,
+} from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Stored, type Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
+import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import { groupFields, type Total, toIndex } from '../define/declaration/totals.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
-import type { Page, PageOptions } from '../engine/read/retrieve.ts';
-import type { BatchAction } from '../engine/write/entity-batch.ts';
+import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
+import type { BatchAction, BatchOutcome } from '../engine/write/entity-batch.ts';
 import { checkGroup } from '../pattern-helpers/read-totals.ts';
 import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
 import { toRequestId } from './request-id.ts';
-import type { BatchOptions, DeleteRange, Entities, Store } from './store-types.ts';
 
 const PAGE_TOP = 100;
+
+/** Preconditions of a write (an ETag, a list of ETags or `*`), and its author. */
+export interface WriteOptions extends Conditions {
+  /** The subject in the audit log. Default: `app`. */
+  readonly by?: string;
+}
+
+export interface CreateOptions extends Pick<WriteOptions, 'by'> {
+  /** An id of the request: up to 64 letters, digits, `-` and `_`. A repeated create returns the entity of the first attempt. */
+  readonly requestId?: string;
+}
+
+export interface BatchOptions extends Pick<WriteOptions, 'by'> {
+  /** All actions in one transaction, or none. */
+  readonly atomic?: boolean;
+}
+
+/** A range to delete: at least one inclusive bound of the first field of the row key, each a prefix, or `all`. */
+export type DeleteRange = Pick<DeleteRangeInput, 'from' | 'to' | 'all'>;
+export interface Page<Item> extends PageOf<Item> {}
+export interface PageOptions extends Partial<PageRange> {}
+/** A list that is read page by page while it is iterated, or one page at a time. */
+export interface Listing<Item> extends AsyncIterable<Item> {
+  page(options?: PageOptions): Promise<Page<Item>>;
+}
+
+interface InProcess extends Binding {
+  readonly one: Promise<this['item']>;
+  readonly many: Listing<this['item']>;
+  readonly all: Promise<readonly this['item'][]>;
+  readonly isWhole: true;
+  readonly options: [];
+  readonly range: RangeLimit;
+  readonly write: WriteOptions;
+  readonly create: CreateOptions;
+  readonly batch: BatchOptions;
+  readonly deleteRange: Pick<WriteOptions, 'by'>;
+  readonly outcome: BatchOutcome;
+  readonly deleted: {
+    readonly deleted: number;
+    readonly failed: readonly RowkeyError[];
+    /** The rows that clients wrote and that are not valid entities. */
+    readonly skipped: number;
+  };
+  readonly count: number;
+}
+
+export type EntityStore<Of extends Declared, All extends Entities> = EntityCalls<Of, All, InProcess> &
+  LookupCalls<Of, InProcess>;
+export type SeriesStore<Of extends Declared> = SeriesCalls<Of, InProcess>;
+export interface TotalReader<Of extends Declared, By> extends TotalCalls<Of, By, InProcess> {}
+
+/** A store for each entity of a model, by name. */
+export type Store<All extends Entities> = {
+  readonly [Name in keyof All & string]: All[Name]['series'] extends Slots
+    ? SeriesStore<All[Name]>
+    : EntityStore<All[Name], All>;
+};
 
 export interface StoreSource {
   /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
@@ -48,9 +120,7 @@ interface Write extends Conditions {
   readonly return?: 'minimal';
 }
 
-interface IndexRangeOptions extends ListInput, IndexBounds {
-  readonly first?: number;
-}
+type IndexRangeOptions = ListInput & IndexBounds & RangeLimit;
 
 /** The author in the audit log if the caller names none. */
 const THE_APP = 'app';
@@ -240,13 +310,13 @@ function view(engine: Engine): Omit<View, 'isLastAttempt'> {
 }
 
 /** `first` is the most items of the whole listing. */
-function createListing(readPage: (options: PageOptions) => Promise<Page>, first = Number.POSITIVE_INFINITY) {
+function createListing(readPage: (options: PageRange) => Promise<PageOf>, first = Number.POSITIVE_INFINITY) {
   if (!(first >= 1))
     throw new RowkeyError('invalid-input', '"first" must be a number from 1.', {
       field: 'first',
       accepted: '1 or more',
     });
-  const page = ({ top = PAGE_TOP, after }: Partial<PageOptions> = {}) => readPage({ top: Math.min(top, first), after });
+  const page = ({ top = PAGE_TOP, after }: PageOptions = {}) => readPage({ top: Math.min(top, first), after });
   return {
     page,
     async *[Symbol.asyncIterator]() {

@@ -1,3 +1,4 @@
+import type { Entities } from '../api/entity-types.ts';
 import { MINUTE_MS } from '../base/time.ts';
 import type { Model } from '../define/define-model.ts';
 import { consumeIntent, consumeTransfer } from '../engine/consume/consume.ts';
@@ -8,8 +9,7 @@ import type { KeyRing } from '../storage/key-ring.ts';
 import { deleteMessage, receiveMessages } from '../storage/messages.ts';
 import { provision } from '../storage/provision.ts';
 import { openStorage } from '../storage/storage.ts';
-import { createStore } from '../store/store.ts';
-import type { Entities, Store } from '../store/store-types.ts';
+import { createStore, type Store } from '../store/store.ts';
 import { createMemoryStorage, type MemoryStorage } from './memory-storage.ts';
 
 /** A store on its own storage account in memory, for the tests of an app. */

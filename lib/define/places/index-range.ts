@@ -11,12 +11,12 @@ import { isUnique } from './index-entries.ts';
  */
 
 /** Bounds of the field after the given ones. Inclusive; a text is read as a prefix. */
-export interface IndexBounds {
-  readonly from?: string | number | undefined;
-  readonly to?: string | number | undefined;
-  /** A prefix is equal to the same text in `from` and in `to`. */
+export interface IndexBounds<Value = string | number> {
+  readonly from?: Value | undefined;
+  readonly to?: Value | undefined;
+  /** The first characters, in place of `from` and `to`. */
   readonly prefix?: string | undefined;
-  /** The order that the caller expects. Storage reads forward only, so the key decides the order. */
+  /** The order that the caller expects. Storage reads forward only: throws `invalid-input` if the key stores the other one. */
   readonly order?: Order | undefined;
 }
 

@@ -20,17 +20,18 @@ import { periodsToRead, readPeriods } from './read-periods.ts';
 
 /** Reads by key and by range. Only `scanEntities` reads a whole table. */
 
-export interface Page {
-  readonly items: readonly Values[];
-  /** The start of the next page, if there is one. */
-  readonly next: Position | undefined;
+export interface Page<Item = Values, At = Position> {
+  readonly items: readonly Item[];
+  /** Pass it as `after` to read the next page; undefined after the last one. */
+  readonly next: At | undefined;
 }
 
 /** The most items of a page of a range. */
 const MAX_CHILDREN = 1_000;
 
-export interface PageOptions {
-  readonly after?: Position | undefined;
+export interface PageOptions<At = Position> {
+  readonly after?: At | undefined;
+  /** The most items of the page. A page may have fewer, because its bytes are limited too. */
   readonly top: number;
 }
 

@@ -1,6 +1,6 @@
 import { expectTypeOf, test } from 'vitest';
 import { createClient, type Explanation, type Listing, type Operation } from '../../../lib/client/index.ts';
-import type { Store } from '../../../lib/store/store-types.ts';
+import type { Store } from '../../../lib/store/store.ts';
 import type { model } from '../../fixtures/model.ts';
 
 /** Only the compiler checks these: npm run types. */

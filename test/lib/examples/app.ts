@@ -53,4 +53,5 @@ export const model = defineModel({
   entities: [vehicles, depots, trips],
 });
 export const rowkey = createRowkey({ model, ...fromEnvironment({}) });
+export const { store } = rowkey;
 export const client = createClient<typeof model>({ url: 'https://fleet.example/api' });

@@ -41,10 +41,10 @@ const CALLED = [
   'rowkey.handler',
   'total',
   ...['batch', 'by', 'create', 'delete', 'deleteRange', 'get', 'put', 'range', 'replace', 'totals', 'update'].map(
-    (method) => `rowkey.store.vehicles.${method}`,
+    (method) => `store.vehicles.${method}`,
   ),
-  'rowkey.store.depots.list',
-  ...['get', 'increment', 'set', 'span'].map((method) => `rowkey.store.trips.${method}`),
+  'store.depots.list',
+  ...['get', 'increment', 'set', 'span'].map((method) => `store.trips.${method}`),
 ];
 
 let folder = '';
@@ -59,7 +59,12 @@ beforeAll(async () => {
   );
   const head = ["import { app } from '@azure/functions';", "import { z } from 'zod';", ...names].join('\n');
   // In a block, a declaration of the example hides an import of the same name.
-  for (const { name, code } of examples) await writeFile(join(folder, name), `${head}\n{\n${code}}\n`);
+  for (const { name, source, code } of examples) {
+    await writeFile(join(folder, name), `${head}\n{\n${code}}\n`);
+    // The store and the client share these calls and their comments.
+    if (source.startsWith('lib/api'))
+      await writeFile(join(folder, `client-${name}`), `${head}\n{\nconst store = client;\n${code}}\n`);
+  }
   const options = { extends: resolve('tsconfig.json'), include: ['*.ts'], exclude: [] };
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(options));
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));

@@ -1,13 +1,14 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Where } from '../../../lib/api/entity-types.ts';
 import { type AskedComparison, OPERATORS } from '../../../lib/define/codec/filter.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import type { Listing, Where } from '../../../lib/store/store-types.ts';
+import type { Listing } from '../../../lib/store/store.ts';
 import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 

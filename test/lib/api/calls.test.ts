@@ -1,12 +1,13 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import type { Stored } from '../../../lib/base/values.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
-import type { Listing, Stored } from '../../../lib/store/store-types.ts';
+import type { Listing } from '../../../lib/store/store.ts';
 
 const access = { read: ['reader'], write: ['hr'] } as const;
 
