@@ -2,11 +2,10 @@ import { z } from 'zod';
 import { present, type Values, withoutPrototype } from '../../base/values.ts';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
-import { anything, byName, declaredEntity, names, optionsOf } from '../schema/options.ts';
-import { IndexDescription, nameOfEntity, TotalDescription } from './described-parts.ts';
-import type { Index } from './indexes.ts';
+import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
+import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
 import type { AttachmentDeclaration } from './reference.ts';
-import type { Total } from './totals.ts';
+import { type Total, TotalDescription } from './totals.ts';
 
 /** What a declaration says: the options of `defineEntity`, what each accepts and means if it is absent, and the compiled form. */
 
@@ -171,6 +170,11 @@ const ENTITY_OPTIONS = {
   key: {
     accepts: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<Declaration['key']>),
     inSeries: true,
+    described: z.object({
+      fields: fieldNames.describe('In the order of the path'),
+      partition: TemplateDescription,
+      row: TemplateDescription,
+    }),
   },
   indexes: {
     accepts: byName.optional(),

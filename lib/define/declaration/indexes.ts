@@ -86,6 +86,36 @@ export type CopyIndex<Field extends string = string> = IntraPartitionIndex<Field
 
 export type Index<Field extends string = string> = CopyIndex<Field> | IndexEntity<Field>;
 
+/** What `GET /api/model` returns of a part of a key. */
+export const TemplateDescription = z.object({
+  template: z.string(),
+  fields: z.array(z.string()).describe('The fields that decide the key, in the order of a path'),
+});
+
+const Ranges = z
+  .array(
+    z.object({
+      fields: z.array(z.string()).describe('The fields in the path'),
+      bounded: z.string().describe('The field of from, to and prefix'),
+      order: z.enum(['ascending', 'descending']),
+    }),
+  )
+  .describe('What a range may begin with');
+
+/** What `GET /api/model` returns of an index: how it is read. */
+export const IndexDescription = z.object({
+  kind: z.enum(['intra-partition', 'inter-partition', 'index-entity']),
+  of: z.enum(['one', 'many']).describe('What a read by one value returns: an entity or a list'),
+  fields: z.array(z.string()).describe('The fields of a read by one value, in the order of the path'),
+  ranges: Ranges,
+  unique: z.boolean(),
+  sparse: z.boolean().describe('Only some entities are in the index'),
+  copies: z.union([z.enum(['everything', 'keys']), z.array(z.string())]),
+  partition: TemplateDescription.optional().describe("Absent if the index is in the entity's partition"),
+  settle: z.enum(['inline', 'queue']).optional().describe('Who writes its entries in another partition'),
+  row: TemplateDescription,
+});
+
 /**
  * Makes an index sparse: only entities for which it returns true are indexed. By default, entities are indexed if they have
  * all fields of the keys.

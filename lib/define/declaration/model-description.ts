@@ -1,17 +1,7 @@
 import { z } from 'zod';
 import { type OptionsWith, optionsWith } from './declaration.ts';
-import {
-  type IndexDescription as Index,
-  TemplateDescription as Template,
-  type TotalDescription as Total,
-} from './described-parts.ts';
 
 /** What `GET /api/model` returns. The client and the console use its types, and have no description of their own. */
-
-export type TemplateDescription = z.infer<typeof Template>;
-export type IndexDescription = z.infer<typeof Index>;
-export type TotalDescription = z.infer<typeof Total>;
-export type RangeDescription = IndexDescription['ranges'][number];
 
 type MarkOf<Option> = Option extends unknown ? keyof Option & string : never;
 type Marks = Record<MarkOf<OptionsWith<'marks'>[keyof OptionsWith<'marks'>]>, z.ZodBoolean>;
@@ -40,20 +30,19 @@ const SeriesDescription = z.object({
 export type SeriesDescription = z.infer<typeof SeriesDescription>;
 
 export const EntityDescription = z.object({
-  key: z.object({
-    fields: z.array(z.string()).describe('In the order of the path'),
-    partition: Template,
-    row: Template,
-  }),
+  ...optionsWith('described'),
   fields: z.record(z.string(), FieldDescription),
   kinds: z.array(z.string()).optional().describe('The values of the field kind, for an entity of several kinds'),
-  ...optionsWith('described'),
   parent: z.string().optional(),
   children: z.array(z.string()),
   series: SeriesDescription.optional().describe('The slots of a data series'),
   archiveOf: z.string().optional().describe('Set for an archive, which can only be read and deleted'),
 });
 export type EntityDescription = z.infer<typeof EntityDescription>;
+export type IndexDescription = EntityDescription['indexes'][string];
+export type RangeDescription = IndexDescription['ranges'][number];
+export type TemplateDescription = IndexDescription['row'];
+export type TotalDescription = EntityDescription['totals'][string];
 export type AttachmentDescription = EntityDescription['attachments'][string];
 export type ReferenceDescription = EntityDescription['references'][string];
 

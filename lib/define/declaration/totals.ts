@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import type { CalendarUnit } from '../keys/calendar.ts';
+import { CALENDAR_UNITS, type CalendarUnit } from '../keys/calendar.ts';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
 import { buildPart, names, optionsOf } from '../schema/options.ts';
-import { type CheckedOptions, type Condition, type InterPartitionIndex, isCondition, type Typed } from './indexes.ts';
+import {
+  type CheckedOptions,
+  type Condition,
+  IndexDescription,
+  type InterPartitionIndex,
+  isCondition,
+  type Typed,
+} from './indexes.ts';
 
 /**
  * Maintained totals: the number of entities of a group, with sums and extremes of their fields. The fields of `partition` and
@@ -24,6 +31,17 @@ export interface Total<Field extends string = string> {
   /** The fields it depends on. The compiler checks them against the schema. */
   readonly uses: readonly Field[];
 }
+
+/** What `GET /api/model` returns of totals. */
+export const TotalDescription = z.object({
+  fields: z.array(z.string()).describe('The fields of a group, in the order of the path'),
+  periods: z.record(z.string(), z.enum(CALENDAR_UNITS)).describe('The fields of which a group has only a period'),
+  ranges: IndexDescription.shape.ranges,
+  sum: z.array(z.string()),
+  min: z.array(z.string()),
+  max: z.array(z.string()),
+  sparse: z.boolean().describe('Only some entities count'),
+});
 
 /** The types of a total by the options that declare it. */
 export interface TotalTypes {

@@ -31,6 +31,9 @@ export function declaredEntity({ isFunction = false } = {}) {
   });
 }
 
+/** What the description of a model has for an entity: its name, which is accepted too. */
+export const nameOfEntity = z.preprocess((of) => (typeof of === 'string' ? of : Object(of).name), z.string());
+
 /** A part of a declaration that has errors. The entity reports them, because only the entity knows the names. */
 class InvalidPart {
   readonly errors: readonly string[];
