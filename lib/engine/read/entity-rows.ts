@@ -60,12 +60,10 @@ export interface EntityRowOptions {
   readonly isWhole?: boolean | undefined;
 }
 
+type PointQuery = Parameters<typeof readRow>[1];
+
 /** Reads a row of an entity. Undefined if the row, or the table of its period, does not exist. */
-export function readEntityRow(
-  { storage }: Engine,
-  { period }: Entity,
-  address: Address & { readonly select?: readonly string[] | undefined },
-): Promise<Row | undefined> {
+export function readEntityRow({ storage }: Engine, { period }: Entity, address: PointQuery): Promise<Row | undefined> {
   const reading = readRow(storage, address);
   return period ? unlessTableMissing(reading, undefined) : reading;
 }
@@ -77,7 +75,7 @@ export function readEntityRow(
 export async function readJoinedRow(
   engine: Engine,
   entity: Entity,
-  address: Address & { readonly select?: readonly string[] | undefined },
+  address: PointQuery,
   { fields, isWhole = false }: EntityRowOptions = {},
 ): Promise<Row | undefined> {
   const groups = groupsToRead(entity, fields);
@@ -109,7 +107,7 @@ export async function readJoinedRow(
 /** The row of an entity and its further rows of these groups: one range query. */
 async function readRowsOf(
   { storage }: Engine,
-  { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
+  { table, partition, row, select }: PointQuery,
   groups: readonly string[],
 ): Promise<readonly Row[]> {
   const { first, before } = furtherRowRange(row, groups);

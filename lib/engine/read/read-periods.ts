@@ -4,7 +4,7 @@ import type { Values } from '../../base/values.ts';
 import { type Filter, rowFilterOf } from '../../define/codec/filter.ts';
 import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
 import { keptPeriods, periodOf, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
-import type { KeyRange } from '../../define/keys/key-template.ts';
+import type { KeyRange, keyRange } from '../../define/keys/key-template.ts';
 import { type ReadBound, type Row, type RowPage, readRange, textLength } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
@@ -32,17 +32,7 @@ interface PeriodsQuery {
  */
 export function periodsToRead(
   entity: Entity,
-  {
-    key,
-    from,
-    to,
-    now,
-  }: {
-    readonly key: Values;
-    readonly from?: string | undefined;
-    readonly to?: string | undefined;
-    readonly now: number;
-  },
+  { key, from, to, now }: Parameters<typeof keyRange>[1] & { readonly key: Values; readonly now: number },
 ): string[] {
   if (!entity.period) return [];
   const { field, per } = entity.period;
