@@ -114,11 +114,6 @@ export function tablesOf(entity: Entity): string[] {
   return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
 }
 
-/** The tables of declared indexes. */
-export function indexTables({ indexes }: Pick<DeclaredEntity, 'indexes'>): string[] {
-  return Object.values(indexes).flatMap(({ remote }) => remote?.table ?? []);
-}
-
 export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {
   return (
     one.table === other.table &&

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { DeclaredEntity } from '../declaration/declaration.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part } from '../keys/key-template.ts';
-import { indexKeyFields, indexTables, isUnique } from '../places/index-entries.ts';
+import { indexKeyFields, isUnique } from '../places/index-entries.ts';
 import {
   type FieldSchema,
   fieldSchemas,
@@ -63,7 +63,8 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
     yield `the name is not accepted. Use 1 to 60 lower-case letters and digits, a letter first.`;
   const archive = entity.archive ? [entity.archive.table] : [];
   const totals = Object.values(entity.totals).map(({ table }) => table);
-  for (const table of [entity.table, ...archive, ...indexTables(entity), ...totals])
+  const indexes = Object.values(entity.indexes).flatMap(({ remote }) => remote?.table ?? []);
+  for (const table of [entity.table, ...archive, ...indexes, ...totals])
     if (!TABLE_NAME.test(table))
       yield `the table name "${table}" is not accepted. Use 3 to 55 lower-case letters and digits, a letter first.`;
   yield* inheritedNameErrors('entity', [entity.name]);
