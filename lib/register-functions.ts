@@ -43,7 +43,7 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('./console', import.meta.url));
  * these names get only the requests that no function of the app itself matches; in this order, a longer path comes first.
  */
 export const API = { below: (path: string) => `zz-api-${path}`, root: 'zzz-api' } as const;
-export const ROOT_REQUESTS = 'zzzz-root';
+const ROOT_REQUESTS = 'zzzz-root';
 
 export interface RegisterOptions {
   /**

@@ -88,7 +88,7 @@ export async function restoreGrants(engine: Engine, subject: string): Promise<vo
   });
 }
 
-export interface Revocation {
+interface Revocation {
   readonly subject: string;
   readonly revokedAt: string;
 }

@@ -36,7 +36,7 @@ function memoryOf(storage: Storage): Memory {
 }
 
 /** Everything on which a grant depends: a request with another subject, claim or role gets another grant. */
-export type GrantKey = readonly unknown[];
+type GrantKey = readonly unknown[];
 
 /** The grant that was issued for the same key in the last minutes, if there is one. */
 export function recallGrant<Grant>({ storage, now }: Engine, key: GrantKey): Grant | undefined {

@@ -19,7 +19,7 @@ export interface Caller {
 /** Verifies the token in an `Authorization` header and returns its caller. Throws `unauthenticated`. */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
-export type Authenticator = Authenticate & {
+type Authenticator = Authenticate & {
   /** Fetches the keys before a token needs them. Does not throw: after a failure, the next token fetches them. */
   readonly prefetchKeys: () => Promise<unknown>;
 };

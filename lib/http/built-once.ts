@@ -17,7 +17,7 @@ const ENCODINGS: Readonly<Record<string, Encode>> = {
   gzip: (bytes) => promisify(gzip)(bytes),
 };
 
-export interface BuiltOnceOptions {
+interface BuiltOnceOptions {
   /** Builds the document for the root of an instance, or one part of the document. */
   readonly build: (root: string, part: string) => unknown;
   /** The part that a request asks for; the whole is the part with the empty name. Accepts known parts only, as each is kept. */

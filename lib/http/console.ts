@@ -24,7 +24,7 @@ export interface ConsoleApp {
   readonly console: (ConsoleSettings & { readonly issuer: string }) | undefined;
 }
 
-export interface ConsoleOptions {
+interface ConsoleOptions {
   /** The folder of the built console. */
   readonly folder: string;
   /** The root of the API: `/api`. */

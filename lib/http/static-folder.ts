@@ -31,7 +31,7 @@ interface Content {
   readonly etag: string;
 }
 
-export interface StaticFolder {
+interface StaticFolder {
   /** Undefined if the folder does not exist or has no such file. */
   respond(path: string, request: HttpRequest): Promise<HttpResponseInit | undefined>;
 }

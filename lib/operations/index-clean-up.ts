@@ -28,7 +28,7 @@ import { checkLeftOver } from './verify-index-rows.ts';
 /** The most rows that are checked at a time, and the most partitions whose copies are deleted at a time. */
 const CONCURRENCY = 8;
 
-export interface CleanUpOptions {
+interface CleanUpOptions {
   /** All declared entities: their tables are kept. */
   readonly entities: readonly Entity[];
   readonly position: VerifyPosition | undefined;

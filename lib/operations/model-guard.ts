@@ -56,7 +56,7 @@ const Shape = z.looseObject({
   /** Indexes that are no longer declared and whose rows still exist. */
   leftOver: recordOf(IndexShape),
 });
-export type Shape = z.infer<typeof Shape>;
+type Shape = z.infer<typeof Shape>;
 
 /** The rejected changes of one entity, and its new shape. */
 interface ModelChange {

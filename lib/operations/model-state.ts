@@ -3,7 +3,7 @@ import type { Engine } from '../engine/engine.ts';
 import { readShapes } from './model-guard.ts';
 
 /** What is left to do after changes of the model. */
-export interface EntityState {
+interface EntityState {
   readonly entity: string;
   /** False if the model no longer has the entity, whose rows still exist. */
   readonly isDeclared: boolean;

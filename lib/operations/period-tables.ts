@@ -3,7 +3,7 @@ import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts
 import type { Engine } from '../engine/engine.ts';
 import { listTables } from '../storage/provision.ts';
 
-export interface PeriodTable {
+interface PeriodTable {
   readonly entity: string;
   /** The name in the account. */
   readonly table: string;

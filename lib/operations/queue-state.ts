@@ -3,7 +3,7 @@ import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent
 import { storageCall } from '../storage/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 
-export interface QueueState {
+interface QueueState {
   readonly queue: string;
   /** The estimate of storage, with the hidden messages: intents of writes in progress, reminders and delayed messages. */
   readonly messages: number;

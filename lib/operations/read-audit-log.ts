@@ -12,7 +12,7 @@ import { AUDIT_CONTAINER, hourOf } from './audit-log.ts';
  * beginning, because duplicate records are found by their ids.
  */
 
-export interface ChangesQuery {
+interface ChangesQuery {
   /** Milliseconds; `from` inclusive, `to` exclusive. */
   readonly from: number;
   readonly to: number;

@@ -18,7 +18,7 @@ import { inPattern } from '../telemetry/span.ts';
 
 const CONCURRENCY = 8;
 
-export interface Rewrapped {
+interface Rewrapped {
   readonly checked: number;
   readonly rewrapped: number;
   /** Entities with a value that cannot be decrypted, or with a lost row. */

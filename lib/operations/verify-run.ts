@@ -41,7 +41,7 @@ export type VerifyRun = z.infer<typeof VerifyRun>;
 const State = VerifyRun.extend({ position: VerifyPosition.optional() });
 type State = z.infer<typeof State>;
 
-export interface RunOptions {
+interface RunOptions {
   /** In milliseconds. No page starts after this time; a page that has started is finished. */
   readonly until: number;
   /** Storage transactions a second, on average. */

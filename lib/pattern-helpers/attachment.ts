@@ -149,7 +149,7 @@ export const removeAttachment = inPattern(
 );
 
 /** The type and size of a file that a client is going to upload. */
-export interface AnnouncedFile {
+interface AnnouncedFile {
   readonly type: string;
   readonly bytes: number;
 }

@@ -102,7 +102,7 @@ export async function listPeriodArchives(storage: Storage, entity?: string): Pro
   return archives;
 }
 
-export interface ArchiveOptions {
+interface ArchiveOptions {
   readonly table: string;
   readonly period: string;
   /** The archives of the entity. */

@@ -27,7 +27,7 @@ const MAX_LOOKUP_LENGTH = 1_048_576;
 /** Sets of hidden fields whose ETag a list keeps: a model has few roles that differ in them. */
 const KEPT_ETAGS = 16;
 
-export interface LookupPage extends Page {
+interface LookupPage extends Page {
   /** False if the list exceeds the limits; then it is its first page, read for this call, and not kept. */
   readonly isWhole: boolean;
   /**

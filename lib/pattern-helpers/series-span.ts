@@ -54,7 +54,7 @@ export const readSpan = inPattern(
 );
 
 /** The span of a series. Throws a plain error if the entity declares none. */
-export function spanOf(entity: Entity): Span {
+function spanOf(entity: Entity): Span {
   const { span } = slotsOf(entity);
   if (!span) throw new Error(`${entity.name} does not declare a span.`);
   return span;

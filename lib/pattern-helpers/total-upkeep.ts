@@ -64,7 +64,7 @@ export function toContribution(declared: Total, values: Values): Properties {
   };
 }
 
-export function isContribution({ properties }: Row): boolean {
+function isContribution({ properties }: Row): boolean {
   return properties.Values !== undefined && properties.SourceRow !== undefined;
 }
 
@@ -130,7 +130,7 @@ interface ContributionChange {
 }
 
 /** Undefined if only the contributions tell the new amounts: an extreme is gone, or the amounts do not include `before`. */
-export function changeAmounts(
+function changeAmounts(
   declared: Total,
   { count, sum, min, max }: Amounts,
   { before, after }: ContributionChange,

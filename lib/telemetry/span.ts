@@ -21,7 +21,7 @@ const tracer = trace.getTracer('rowkey');
 /** Not in the context of OpenTelemetry, which is lost at the first `await` while telemetry is off. */
 const pattern = new AsyncLocalStorage<string>();
 
-export interface InSpanOptions extends SpanOptions {
+interface InSpanOptions extends SpanOptions {
   /** The active context unless given. */
   readonly parent?: Context;
 }

@@ -9,7 +9,7 @@ interface Counted {
   readonly count: number;
 }
 
-export interface Usage {
+interface Usage {
   /** When counting began: the start of the day or of the process, in milliseconds. */
   readonly since: number;
   /** `operation` is the service and the method: `table GET`. */

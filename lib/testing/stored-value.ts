@@ -19,7 +19,7 @@ const INT64 = /^[+-]?\d{1,19}$/;
 const MAX_INT32 = 2 ** 31;
 
 /** Types whose JSON does not tell them; a response names them. */
-export const ANNOTATED: ReadonlySet<EdmType> = new Set(['Int64', 'DateTime', 'Guid', 'Binary']);
+const ANNOTATED: ReadonlySet<EdmType> = new Set(['Int64', 'DateTime', 'Guid', 'Binary']);
 const NAMED_DOUBLES = new Set(['NaN', 'Infinity', '-Infinity']);
 
 /** Reads a property of a JSON body. Throws `InvalidInput` if the value does not have the type. */

@@ -13,7 +13,7 @@ import {
 /** Returns a property of a row, or a key. */
 export type Property = (name: string) => StoredValue | undefined;
 
-export interface TableFilter {
+interface TableFilter {
   matches(row: Property): boolean;
   /** Every row that matches has this partition key and at least this row key. */
   readonly partition: string | undefined;
