@@ -1,17 +1,11 @@
 import type { Values } from '../base/values.ts';
-import type { BatchResult, CallOptions, DeletedRange, DeleteRange } from './client-types.ts';
+import type { BatchOptions, BatchResult, DeletedRange, DeleteRange } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
 import type { Problem } from './errors.ts';
-import type { EntityDescription } from './model-description.ts';
+import type { EntityDescription } from './paths.ts';
 import type { Tools } from './tools.ts';
 
 /** Writes of many entities. Loaded at first use. */
-
-export type BatchActions = readonly Readonly<Record<string, Values>>[];
-
-export interface BatchOptions extends CallOptions {
-  readonly atomic?: boolean;
-}
 
 interface ActionResult {
   readonly status: number;
@@ -21,11 +15,11 @@ interface ActionResult {
 
 const OUTCOMES = { 201: 'created', 200: 'stored', 304: 'unchanged', 204: 'deleted' } as const;
 
-export async function sendBatch(
+export async function batch(
   { core, send }: EntityCalls,
   entity: EntityDescription,
-  actions: BatchActions,
-  { atomic, signal }: BatchOptions,
+  actions: readonly Readonly<Record<string, Values>>[],
+  { atomic, signal }: BatchOptions = {},
 ): Promise<readonly BatchResult[]> {
   const { hasKey, pathOf } = core.tools;
   const path = `/${entity.name}/batch`;

@@ -1,8 +1,8 @@
 import type { Stored, Values } from '../base/values.ts';
 import type { ModelDescription } from '../define/declaration/model-description.ts';
 import type { Direct } from './direct.ts';
-import { invalidInput, RowkeyClientError } from './errors.ts';
-import type { EntityDescription } from './model-description.ts';
+import { invalidInput, isNotFound, RowkeyClientError } from './errors.ts';
+import type { EntityDescription } from './paths.ts';
 import { type Tools, tools } from './tools.ts';
 import { createTransport, type Reply, type Request, type Transport, type TransportOptions } from './transport.ts';
 
@@ -141,10 +141,6 @@ function remember<Value>(map: Map<string, Value>, key: string, value: Value, lim
     if (map.size <= limit) return;
     map.delete(oldest);
   }
-}
-
-export function isNotFound(error: unknown): boolean {
-  return error instanceof RowkeyClientError && error.code === 'not-found';
 }
 
 /** Loads a module of the client. Throws `network`. */

@@ -1,7 +1,7 @@
 import type { Stored, Values } from '../base/values.ts';
 import type { FieldDescription } from '../define/declaration/model-description.ts';
 import type { Grant } from './client-types.ts';
-import type { EntityDescription } from './model-description.ts';
+import type { EntityDescription } from './paths.ts';
 import type { Transport } from './transport.ts';
 
 /**

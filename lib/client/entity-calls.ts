@@ -2,8 +2,7 @@ import type { Values } from '../base/values.ts';
 import type { Explanation, Listing } from './client-types.ts';
 import type { Core } from './core.ts';
 import { RowkeyClientError } from './errors.ts';
-import type { EntityDescription } from './model-description.ts';
-import type { ListQuery } from './query-string.ts';
+import type { EntityDescription, ListQuery } from './paths.ts';
 import type { Reply, Request } from './transport.ts';
 
 /** What the calls of one entity share with the modules that are loaded at their first use, because most pages do without. */

@@ -1,14 +1,12 @@
 import type { Stored, Values } from '../base/values.ts';
-import type { BatchActions, BatchOptions } from './batches.ts';
-import { byName } from './by-name.ts';
-import type { CallOptions, CreateOptions, DeleteRange, UploadOptions, WriteOptions } from './client-types.ts';
+import type { CallOptions, CreateOptions, WriteOptions } from './client-types.ts';
 import { type Core, load } from './core.ts';
-import { createEntityCalls, type ListOptions } from './entity-calls.ts';
-import { RowkeyClientError } from './errors.ts';
-import { createLister, undefinedIfNotFound } from './lists.ts';
-import type { EntityDescription } from './model-description.ts';
-import { hasKey, pathOf } from './paths.ts';
-import { filters, toQuery } from './query-string.ts';
+import { createEntityCalls, type EntityCalls, type ListOptions } from './entity-calls.ts';
+import { RowkeyClientError, undefinedIfNotFound } from './errors.ts';
+import { createLister } from './lists.ts';
+import type { EntityDescription } from './paths.ts';
+import { filters, hasKey, pathOf, toQuery } from './paths.ts';
+import { byName } from './tools.ts';
 import type { Reply } from './transport.ts';
 
 interface GetOptions extends CallOptions {
@@ -28,11 +26,14 @@ interface Change {
   readonly fields?: readonly string[];
 }
 
-const loadBatches = () => load(import('./batches.ts'));
-const loadFiles = () => load(import('./files.ts'));
-const loadSeries = () => load(import('./series.ts'));
-const loadTotals = () => load(import('./totals.ts'));
-const loadTransfers = () => load(import('./transfers.ts'));
+/** The modules of calls that most pages do without: each is loaded at the first use of one of its calls. */
+const loadBatches = () => import('./batches.ts');
+const loadFiles = () => import('./files.ts');
+const loadSeries = () => import('./series.ts');
+const loadTotals = () => import('./totals.ts');
+const loadTransfers = () => import('./transfers.ts');
+
+type LoadedCall = (calls: EntityCalls, entity: EntityDescription, ...given: unknown[]) => Promise<unknown>;
 
 /**
  * The calls of one entity, or of its archive. With `explains`, each returns its explanation. Its types are those of
@@ -51,7 +52,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     entity: EntityDescription,
   ) {
     const path = pathOf(entity, key);
-    if (entity.series && !explains) return (await loadSeries()).readCounts(calls, path, { signal });
+    if (entity.series && !explains) return (await load(loadSeries())).get(calls, entity, key, { signal });
     const conditions = include.flatMap((child) => filters(where[child], `${child}.`));
     const included = include.length > 0 ? include.join(',') : undefined;
     const query = toQuery([['include', included], ['select', select?.join(',')], ...conditions]);
@@ -128,23 +129,15 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     }
   }
 
-  const fileClient = (field: string) => ({
-    get: (key: Values, options: CallOptions = {}) =>
-      run(async (entity) =>
-        undefinedIfNotFound((await loadFiles()).getFile(calls, pathOf(entity, key, field), options)),
-      ),
-    put: (key: Values, file: Blob, options: UploadOptions = {}) =>
-      run(async (entity) => (await loadFiles()).putFile(calls, entity, { key, field, file }, options)),
-    delete: (key: Values, options: WriteOptions = {}) =>
-      run(async (entity) => (await loadFiles()).deleteFile(calls, entity, { key, field }, options)),
-  });
-
-  const totalClient = (total: string) => ({
-    get: (group: Values, options: CallOptions = {}) =>
-      run(async (entity) => (await loadTotals()).readTotal(calls, entity, total, group, options)),
-    range: (given: Values, options: ListOptions = {}) =>
-      list(options, async (entity) => (await loadTotals()).totalRangePath(calls, entity, total, given)),
-  });
+  /** A call of a module. `first` are the parameters before those of the caller. */
+  const loaded =
+    <Name extends string>(
+      module: () => Promise<{ readonly [Each in Name]: unknown }>,
+      call: Name,
+      ...first: unknown[]
+    ) =>
+    (...given: unknown[]) =>
+      run(async (entity) => ((await load(module()))[call] as LoadedCall)(calls, entity, ...first, ...given));
 
   return {
     get: (key: Values, options?: GetOptions) => run((entity) => undefinedIfNotFound(get(key, options, entity))),
@@ -169,23 +162,23 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
       error instanceof RowkeyClientError && error.entity === name && /^(etag-mismatch|duplicate-key)$/.test(error.code),
     grant: ({ permissions }: { readonly permissions?: string } = {}) =>
       run(async () => (await core.direct()).grant(name, permissions)),
-    // The calls below load a module.
-    batch: (actions: BatchActions, options: BatchOptions = {}) =>
-      run(async (entity) => (await loadBatches()).sendBatch(calls, entity, actions, options)),
-    deleteRange: (partition: Values, bounds: DeleteRange) =>
-      run(async (entity) => (await loadBatches()).deleteRange(calls, entity, partition, bounds)),
-    archive: (key: Values, options: CreateOptions = {}) =>
-      run(async (entity) => (await loadTransfers()).transfer(calls, entity, 'archive', key, options)),
-    move: (key: Values, to: Values, options: CreateOptions = {}) =>
-      run(async (entity) => (await loadTransfers()).transfer(calls, entity, 'move', key, { ...options, to })),
-    files: byName(fileClient),
-    totals: byName(totalClient),
-    set: (key: Values, counts: Values, options: WriteOptions = {}) =>
-      run(async (entity) => (await loadSeries()).setCounts(calls, pathOf(entity, key), counts, options)),
-    increment: (key: Values, slot: number, by: number, options: CreateOptions = {}) =>
-      run(async (entity) => (await loadSeries()).increment(calls, entity, { key, slot, by }, options)),
-    span: (key: Values, bounds: Values, options: CallOptions = {}) =>
-      run(async (entity) => (await loadSeries()).readSpan(calls, entity, key, { ...bounds, ...options })),
+    batch: loaded(loadBatches, 'batch'),
+    deleteRange: loaded(loadBatches, 'deleteRange'),
+    archive: loaded(loadTransfers, 'archive'),
+    move: loaded(loadTransfers, 'move'),
+    files: byName((field) => ({
+      get: loaded(loadFiles, 'getFile', field),
+      put: loaded(loadFiles, 'putFile', field),
+      delete: loaded(loadFiles, 'deleteFile', field),
+    })),
+    totals: byName((total) => ({
+      get: loaded(loadTotals, 'readTotal', total),
+      range: (given: Values, options: ListOptions = {}) =>
+        list(options, async (entity) => (await load(loadTotals())).totalRangePath(calls, entity, total, given)),
+    })),
+    set: loaded(loadSeries, 'set'),
+    increment: loaded(loadSeries, 'increment'),
+    span: loaded(loadSeries, 'span'),
     get archived(): unknown {
       return createEntityClient(core, name, explains, true);
     },

@@ -71,3 +71,14 @@ export function toProblemError(problem: Problem): RowkeyClientError {
   const { code, detail, status } = problem;
   return new RowkeyClientError(code as ClientErrorCode, detail, { status, problem });
 }
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof RowkeyClientError && error.code === 'not-found';
+}
+
+export function undefinedIfNotFound<Result>(work: Promise<Result>): Promise<Result | undefined> {
+  return work.catch((error: unknown) => {
+    if (!isNotFound(error)) throw error;
+    return undefined;
+  });
+}

@@ -1,9 +1,9 @@
 import type { Entities } from '../api/entity-types.ts';
-import { byName } from './by-name.ts';
 import type { Client } from './client-types.ts';
 import { createCore, load } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
 import type { RunQuery } from './query.ts';
+import { byName } from './tools.ts';
 import type { TransportOptions } from './transport.ts';
 
 /** The entry `rowkey/client`: a typed client of the API for browsers, React Native and Node, without dependencies. */

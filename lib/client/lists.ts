@@ -1,12 +1,10 @@
 import type { Values } from '../base/values.ts';
 import type { IndexDescription } from '../define/declaration/model-description.ts';
 import type { Listing, Page, PageOptions } from './client-types.ts';
-import { isNotFound } from './core.ts';
 import type { EntityCalls, ListOptions } from './entity-calls.ts';
-import { invalidInput } from './errors.ts';
-import type { EntityDescription } from './model-description.ts';
-import { checkFields, partitionPath, rangeFields, toPath, valuesOf } from './paths.ts';
-import { toListQuery } from './query-string.ts';
+import { invalidInput, undefinedIfNotFound } from './errors.ts';
+import type { EntityDescription } from './paths.ts';
+import { checkFields, partitionPath, rangeFields, toListQuery, toPath, valuesOf } from './paths.ts';
 import { nextOf } from './transport.ts';
 
 /** Lists of entities: ranges of a partition, and reads through an index. */
@@ -122,11 +120,4 @@ function createListing(page: Listing<Values>['page'], first = Number.POSITIVE_IN
       }
     },
   };
-}
-
-export function undefinedIfNotFound<Result>(work: Promise<Result>): Promise<Result | undefined> {
-  return work.catch((error: unknown) => {
-    if (!isNotFound(error)) throw error;
-    return undefined;
-  });
 }

@@ -1,11 +1,12 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions, CreateOptions, WriteOptions } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
-import type { EntityDescription } from './model-description.ts';
+import type { EntityDescription } from './paths.ts';
 
 /** Data series. Loaded at first use. */
 
-export async function readCounts({ core }: EntityCalls, path: string, { signal }: CallOptions) {
+export async function get({ core }: EntityCalls, entity: EntityDescription, key: Values, { signal }: CallOptions) {
+  const path = core.tools.pathOf(entity, key);
   const found = await core.read(path, '', signal);
   // Increments change it all the time, so only an ETag that the caller gives is a precondition.
   core.noteEtag(path, null);
@@ -14,12 +15,14 @@ export async function readCounts({ core }: EntityCalls, path: string, { signal }
   return { etag: found.etag, values, counts };
 }
 
-export async function setCounts(
+export async function set(
   { core, send }: EntityCalls,
-  path: string,
+  entity: EntityDescription,
+  key: Values,
   counts: Values,
-  { ifMatch, ifNoneMatch, signal }: WriteOptions,
+  { ifMatch, ifNoneMatch, signal }: WriteOptions = {},
 ): Promise<void> {
+  const path = core.tools.pathOf(entity, key);
   core.forget(path);
   const headers = { 'if-match': ifMatch, 'if-none-match': ifNoneMatch };
   await send({ method: 'PATCH', path, body: { counts }, headers, signal });
@@ -28,8 +31,10 @@ export async function setCounts(
 export async function increment(
   { core, send }: EntityCalls,
   entity: EntityDescription,
-  { key, slot, by }: { readonly key: Values; readonly slot: number; readonly by: number },
-  { idempotencyKey, signal }: CreateOptions,
+  key: Values,
+  slot: number,
+  by: number,
+  { idempotencyKey, signal }: CreateOptions = {},
 ): Promise<number | undefined> {
   const { pathOf } = core.tools;
   core.forget(pathOf(entity, key));
@@ -39,11 +44,12 @@ export async function increment(
   return text === '' ? undefined : JSON.parse(text).count;
 }
 
-export async function readSpan(
+export async function span(
   { core, send }: EntityCalls,
   entity: EntityDescription,
   key: Values,
-  { from, to, signal }: Values & CallOptions,
+  { from, to }: Values,
+  { signal }: CallOptions = {},
 ): Promise<unknown> {
   const { toPath, toQuery, valuesOf } = core.tools;
   const fields = entity.key.fields.filter((field) => field in key);

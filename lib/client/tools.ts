@@ -1,8 +1,19 @@
-import { byName } from './by-name.ts';
-import { invalidInput, RowkeyClientError, toProblemError } from './errors.ts';
-import { checkFields, hasKey, partitionPath, pathOf, rangeFields, toPath, valuesOf } from './paths.ts';
-import { toQuery } from './query-string.ts';
+import { invalidInput, RowkeyClientError, toProblemError, undefinedIfNotFound } from './errors.ts';
+import { checkFields, hasKey, partitionPath, pathOf, rangeFields, toPath, toQuery, valuesOf } from './paths.ts';
 import { nextOf, pause } from './transport.ts';
+
+/** Creates the member of each name at its first use: at that time the model may not be known. */
+export function byName<Member>(create: (name: string) => Member, own: Readonly<Record<string, unknown>> = {}): unknown {
+  const members = new Map<string, unknown>(Object.entries(own));
+  return new Proxy(Object.freeze({}), {
+    get(_, name) {
+      // An object with `then` would be taken for a promise.
+      if (typeof name !== 'string' || name === 'then') return undefined;
+      if (!members.has(name)) members.set(name, create(name));
+      return members.get(name);
+    },
+  });
+}
 
 /**
  * What the modules call that are loaded at first use. They import types only: with other imports, a bundler would split the
@@ -22,6 +33,7 @@ export const tools = {
   toPath,
   toProblemError,
   toQuery,
+  undefinedIfNotFound,
   valuesOf,
 };
 

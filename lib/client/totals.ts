@@ -1,7 +1,7 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
-import type { EntityDescription, RangesDescription } from './model-description.ts';
+import type { EntityDescription, RangesDescription } from './paths.ts';
 import type { Tools } from './tools.ts';
 
 /** Totals of groups of entities. Loaded at first use. */
@@ -11,7 +11,7 @@ export async function readTotal(
   entity: EntityDescription,
   name: string,
   group: Values,
-  { signal }: CallOptions,
+  { signal }: CallOptions = {},
 ): Promise<unknown> {
   const { tools } = core;
   const total = totalOf(tools, entity, name);

@@ -1,19 +1,27 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions, CreateOptions, Operation, OperationStatus } from './client-types.ts';
 import type { EntityCalls } from './entity-calls.ts';
-import type { EntityDescription } from './model-description.ts';
+import type { EntityDescription } from './paths.ts';
 
 /** Archives and moves. Loaded at first use. */
 
 const FIRST_POLL_MS = 200;
 const LONGEST_POLL_MS = 5_000;
 
-export async function transfer(
+export function archive(calls: EntityCalls, entity: EntityDescription, key: Values, options?: CreateOptions) {
+  return transfer(calls, entity, 'archive', key, options);
+}
+
+export function move(calls: EntityCalls, entity: EntityDescription, key: Values, to: Values, options?: CreateOptions) {
+  return transfer(calls, entity, 'move', key, { ...options, to });
+}
+
+async function transfer(
   { core, send }: EntityCalls,
   entity: EntityDescription,
   kind: 'archive' | 'move',
   key: Values,
-  { to, idempotencyKey, signal }: CreateOptions & { readonly to?: Values },
+  { to, idempotencyKey, signal }: CreateOptions & { readonly to?: Values } = {},
 ): Promise<Operation> {
   const { pathOf, pause, RowkeyClientError } = core.tools;
   const path = pathOf(entity, key);
