@@ -69,6 +69,14 @@ test('describes keys, fields, indexes, files and owners', () => {
   expect(people?.kinds).toEqual(['employee', 'customer']);
 });
 
+test('describes no container of a file, and not how the issuer verifies a claim', () => {
+  const { access, attachments } = model.entities.employees;
+  expect(access.own).toHaveProperty('verifiedBy');
+  expect(described.entities.employees?.access.own).toEqual({ claim: 'email', index: 'emailCompanyWide' });
+  expect(attachments.photo).toHaveProperty('container');
+  expect(Object.keys(described.entities.employees?.attachments.photo ?? {})).toEqual(['maxBytes', 'types', 'public']);
+});
+
 test('openapi.json is built once, and has an ETag', async () => {
   const route = createRoutes(model).find(({ name }) => name === 'openapi') as Route;
   const ask = (headers: Record<string, string> = {}, root = '/api') =>
