@@ -10,7 +10,7 @@ import { copiedFields } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import { valuesLength } from '../engine/read/page-length.ts';
 import { listedFields, type Page } from '../engine/read/retrieve.ts';
-import { countPartitionWrites } from '../storage/partition-writes.ts';
+import { countPartitionWrites } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { readByCopies } from './read-through-index.ts';
 
