@@ -1,11 +1,14 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
-import { callRoute, respond } from '../lib/http/respond.ts';
+import { catchProblems } from '../lib/http/middleware/problems.ts';
+import { createResponder } from '../lib/http/respond.ts';
+import { toResponse } from '../lib/http/response.ts';
 import { type App, type Route, rootOf } from '../lib/http/route.ts';
 
 /** A handler of one route, which takes the parameters of the path from the request. */
 export function respondWith(app: () => App, route: Route, root = rootOf('')) {
+  const respond = createResponder(app, route);
   return (request: HttpRequest, invocation: InvocationContext): Promise<HttpResponseInit> =>
-    respond(invocation, root, (spent) =>
-      callRoute(app, route, { request, root, params: request.params, spent, invocation }),
+    catchProblems(invocation, root, async (spent) =>
+      toResponse(await respond({ request, root, params: request.params, spent, invocation }), spent),
     );
 }

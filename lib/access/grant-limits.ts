@@ -8,8 +8,8 @@ import { makeAndNote } from '../engine/note-change.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
+import { VALID_FOR_MS } from './grant.ts';
 import { forgetGrants } from './grant-memory.ts';
-import { VALID_FOR_MS } from './validity.ts';
 
 /**
  * Limits and revokes grants. Storage verifies a signature on its own, so an issued grant cannot be revoked: a revocation

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
+import { MINUTE_MS } from '../base/time.ts';
 import { canWriteThroughGrant, type Entity } from '../define/declaration/entity.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
-import { validityAt } from './validity.ts';
 
 /**
  * Shared access signatures pattern: a client accesses storage directly for a while. A grant covers one row, the caller's
@@ -82,4 +82,18 @@ export function requireGrantable(entity: Entity, permissions: string): void {
       accepted,
     },
   );
+}
+
+/** How long a signature is valid. */
+export const VALID_FOR_MS = 15 * MINUTE_MS;
+/** The clocks of storage may be behind; the documentation of shared access signatures advises 15 minutes. */
+const CLOCK_SKEW_MS = 15 * MINUTE_MS;
+
+/** When a signature issued at `now` (milliseconds) is valid, in whole seconds as in signatures. */
+export function validityAt(now: number): { readonly startsAt: Date; readonly expiresAt: Date } {
+  return { startsAt: toWholeSeconds(now - CLOCK_SKEW_MS), expiresAt: toWholeSeconds(now + VALID_FOR_MS) };
+}
+
+function toWholeSeconds(milliseconds: number): Date {
+  return new Date(Math.floor(milliseconds / 1000) * 1000);
 }

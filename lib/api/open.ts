@@ -1,5 +1,7 @@
 import pMap from 'p-map';
-import { pick, type Values } from '../base/values.ts';
+import { hiddenFields } from '../access/rule.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { omit, pick, type Values } from '../base/values.ts';
 import { type Filter, matches } from '../define/codec/filter.ts';
 import { withKeyOfReferences } from '../define/codec/select.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -14,6 +16,7 @@ import {
   readEntity,
   readWithChildren,
 } from '../engine/read/retrieve.ts';
+import { toPlain } from '../engine/write/stored-values.ts';
 import {
   type IndexPageOptions,
   readByCopies,
@@ -21,7 +24,8 @@ import {
   readByList,
   readByLists,
 } from '../pattern-helpers/read-through-index.ts';
-import { openList, openValues, type View } from './view.ts';
+import { BlobGone } from '../pattern-helpers/text-blobs.ts';
+import type { View } from './operation.ts';
 
 /** Reads for a caller, over HTTP or in process: decrypted, and without the fields that the caller may not see. */
 
@@ -134,4 +138,61 @@ export async function openPage(
     items.map((values) => pick(values, read)),
   );
   return { items: list.map((values) => pick(values, select)), next };
+}
+
+/** The fields that the caller may not see. They are omitted before anything is decrypted or loaded. */
+export function hiddenOf({ caller }: Pick<View, 'caller'>, entity: Entity): readonly string[] {
+  return caller ? hiddenFields(entity, caller) : [];
+}
+
+const OPEN_CONCURRENCY = 8;
+const READ_ATTEMPTS = 4;
+
+/** Decrypts fields and loads texts from blobs. Throws `needs-repair`, which names the first field that fails. */
+export function openValues(view: View, entity: Entity, values: Values): Promise<Values> {
+  return open(view, entity, values, (field) => {
+    throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, {
+      field,
+    });
+  });
+}
+
+/**
+ * Opens the values, with null for a field that fails, so that it hides neither other entities nor the success of a write. A field
+ * without a value is absent, and writes reject null, so null is unambiguous.
+ */
+export function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
+  return open(view, entity, values, () => null);
+}
+
+/** Opens the values of each entity of a list with `openWithGaps`. Keeps the order. */
+export function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
+  return pMap(list, (values) => openWithGaps(view, entity, values), { concurrency: OPEN_CONCURRENCY });
+}
+
+/** Throws `BlobGone` if the blob may only have been replaced. */
+function open(view: View, entity: Entity, values: Values, onFailure: (field: string) => null): Promise<Values> {
+  const { engine, isLastAttempt } = view;
+  const hidden = hiddenOf(view, entity);
+  return toPlain(engine, entity, hidden.length === 0 ? values : omit(values, hidden), (field, error) => {
+    if (error instanceof BlobGone && !isLastAttempt) throw error;
+    return onFailure(field);
+  });
+}
+
+/** Reads the row again if its blob was replaced meanwhile. Throws `needs-repair` if the blob is missing every time. */
+export async function rereadIfBlobGone<Result>(
+  subject: string,
+  read: (isLastAttempt: boolean) => Promise<Result>,
+  { attempts = READ_ATTEMPTS }: { readonly attempts?: number | undefined } = {},
+): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    const isLastAttempt = attempt >= attempts;
+    try {
+      return await read(isLastAttempt);
+    } catch (error) {
+      if (!(error instanceof BlobGone)) throw error;
+      if (isLastAttempt) throw new RowkeyError('needs-repair', `${subject}: a blob is lost.`, { cause: error });
+    }
+  }
 }

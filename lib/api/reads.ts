@@ -4,6 +4,7 @@ import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
 import { type AskedFilter, askedFields, compileChildFilters, compileFilter } from '../define/codec/filter.ts';
 import { toSelection } from '../define/codec/select.ts';
+import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
@@ -12,9 +13,8 @@ import { rolesToReadBy, rolesToReadIndex } from '../define/places/readers.ts';
 import { type Page, type PageOptions, scanEntities } from '../engine/read/retrieve.ts';
 import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../pattern-helpers/read-lookup.ts';
 import { readTotal, readTotals } from '../pattern-helpers/read-totals.ts';
-import { openLookup, openPage, readIndexPage, readOne, readRangePage, readThroughIndex } from './open.ts';
+import { hiddenOf, openLookup, openPage, readIndexPage, readOne, readRangePage, readThroughIndex } from './open.ts';
 import type { Operation } from './operation.ts';
-import { hiddenOf } from './view.ts';
 
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
 
@@ -48,6 +48,7 @@ export interface Found {
 /** One point query; with children one range query (compound key pattern). Throws `not-found`. */
 export const getEntity = onceFor(
   (entity: Entity): Operation<GetInput, Found> => ({
+    kind: 'read',
     roles: entity.access.read,
     admit(caller, { include, where = {} }) {
       for (const kind of includedOf(entity, include).kinds) {
@@ -106,6 +107,7 @@ export interface RangeInput extends ListInput, PageOptions {
 /** A page of the entities of a partition. */
 export const listRange = onceFor(
   (entity: Entity): Operation<RangeInput, Page> => ({
+    kind: 'read',
     roles: entity.access.read,
     ...admitFilterOf(entity),
     run: (view, { partition, where, select, ...page }) =>
@@ -120,6 +122,7 @@ export const listRange = onceFor(
 /** A page of all entities: it reads the whole table. */
 export function scan(entity: Entity): Operation<ListInput & PageOptions, Page> {
   return {
+    kind: 'read',
     roles: entity.access.read,
     ...admitFilterOf(entity),
     async run(view, { where, select: names, ...page }) {
@@ -139,6 +142,7 @@ export interface IndexInput extends ListInput, PageOptions, IndexBounds {
 export function listIndex(entity: Entity, index: Index): Operation<IndexInput, Page> {
   const available = copiedFields(entity, index);
   return {
+    kind: 'read',
     roles: rolesToReadIndex(entity, index),
     ...admitFilterOf(entity),
     run: (view, { where, select, ...page }) =>
@@ -158,6 +162,7 @@ export interface OneInput {
 /** The only entity with the given values: its key and the selected fields. Throws `not-found`. */
 export function getThroughIndex(entity: Entity, index: Index): Operation<OneInput, { key: Values; values: Values }> {
   return {
+    kind: 'read',
     roles: rolesToReadIndex(entity, index),
     async run(view, { given, select: names }) {
       const select = toSelection(entity, names)[entity.name];
@@ -184,6 +189,7 @@ export const listLookup = onceFor((entity: Entity): Operation<LookupInput, Looku
   const index = lookupIndex(entity);
   const available = lookupFields(entity);
   return {
+    kind: 'read',
     roles: rolesToReadIndex(entity, index),
     ...admitFilterOf(entity),
     async run(view, { where: asked, select: names, after, isKnown }) {
@@ -218,6 +224,7 @@ export interface GroupInput {
 /** The totals of one group. A total reveals the fields that it is made of, so a caller must be able to read all of them. */
 export function getTotal(entity: Entity, declared: Total): Operation<GroupInput, Values> {
   return {
+    kind: 'read',
     roles: rolesToReadBy(entity, declared.uses),
     run: ({ engine }, { group }) => readTotal(engine, entity, declared, group),
   };
@@ -226,7 +233,22 @@ export function getTotal(entity: Entity, declared: Total): Operation<GroupInput,
 /** A page of the totals of a range of groups. */
 export function listTotals(entity: Entity, declared: Total): Operation<GroupInput & PageOptions & IndexBounds, Page> {
   return {
+    kind: 'read',
     roles: rolesToReadBy(entity, declared.uses),
     run: ({ engine }, { group, ...page }) => readTotals(engine, entity, declared, group, page),
   };
+}
+
+/** Validates the values of fields like those of an HTTP path. Throws `invalid-input`, which names the field. */
+export function checkFields(entity: Entity, values: Values, fields: readonly string[]): Values {
+  // A read through an index of list elements names one element.
+  const isElement = (field: string) => entity.columns[field] === 'Json' && !Array.isArray(values[field]);
+  const given = Object.fromEntries(
+    Object.entries(values).map(([field, value]) => [field, isElement(field) ? [value] : value]),
+  );
+  const schema = compileOnce(entity, 'fields', fields, () => entity.schema.pick(maskOf(fields)).required().strict());
+  const checked = parse(schema, given);
+  return Object.fromEntries(
+    Object.entries(checked).map(([field, value]) => [field, Array.isArray(value) ? value[0] : value]),
+  );
 }

@@ -1,4 +1,5 @@
 import { checkMentions, requireRemover } from '../access/rule.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import type { Stored, Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
@@ -14,6 +15,7 @@ import {
   putEntity,
   replaceEntity,
 } from '../engine/write/entity-store.ts';
+import { readOperation, type Operation as Transfer } from '../engine/write/operation.ts';
 import type { Operation } from './operation.ts';
 
 /** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */
@@ -27,6 +29,7 @@ export interface CreateInput {
 /** Creates an entity. Throws as `createOnce` does. */
 export const create = onceFor(
   (entity: Entity): Operation<CreateInput, Stored> => ({
+    kind: 'write',
     roles: entity.access.write,
     admit: (caller, { values }) => checkMentions(entity, caller, values),
     run: ({ engine }, { values, id }) => createOnce(engine, entity, values, id),
@@ -44,6 +47,7 @@ function changeOf<Output>(
   change: (...args: Parameters<typeof putEntity>) => Promise<Output>,
 ): (entity: Entity) => Operation<ChangeInput, Output> {
   return onceFor((entity) => ({
+    kind: 'write',
     roles: entity.access.write,
     admit: (caller, { values }) => checkMentions(entity, caller, values),
     run: ({ engine }, { key, values, conditions }) => change(engine, entity, key, values, conditions),
@@ -64,6 +68,7 @@ export type RemoveInput = Omit<ChangeInput, 'values'>;
 /** Deletes an entity with its children, which the caller must be able to write too. */
 export const remove = onceFor(
   (entity: Entity): Operation<RemoveInput, void> => ({
+    kind: 'write',
     roles: entity.access.write,
     admit: (caller) => requireRemover(entity, caller),
     run: async ({ engine }, { key, conditions }) => void (await deleteEntity(engine, entity, key, conditions)),
@@ -79,6 +84,7 @@ export interface BatchInput {
 /** Runs many actions on entities, and returns the outcome of each. */
 export const batch = onceFor(
   (entity: Entity): Operation<BatchInput, readonly BatchOutcome[]> => ({
+    kind: 'write',
     roles: entity.access.write,
     admit(caller, { actions }) {
       for (const action of actions) {
@@ -96,6 +102,7 @@ export type DeleteRangeInput = Parameters<DeleteRange>[3] & { readonly partition
 /** Deletes the next entities of a range of a partition. */
 export const deleteRange = onceFor(
   (entity: Entity): Operation<DeleteRangeInput, Awaited<ReturnType<DeleteRange>>> => ({
+    kind: 'write',
     roles: entity.access.write,
     admit: (caller) => requireRemover(entity, caller),
     run: ({ engine }, { partition, ...range }) => deleteRangeOf(engine, entity, partition, range),
@@ -110,6 +117,7 @@ export interface TransferInput {
 /** Requests the move of an entity to its archive, and returns the id of the operation. */
 export const archive = onceFor(
   (entity: Entity): Operation<TransferInput, string> => ({
+    kind: 'write',
     roles: entity.access.write,
     admit: (caller) => requireRemover(entity, caller),
     run: ({ engine }, { key, id }) => requestArchive(engine, entity, key, id),
@@ -119,8 +127,26 @@ export const archive = onceFor(
 /** Requests the move of an entity to another partition, and returns the id of the operation. */
 export const move = onceFor(
   (entity: Entity): Operation<TransferInput & { readonly to: unknown }, string> => ({
+    kind: 'write',
     roles: entity.access.write,
     admit: (caller) => requireRemover(entity, caller),
     run: ({ engine }, { key, to, id }) => requestMove(engine, entity, key, to, id),
+  }),
+);
+
+interface TransferStatusInput extends Pick<Transfer, 'operation' | 'operationId'> {
+  readonly key: Values;
+}
+
+/** The status of an archive or a move. Throws `not-found`, also for an operation on another entity. */
+export const getTransfer = onceFor(
+  (entity: Entity): Operation<TransferStatusInput, Omit<Transfer, 'entity'>> => ({
+    kind: 'read',
+    roles: entity.access.write,
+    async run({ engine }, { key, ...asked }) {
+      const { entity: _, ...status } = await readOperation(engine, { ...asked, entity: entity.name });
+      if (entity.keyFields.every((field) => status.key[field] === key[field])) return status;
+      throw new RowkeyError('not-found', 'Operation not found: the id belongs to an operation on another entity.');
+    },
   }),
 );

@@ -2,7 +2,9 @@ import type { HttpMethod } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
 import { nameRequest } from '../telemetry/invocation.ts';
 import type { Handler } from './handler.ts';
-import { callRoute, respond } from './respond.ts';
+import { catchProblems } from './middleware/problems.ts';
+import { createResponder } from './respond.ts';
+import { toResponse } from './response.ts';
 import { type App, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
 import { createRouter } from './router.ts';
 
@@ -17,6 +19,7 @@ export const ANY_METHOD: HttpMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 
  */
 export function createApiHandler(app: () => App, routes: readonly Route[], root = rootOf('')): Handler {
   const findMatches = createRouter(routes);
+  const responders = new Map(routes.map((route) => [route, createResponder(app, route)]));
   return async (request, invocation) => {
     // The host takes methods in any case. The standard `Request` inside `request` writes all but PATCH in upper case.
     const method = request.method.toUpperCase();
@@ -24,13 +27,16 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
     const matches = findMatches(path);
     const wanted = method === 'HEAD' ? 'GET' : method;
     const match = matches.find(({ route }) => route.method === wanted);
-    nameRequest(method, `${root}/${match?.route.path ?? ANY_PATH}`);
-    const response = await respond(invocation, root, async (spent) => {
-      if (match) return callRoute(app, match.route, { request, root, params: match.params, spent, invocation });
+    const route = match?.route;
+    nameRequest(method, `${root}/${route?.path ?? ANY_PATH}`);
+    const response = await catchProblems(invocation, root, async (spent) => {
+      const respond = route && responders.get(route);
+      if (respond) return toResponse(await respond({ request, root, params: match.params, spent, invocation }), spent);
       // Throws while a setting is wrong.
       app();
-      const found = matches.map(({ route }) => route.method);
-      return respondToUnmatched(root, method, found, wanted === 'GET' ? nameReads(routes, root, path) : '');
+      const found = matches.map((one) => one.route.method);
+      const reads = wanted === 'GET' ? nameReads(routes, root, path) : '';
+      return toResponse(respondToUnmatched(root, method, found, reads), spent);
     });
     if (method !== 'HEAD') return response;
     const { body: _, ...head } = response;

@@ -1,10 +1,9 @@
 import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import type { Caller } from '../access/token.ts';
 import { admit } from './middleware/admission.ts';
-import type { Spent } from './middleware/middleware.ts';
 import { catchProblems } from './middleware/problems.ts';
 import { formatTiming } from './response.ts';
-import { type App, rootOf } from './route.ts';
+import { type App, rootOf, type Spent } from './route.ts';
 
 export interface HandlerOptions {
   /** The caller needs one of these roles of the model; undefined if the function needs no token. */

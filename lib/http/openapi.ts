@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { OPERATORS } from '../define/codec/filter.ts';
 import { Step } from '../storage/explain.ts';
 import { toJsonSchema } from './json-schema.ts';
 import {
   type Components,
   createComponents,
+  type Parameter,
   refTo,
   type Schema,
   SELECTED,
@@ -11,10 +13,17 @@ import {
   shareResponses,
 } from './openapi-components.ts';
 import { createExamples, preferLast } from './openapi-examples.ts';
-import { COMPARISONS, describeFilter } from './openapi-filters.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
 import { PROBLEMS } from './problem-kinds.ts';
-import { EXPLANATION_TYPE, type ResponseHeader, type Route, rootOf, type SchemaBuilder, tagOf } from './route.ts';
+import {
+  EXPLANATION_TYPE,
+  type FilterParameter,
+  type ResponseHeader,
+  type Route,
+  rootOf,
+  type SchemaBuilder,
+  tagOf,
+} from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
@@ -328,4 +337,39 @@ function problem(description: string, headers?: Readonly<Record<string, unknown>
 
 function json(schema: unknown) {
   return { content: { 'application/json': { schema } } };
+}
+
+/** The query parameters that compare fields. An array without `explode: false` is a parameter that may be repeated. */
+
+const NUMBER = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?`;
+
+/** The components for comparisons, by the type of the field. No pattern has the bounds of the values behind an operator. */
+const COMPARISONS: Readonly<Record<string, Schema>> = {
+  Comparison: {
+    description: 'Such as ge:VALUE or in:VALUE,VALUE',
+    type: 'string',
+    pattern: `^(?:${OPERATORS.join('|')}):`,
+  },
+  NumberComparison: { type: 'string', pattern: compare(OPERATORS, NUMBER) },
+  BooleanComparison: { type: 'string', pattern: compare(['eq', 'ne', 'in'], '(?:true|false)') },
+};
+
+/** Nothing for a field that cannot be compared. */
+function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]): Parameter[] {
+  if (!('schema' in filter)) return [];
+  const { title: _, description: __, examples: ___, ...value }: Schema = toJsonSchema(filter.schema, 'input');
+  // A text without a rule may be a comparison, too.
+  const isAnyText = value.type === 'string' && Object.keys(value).length === 1;
+  const items = isAnyText ? value : { anyOf: [value, refTo('schemas', nameComparison(value))] };
+  return [{ name: field, in: 'query', schema: { type: 'array', items } }];
+}
+
+function nameComparison({ type }: Schema): string {
+  if (type === 'number' || type === 'integer') return 'NumberComparison';
+  return type === 'boolean' ? 'BooleanComparison' : 'Comparison';
+}
+
+function compare(operators: readonly string[], value: string): string {
+  const others = operators.filter((operator) => operator !== 'in');
+  return `^(?:(?:${others.join('|')}):${value}|in:${value}(?:,${value})*)$`;
 }

@@ -1,4 +1,10 @@
 import { RowkeyError } from '../base/errors.ts';
+import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/codec/filter.ts';
+import { textToValue } from '../define/codec/validation.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
+import type { PageOptions } from '../engine/read/retrieve.ts';
+import type { FilterParameter, RequestContext } from './route.ts';
 
 export function queryError(name: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `Query parameter "${name}" ${why}.`, { field: name, accepted });
@@ -17,4 +23,116 @@ export function readList(query: URLSearchParams, name: string): string[] | undef
     .get(name)
     ?.split(',')
     .map((item) => item.trim());
+}
+
+/** The description of `select` for an entity, and for lists. */
+export const SELECT_ONE = 'Fields to return, separated by commas; all without it';
+export const SELECT = 'Fields to return, separated by commas; large fields are returned only if selected';
+
+/** The names of the fields to return; undefined without `select`. */
+export function readSelect(query: URLSearchParams): readonly string[] | undefined {
+  return query.get('select') ? readList(query, 'select') : undefined;
+}
+
+const DEFAULT_TOP = 100;
+/** The host returns 414 for a request line of more than 8,192 bytes: the link, its method and its protocol, and a path before it. */
+const MAX_LINK_LENGTH = 8_000;
+export const MAX_TOP = 1_000;
+
+export const PAGE_QUERY = {
+  top: `Page size, 1 to ${MAX_TOP}; the default is ${DEFAULT_TOP}`,
+  continuation: 'Where the page starts; taken from the Link header of the previous page',
+};
+
+/** Reads the page size and position. A continuation is valid only for the same `bound`: the rest of the query. */
+export async function readPageQuery(context: RequestContext, bound: string): Promise<PageOptions> {
+  const text = context.query.get('top') ?? String(DEFAULT_TOP);
+  const top = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (top < 1 || top > MAX_TOP) throw queryError('top', 'must be a whole number in range', `1 to ${MAX_TOP}`);
+  return { top, after: await readContinuation(context, bound) };
+}
+
+/** Reads the position alone. */
+export async function readContinuation({ app, query }: RequestContext, bound: string): Promise<Position | undefined> {
+  const token = query.get('continuation');
+  return token === null ? undefined : fromContinuation(app.engine.storage, bound, token);
+}
+
+/** The Link header that names the next page (RFC 8288), if there is one. */
+export async function toNextLink(
+  { app, query }: RequestContext,
+  next: Position | undefined,
+  { path, bound }: { readonly path: string; readonly bound: string },
+): Promise<Record<string, string>> {
+  if (!next) return {};
+  const following = new URLSearchParams(query);
+  following.set('continuation', await toContinuation(app.engine.storage, bound, next));
+  const link = `${path}?${following}`;
+  if (link.length > MAX_LINK_LENGTH)
+    throw queryError(
+      'top',
+      `leaves more rows, and the link to them would have ${link.length} characters`,
+      `a request whose next link has at most ${MAX_LINK_LENGTH}: with a shorter query, or POST /api/query with the continuation in its body`,
+    );
+  return { link: `<${link}>; rel="next"` };
+}
+
+/**
+ * Filters in a query: `?jobTitle=Clerk&age=ge:30&age=lt:40&grade=in:A,B`. A parameter without an operator is equality, and
+ * `eq:ge:x` is equality with `ge:x`. In a list, a backslash makes the next character a part of a value: `in:Lee\, Ann,Cy`.
+ */
+const WITH_OPERATOR = new RegExp(`^(${OPERATORS.join('|')}):(.*)$`, 's');
+
+interface FilterOptions {
+  /** Begins the names of the parameters, such as `reviews.`. */
+  readonly prefix?: string;
+  /** Fields that cannot be compared because the path gives them. */
+  readonly without?: readonly string[];
+  /** The fields of the copies of an index; all without it. */
+  readonly available?: readonly string[] | undefined;
+  /** The route's own parameters: a field with the name of one cannot be compared. */
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+/** The parameters of a route that compare fields. */
+export function filterParameters(
+  entity: Entity,
+  { prefix = '', without = [], available, query = {} }: FilterOptions = {},
+): Record<string, FilterParameter> {
+  const taken = [...without, ...Object.keys(query), 'explain'];
+  const fields = Object.entries(entity.schema.shape).filter(([field]) => prefix !== '' || !taken.includes(field));
+  return Object.fromEntries(
+    fields.map(([field, schema]) => {
+      const refused = reasonNotToFilter(entity, field, available);
+      return [`${prefix}${field}`, refused ? { refused } : { schema }];
+    }),
+  );
+}
+
+/** Reads the comparisons of a query. Throws `invalid-input`. */
+export function readFilter(
+  { query }: Pick<RequestContext, 'query'>,
+  entity: Entity,
+  filters: Readonly<Record<string, FilterParameter>>,
+  prefix = '',
+): AskedComparison[] {
+  const fields = Object.keys(entity.columns).filter((field) => Object.hasOwn(filters, `${prefix}${field}`));
+  return fields.flatMap((field) =>
+    query.getAll(`${prefix}${field}`).map((text) => {
+      const [, name, rest = text] = WITH_OPERATOR.exec(text) ?? [];
+      const operator = OPERATORS.find((one) => one === name) ?? 'eq';
+      const texts = operator === 'in' ? splitList(rest) : [rest];
+      return { field, operator, values: texts.map((each) => textToValue(entity, field, each)) };
+    }),
+  );
+}
+
+/** The texts between commas; a backslash makes the next character a part of a text. */
+function splitList(list: string): string[] {
+  const items = [''];
+  for (const [part] of list.matchAll(/\\?./gs)) {
+    if (part === ',') items.push('');
+    else items.push(`${items.pop()}${part.length > 1 ? part.slice(1) : part}`);
+  }
+  return items;
 }

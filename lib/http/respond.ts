@@ -1,81 +1,50 @@
-import type { HttpResponseInit, InvocationContext } from '@azure/functions';
 import { admission, NOBODY } from './middleware/admission.ts';
 import { audit } from './middleware/audit.ts';
 import { explanation } from './middleware/explanation.ts';
-import { compose, type Exchange, type Next, type Spent } from './middleware/middleware.ts';
 import { misconfigured } from './middleware/misconfigured.ts';
 import { parameters } from './middleware/parameters.ts';
-import { catchProblems } from './middleware/problems.ts';
 import { rereads } from './middleware/rereads.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
-import { toResponse } from './response.ts';
-import type { App, RequestContext, Route, RouteResult } from './route.ts';
+import type { App, Exchange, Next, Route, RouteResult } from './route.ts';
 
-/** What happens to each request, from the outside to the inside. `respond` is around all of it, also for a path without a route. */
-const handle: Next = compose([misconfigured, admission, parameters, explanation, audit, rereads], (exchange) =>
-  exchange.route.handle(contextOf(exchange)),
-);
+/** What happens to each request of a route, from the outside to the inside. `catchProblems` is around all of it, also for a path without a route. */
+const MIDDLEWARE = [misconfigured, admission, parameters, explanation, audit, rereads];
 
-/** Runs `work` and returns its result, or its error as a problem, with the headers that every response has. */
-export function respond(
-  invocation: InvocationContext,
-  root: string,
-  work: (spent: Spent) => Promise<RouteResult>,
-): Promise<HttpResponseInit> {
-  return catchProblems(invocation, root, async (spent) => toResponse(await work(spent), spent));
-}
-
-export type RouteRequest = Pick<Exchange, 'request' | 'root' | 'params' | 'spent' | 'invocation'>;
-
-/** Passes a request through the middleware to its route. Throws the error that the response reports as a problem. */
-export function callRoute(app: () => App, route: Route, request: RouteRequest): Promise<RouteResult> {
-  const query = queryOf(request.request.url);
-  // A retry of a read has the same body, which can be read once.
-  let body: Promise<Uint8Array> | undefined;
-  const bytes = () => {
-    body ??= readBytes(request.request, route.maxBodyBytes);
-    return body;
-  };
-  return handle({ ...request, app, route, query, bytes, caller: NOBODY, isExplanation: false, isLastAttempt: true });
-}
-
-function contextOf({
-  app,
-  root,
-  request,
-  params,
-  query,
-  bytes,
-  invocation,
-  caller,
-  isLastAttempt,
-}: Exchange): RequestContext {
-  return {
-    app: app(),
-    root,
-    log: invocation,
-    caller,
-    params: decodeParams(params),
-    query,
-    isLastAttempt,
-    header: (name) => request.headers.get(name) ?? undefined,
-    bytes,
-    json: async () => {
-      requireJson(request);
-      return parseJson(await bytes());
+/** Creates the function that passes the requests of a route through the middleware. It throws the error that the response reports as a problem. */
+export function createResponder(
+  app: () => App,
+  route: Route,
+): (request: Pick<Exchange, 'request' | 'root' | 'params' | 'spent' | 'invocation'>) => Promise<RouteResult> {
+  const handle = MIDDLEWARE.reduceRight<Next>(
+    (next, middleware) => middleware(route, next),
+    (exchange) => {
+      const { request, bytes, invocation } = exchange;
+      return route.handle({
+        ...exchange,
+        app: app(),
+        log: invocation,
+        header: (name) => request.headers.get(name) ?? undefined,
+        json: async () => {
+          requireJson(request);
+          return parseJson(await bytes());
+        },
+      });
     },
+  );
+  return ({ request, params, ...rest }) => {
+    // Parsing the whole URL would take longer, and most requests have no query.
+    const start = request.url.indexOf('?');
+    const query = new URLSearchParams(start < 0 ? '' : request.url.slice(start + 1));
+    // The host decodes a path once, except for an encoded slash, which would split a segment.
+    const decoded: Record<string, string> = {};
+    for (const name of Object.keys(params)) decoded[name] = params[name]?.replace(/%2f/gi, '/') ?? '';
+    // A retry of a read has the same body, which can be read once.
+    let body: Promise<Uint8Array> | undefined;
+    const bytes = () => {
+      body ??= readBytes(request, route.maxBodyBytes);
+      return body;
+    };
+    const before = { caller: NOBODY, isExplanation: false, isLastAttempt: true };
+    return handle({ ...rest, ...before, app, request, params: decoded, query, bytes });
   };
-}
-
-/** Parsing the whole URL would take longer, and most requests have no query. */
-function queryOf(url: string): URLSearchParams {
-  const start = url.indexOf('?');
-  return new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
-}
-
-/** The host decodes a path once, except for an encoded slash, which would split a segment. */
-function decodeParams(params: Readonly<Record<string, string>>): Record<string, string> {
-  const decoded: Record<string, string> = {};
-  for (const name of Object.keys(params)) decoded[name] = params[name]?.replace(/%2f/gi, '/') ?? '';
-  return decoded;
 }

@@ -1,6 +1,5 @@
 import type { HttpResponseInit } from '@azure/functions';
-import type { Spent } from './middleware/middleware.ts';
-import type { RouteResult } from './route.ts';
+import type { RouteResult, Spent } from './route.ts';
 
 /**
  * The headers that a page of another origin may read besides the CORS-safelisted ones. The CORS settings of the platform

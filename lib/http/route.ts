@@ -1,9 +1,11 @@
+import type { HttpRequest, InvocationContext } from '@azure/functions';
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Log } from '../engine/consume/poison.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';
+import type { Cost } from '../storage/cost.ts';
 import type { TableSasSigner } from '../storage/table-sas.ts';
 
 export interface App {
@@ -51,6 +53,43 @@ export interface RouteResult {
   readonly onRecorded?: () => void;
 }
 
+/** A request to a route on its way through the middleware. */
+export interface Exchange {
+  /** Throws `wrong-setting` while a setting is wrong. */
+  readonly app: () => App;
+  readonly request: HttpRequest;
+  readonly root: string;
+  /** The parameters of the path, with `%2F` still encoded. */
+  readonly params: Readonly<Record<string, string>>;
+  /** The query of the URL, because the host joins repeated parameters in `request.query`. */
+  readonly query: URLSearchParams;
+  /** The body. Throws `too-large`, `length-required`. */
+  readonly bytes: () => Promise<Uint8Array>;
+  readonly invocation: InvocationContext;
+  readonly spent: Spent;
+  /** Nobody before the caller is admitted, and on a route without a token. */
+  readonly caller: Caller;
+  /** True if the steps of the request are wanted, and not its effect. */
+  readonly isExplanation: boolean;
+  /** True on the last retry of a read, when a missing blob means data loss rather than a stale row. */
+  readonly isLastAttempt: boolean;
+}
+
+/** What a request has cost so far. */
+export interface Spent {
+  readonly cost: Cost;
+  /** Milliseconds of appending to the audit log, partly beside other storage calls, if there was something to record. */
+  audit?: number;
+}
+
+export type Next = (exchange: Exchange) => Promise<RouteResult>;
+
+/**
+ * One concern of all routes. It may change the exchange before, and the result after, what is inside it (`next`). Called once for each
+ * route; it returns `next` itself for a route that it does not concern.
+ */
+export type Middleware = (route: Route, next: Next) => Next;
+
 export type ResponseHeader = 'Content-Location' | 'ETag' | 'Link' | 'Location';
 
 /** Builds a schema that only the description of the API reads, so that no cold start waits for it. */
@@ -75,8 +114,8 @@ export interface Route {
   readonly requestBody?: SchemaBuilder;
   /** The accepted media types of a body that is not JSON. */
   readonly requestTypes?: readonly string[];
-  /** True for a POST that changes nothing. */
-  readonly isRead?: true;
+  /** By default a GET reads, and the other methods write. */
+  readonly kind?: 'read' | 'write';
   /** True if the route supports Idempotency-Key. */
   readonly repeatable?: true;
   /** True if a write supports If-Match and If-None-Match. */
@@ -140,3 +179,8 @@ export function pathTo(root: string, ...parts: readonly unknown[]): string {
 
 /** A route that needs the operator role, which the model names. */
 export type OperatorRoute = Omit<Route, 'roles'>;
+
+/** True if the route changes nothing. */
+export function isRead({ kind, method }: Route): boolean {
+  return kind === 'read' || (kind === undefined && method === 'GET');
+}

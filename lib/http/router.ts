@@ -54,22 +54,16 @@ export function createRouter(routes: readonly Route[]): (path: string) => readon
   return (path) => {
     const trimmed = path.replace(/\/$/, '');
     const values = trimmed.split('/');
-    return (groups.get(groupOf(trimmed)) ?? []).flatMap(({ route, segments }) => {
-      const params = matchSegments(segments, values);
-      return params ? [{ route, params }] : [];
-    });
+    const matches: Match[] = [];
+    nextRoute: for (const { route, segments } of groups.get(groupOf(trimmed)) ?? []) {
+      const params: Record<string, string> = {};
+      for (const [index, { folded, parameter }] of segments.entries()) {
+        const value = values[index] ?? '';
+        if (parameter !== undefined && value !== '') params[parameter] = value;
+        else if (folded !== value.toLowerCase()) continue nextRoute;
+      }
+      matches.push({ route, params });
+    }
+    return matches;
   };
-}
-
-function matchSegments(
-  segments: readonly Segment[],
-  values: readonly string[],
-): Readonly<Record<string, string>> | undefined {
-  const params: Record<string, string> = {};
-  for (const [index, { folded, parameter }] of segments.entries()) {
-    const value = values[index] ?? '';
-    if (parameter !== undefined && value !== '') params[parameter] = value;
-    else if (folded !== value.toLowerCase()) return undefined;
-  }
-  return params;
 }

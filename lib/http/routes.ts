@@ -7,23 +7,19 @@ import { type OperatorRoute, type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
-import { archiveRoutes, entityRoutes } from './routes/entity-routes.ts';
-import { grantRoute } from './routes/grant-route.ts';
+import { entityReadRoutes, lookupRoutes, scanRoute } from './routes/entity-read-routes.ts';
+import { deleteRangeRoutes, deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
+import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
-import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
+import { incompleteIndexRoutes, incompleteTotalRoutes, indexRoutes, totalRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
-import { overviewRoutes, periodTableRoute, revocationListRoute } from './routes/overview-routes.ts';
-import { periodArchiveRoutes } from './routes/period-archive-routes.ts';
+import { overviewRoutes, periodTableRoute } from './routes/overview-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
 import { queryRoute } from './routes/query-route.ts';
-import { revocationRoutes } from './routes/revocation-routes.ts';
-import { rewrapRoute } from './routes/rewrap-route.ts';
-import { scanRoute } from './routes/scan-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
-import { incompleteTotalRoutes, totalRoutes } from './routes/total-routes.ts';
 import { transferRoutes } from './routes/transfer-routes.ts';
-import { verifyRoutes } from './routes/verify-routes.ts';
+import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
 
 /**
  * All routes of a deployment. Throws a plain error with a sentence for every pair of routes that could match the same
@@ -36,20 +32,25 @@ export function createRoutes(model: LinkedModel): Route[] {
     ...entities.filter(({ series }) => series).flatMap(withEntity(seriesRoutes)),
     ...single.flatMap(
       withEntity((entity) => [
-        ...entityRoutes(entity),
+        ...entityReadRoutes(entity),
+        ...lookupRoutes(entity),
+        deleteRoute(entity),
+        ...deleteRangeRoutes(entity),
+        ...entityWriteRoutes(entity),
         ...indexRoutes(entity),
         ...totalRoutes(entity),
         ...transferRoutes(entity),
         ...attachmentRoutes(entity),
-        ...(entity.archive ? archiveRoutes(entity.archive) : []),
+        // An archive is written only by archiving.
+        ...(entity.archive ? [...entityReadRoutes(entity.archive), deleteRoute(entity.archive)] : []),
       ]),
     ),
   ];
   const operatorRoutes: OperatorRoute[] = [
     ...overviewRoutes,
     ...(entities.some(({ period }) => period) ? [periodTableRoute] : []),
-    ...(entities.some(issuesGrants) ? [revocationListRoute, ...revocationRoutes] : []),
-    ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes : []),
+    ...(entities.some(issuesGrants) ? revocationRoutes : []),
+    ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes(operatorRole) : []),
     ...poisonRoutes,
     auditRoute,
     ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity)])),

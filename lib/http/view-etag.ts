@@ -40,7 +40,7 @@ export function toEntityHeaders(
   entity: Entity,
   caller: Caller,
   { etag, select }: { readonly etag: string; readonly select?: readonly string[] | undefined },
-): Record<string, string> {
+): Record<string, string> & { readonly etag: string } {
   const { maxAge } = entity;
   return {
     etag: toViewEtag(etag, hiddenFields(entity, caller), select),

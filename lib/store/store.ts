@@ -1,10 +1,11 @@
 import type { Binding, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
-import { checkFields } from '../api/check-fields.ts';
 import type { Declared, Entities } from '../api/entity-types.ts';
 import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
-import { type Operation, perform } from '../api/operation.ts';
+import { openWithGaps, rereadIfBlobGone } from '../api/open.ts';
+import { type Operation, perform, type View } from '../api/operation.ts';
 import {
+  checkFields,
   type GetInput,
   getEntity,
   getThroughIndex,
@@ -18,7 +19,6 @@ import {
   type RangeInput,
   wholeList,
 } from '../api/reads.ts';
-import { openWithGaps, rereadIfBlobGone, type View } from '../api/view.ts';
 import {
   batch,
   create,

@@ -197,8 +197,11 @@ describe.each<[string, AnyModel, string]>([
   ['the fixtures', fixtures, 'f'],
 ])('of %s', (_, model, prefix) => {
   const routes = createRoutes(model).filter(
-    ({ method, isRead, isUndescribed, path }) =>
-      (method === 'GET' || isRead) && !isUndescribed && !UNCHANGED.test(path) && !/^operations\/(?!scan)/.test(path),
+    ({ method, kind, isUndescribed, path }) =>
+      (method === 'GET' || kind === 'read') &&
+      !isUndescribed &&
+      !UNCHANGED.test(path) &&
+      !/^operations\/(?!scan)/.test(path),
   );
   const [operator] = [model.operatorRole];
 

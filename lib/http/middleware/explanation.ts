@@ -1,12 +1,11 @@
 import { requireWholeReader } from '../../access/rule.ts';
 import { withArchives } from '../../define/declaration/entity.ts';
 import { explain } from '../../storage/explain.ts';
-import { EXPLANATION_TYPE } from '../route.ts';
-import { isRead, type Middleware } from './middleware.ts';
+import { EXPLANATION_TYPE, isRead, type Middleware } from '../route.ts';
 
 /** With `explain=true`, returns the storage calls that the request would make, in place of its effect. */
-export const explanation: Middleware = async (exchange, next) => {
-  const { app, route, caller, isExplanation } = exchange;
+export const explanation: Middleware = (route, next) => async (exchange) => {
+  const { app, caller, isExplanation } = exchange;
   if (!isExplanation) return next(exchange);
   // The steps of a write and of a check name rows, whose keys are fields of all entities in the table.
   if (!isRead(route))

@@ -3,8 +3,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { measureCost } from '../../storage/cost.ts';
 import { PROBLEM_TYPE, reportProblem } from '../problem.ts';
 import { toResponse } from '../response.ts';
-import type { RouteResult } from '../route.ts';
-import type { Spent } from './middleware.ts';
+import type { RouteResult, Spent } from '../route.ts';
 
 /** Returns the error of `work`, or of its serialization, as a problem: the host would respond without a body. */
 export function catchProblems(

@@ -1,18 +1,21 @@
 import { canReadWhole } from '../../access/rule.ts';
 import type { Caller } from '../../access/token.ts';
-import { rereadIfBlobGone } from '../../api/view.ts';
+import { rereadIfBlobGone } from '../../api/open.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { FurtherRowLost } from '../../engine/read/entity-rows.ts';
-import { isRead, type Middleware } from './middleware.ts';
+import { isRead, type Middleware } from '../route.ts';
 
 /** Retries a read whose blob is missing. A write is not retried: its row is not stale, so a missing blob is lost. */
-export const rereads: Middleware = (exchange, next) => {
-  const { route, caller } = exchange;
-  const handle = (isLastAttempt: boolean) =>
-    next({ ...exchange, isLastAttempt }).catch((error: unknown) => {
-      throw withLostKey(error, caller);
-    });
-  return rereadIfBlobGone(`Route ${route.name}`, handle, { attempts: isRead(route) ? undefined : 1 });
+export const rereads: Middleware = (route, next) => {
+  const subject = `Route ${route.name}`;
+  const options = { attempts: isRead(route) ? undefined : 1 };
+  return (exchange) => {
+    const handle = (isLastAttempt: boolean) =>
+      next({ ...exchange, isLastAttempt }).catch((error: unknown) => {
+        throw withLostKey(error, exchange.caller);
+      });
+    return rereadIfBlobGone(subject, handle, options);
+  };
 };
 
 /** A list fails for any of its entities, so its callers need the key of the one to repair. */

@@ -6,8 +6,7 @@ import { omit } from '../../base/values.ts';
 import { POISON_TABLE } from '../../engine/consume/poison.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import { readChanges } from '../../operations/read-audit-log.ts';
-import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
-import { queryError } from '../query.ts';
+import { PAGE_QUERY, queryError, readPageQuery, toNextLink } from '../query.ts';
 import { type OperatorRoute, pathTo, type RequestContext, type RouteResult } from '../route.ts';
 
 /** Without the key if the caller may not see it. */

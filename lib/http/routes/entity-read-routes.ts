@@ -1,37 +1,47 @@
-import { perform } from '../../api/operation.ts';
-import { type Found, type GetInput, getEntity, listRange as listRangeOf } from '../../api/reads.ts';
+import { type Found, type GetInput, getEntity, listLookup, listRange, scan } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/filter.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { readKey, toEntityTemplate } from '../entity-key.ts';
-import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
-import { filterParameters, readFilter } from '../filter.ts';
-import { PAGE_QUERY, readPageQuery } from '../paging.ts';
-import { toView } from '../present.ts';
-import { queryError, readList } from '../query.ts';
+import { lookupFields } from '../../pattern-helpers/read-lookup.ts';
+import { bind, bindPage, describeList, presentPage, readKey, toEntityTemplate } from '../bind.ts';
+import {
+  filterParameters,
+  PAGE_QUERY,
+  queryError,
+  readContinuation,
+  readFilter,
+  readList,
+  readSelect,
+  SELECT,
+  SELECT_ONE,
+} from '../query.ts';
 import {
   type FilterParameter,
+  type OperatorRoute,
   pathTo,
   type RequestContext,
   type Route,
-  type RouteResult,
   toPathTemplate,
 } from '../route.ts';
 import { isNotModified, toEntityHeaders } from '../view-etag.ts';
 
+/** The routes that read entities by their own key: one, those of a partition, and all of them. */
 export function entityReadRoutes(entity: Entity): Route[] {
-  const { name, access } = entity;
   const path = toEntityTemplate(entity);
-  const partition = `${name}/${toPathTemplate(entity.partition.fields)}`;
-  const getRoute: Route = {
-    name: `${name}-get`,
+  const partition = `${entity.name}/${toPathTemplate(entity.partition.fields)}`;
+  return [getRoute(entity, path), ...(path === partition ? [] : [rangeRoute(entity, partition)])];
+}
+
+function getRoute(entity: Entity, path: string): Route {
+  const childNames = entity.children.map(({ name }) => name);
+  return bind(getEntity(entity), {
+    name: `${entity.name}-get`,
     method: 'GET',
     path,
-    roles: access.read,
     query: getQuery(entity),
     filters: Object.assign({}, ...Object.values(childFilters(entity))),
-    summary: `Get an entity of ${name}`,
+    summary: `Get an entity of ${entity.name}`,
     cacheable: true,
     success: {
       status: 200,
@@ -40,22 +50,50 @@ export function entityReadRoutes(entity: Entity): Route[] {
       selected: () => partialSchema(entity, []),
       headers: ['ETag'],
     },
-    handle: (context) => get(entity, context),
-  };
-  if (path === partition) return [getRoute];
-  const filters = filterParameters(entity, { without: entity.partition.fields, query: RANGE_QUERY });
-  const range: Route = {
-    name: `${name}-range`,
-    method: 'GET',
-    path: partition,
-    roles: access.read,
+    read(context) {
+      const key = readKey(entity, context);
+      const isKnown: GetInput['isKnown'] =
+        context.header('if-none-match') === undefined
+          ? undefined
+          : (found) => isNotModified(context, headersOf(entity, context, found).etag);
+      // Most requests have no query, of which nothing has to be read.
+      return context.query.size === 0 ? { key, isKnown } : { key, isKnown, ...readGetQuery(entity, context) };
+    },
+    present(found, context, { include }) {
+      const headers = headersOf(entity, context, found);
+      if (!found.values) return { status: 304, headers };
+      // The children may change without the entity, so a client may not reuse them.
+      const hasChildren = include?.some((name) => childNames.includes(name));
+      return { status: 200, headers: hasChildren ? { etag: headers.etag } : headers, body: found.values };
+    },
+  });
+}
+
+function headersOf(entity: Entity, { caller }: RequestContext, { etag, fields }: Pick<Found, 'etag' | 'fields'>) {
+  return toEntityHeaders(entity, caller, { etag, select: fields });
+}
+
+function rangeRoute(entity: Entity, path: string): Route {
+  const { fields } = entity.partition;
+  const filters = filterParameters(entity, { without: fields, query: RANGE_QUERY });
+  return bindPage(listRange(entity), {
+    name: `${entity.name}-range`,
+    path,
     query: RANGE_QUERY,
     filters,
-    summary: `List ${name} of one ${entity.partition.fields.join(', ')}`,
+    summary: `List ${entity.name} of one ${fields.join(', ')}`,
     success: describeList(entity, entity.large.length > 0 ? [] : undefined),
-    handle: (context) => listRange(entity, context, filters),
-  };
-  return [getRoute, range];
+    read(context) {
+      const { query, params, root } = context;
+      const partition = validateTexts(entity, params, fields);
+      const from = query.get('from') || undefined;
+      const to = query.get('to') || undefined;
+      const path = pathTo(root, entity.name, ...fields.map((field) => partition[field]));
+      const where = readFilter(context, entity, filters);
+      const bound = [path, from, to, query.get('select') || undefined, where];
+      return { input: { partition, from, to, where, select: readSelect(query) }, path, bound };
+    },
+  });
 }
 
 function getQuery({ children, split }: Entity): Record<string, string> {
@@ -81,22 +119,6 @@ const childFilters = onceFor(
 );
 
 type Filters = Readonly<Record<string, FilterParameter>>;
-
-async function get(entity: Entity, context: RequestContext): Promise<RouteResult> {
-  const { caller, query } = context;
-  const key = readKey(entity, context);
-  const headersOf = ({ etag, fields }: Pick<Found, 'etag' | 'fields'>) =>
-    toEntityHeaders(entity, caller, { etag, select: fields });
-  const isKnown = (found: Pick<Found, 'etag' | 'fields'>) => isNotModified(context, String(headersOf(found).etag));
-  // Most requests have no query, of which nothing has to be read.
-  const asked = query.size === 0 ? {} : readGetQuery(entity, context);
-  const found = await perform(getEntity(entity), toView(context), () => ({ key, isKnown, ...asked }));
-  const headers = headersOf(found);
-  if (!found.values) return { status: 304, headers };
-  // The children may change without the entity, so a client may not reuse them.
-  const hasChildren = asked.include?.some((name) => entity.children.some((child) => child.name === name));
-  return { status: 200, headers: hasChildren ? { etag: String(headers.etag) } : headers, body: found.values };
-}
 
 function readGetQuery(entity: Entity, context: RequestContext): Omit<GetInput, 'key'> {
   const include = readList(context.query, 'include');
@@ -128,26 +150,61 @@ const RANGE_QUERY: Readonly<Record<string, string>> = {
   ...PAGE_QUERY,
 };
 
-async function listRange(
-  entity: Entity,
-  context: RequestContext,
-  filters: Readonly<Record<string, FilterParameter>>,
-): Promise<RouteResult> {
-  const { query, params, root } = context;
-  const { fields } = entity.partition;
-  const key = validateTexts(entity, params, fields);
-  const from = query.get('from') || undefined;
-  const to = query.get('to') || undefined;
-  const path = pathTo(root, entity.name, ...fields.map((field) => key[field]));
-  const where = readFilter(context, entity, filters);
-  const bound = JSON.stringify([path, from, to, query.get('select') || undefined, where]);
-  const input = {
-    partition: key,
-    from,
-    to,
-    where,
-    select: readSelect(query),
-    ...(await readPageQuery(context, bound)),
-  };
-  return presentPage(context, await perform(listRangeOf(entity), toView(context), () => input), { bound, path });
+const LOOKUP_QUERY = { select: SELECT, continuation: PAGE_QUERY.continuation };
+
+/** The route that lists an entity as a whole, if the entity is a lookup table. */
+export function lookupRoutes(entity: Entity): Route[] {
+  if (!entity.lookup) return [];
+  const fields = lookupFields(entity);
+  const filters = filterParameters(entity, { available: fields, query: LOOKUP_QUERY });
+  const copied = fields.length < Object.keys(entity.columns).length ? [] : undefined;
+  const { headers = [], ...success } = describeList(entity, copied);
+  return [
+    bind(listLookup(entity), {
+      name: `${entity.name}-list`,
+      method: 'GET',
+      path: entity.name,
+      query: LOOKUP_QUERY,
+      filters,
+      summary: `List all of ${entity.name}`,
+      cacheable: true,
+      success: { ...success, headers: [...headers, 'ETag'] },
+      async read(context) {
+        const select = readSelect(context.query);
+        const where = readFilter(context, entity, filters);
+        const path = pathTo(context.root, entity.name);
+        const bound = JSON.stringify([path, select, where]);
+        const after = await readContinuation(context, bound);
+        const headersOf = (etag: string) => toEntityHeaders(entity, context.caller, { etag, select });
+        const isKnown = (etag: string) => isNotModified(context, headersOf(etag).etag);
+        return { select, where, after, isKnown, headersOf, path, bound };
+      },
+      present({ etag, ...page }, context, { headersOf, isKnown, ...next }) {
+        if (etag === undefined) return presentPage(context, page, next);
+        const headers = headersOf(etag);
+        if (isKnown(etag)) return { status: 304, headers };
+        return { status: 200, headers, body: { items: page.items } };
+      },
+    }),
+  ];
+}
+
+/** The only route that reads a whole table, for operators who may read the entity. */
+export function scanRoute(entity: Entity): OperatorRoute {
+  const path = `operations/scan/${entity.name}`;
+  const query = { select: SELECT, ...PAGE_QUERY };
+  const filters = filterParameters(entity, { query });
+  return bindPage(scan(entity), {
+    name: `operations-scan-${entity.name}`,
+    path,
+    query,
+    filters,
+    summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
+    success: describeList(entity),
+    read(context) {
+      const select = readSelect(context.query);
+      const where = readFilter(context, entity, filters);
+      return { input: { select, where }, path: `${context.root}/${path}`, bound: [path, select, where] };
+    },
+  });
 }

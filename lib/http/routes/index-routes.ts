@@ -1,8 +1,9 @@
-import { perform } from '../../api/operation.ts';
-import { getThroughIndex, listIndex } from '../../api/reads.ts';
-import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
+import { z } from 'zod';
+import { getThroughIndex, getTotal, listIndex, listTotals } from '../../api/reads.ts';
+import { maskOf, partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
+import { groupFields, periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
 import {
   copiedFields,
   type IndexBounds,
@@ -13,13 +14,10 @@ import {
   rangeStarts,
 } from '../../define/places/index-range.ts';
 import { rolesToReadIndex } from '../../define/places/readers.ts';
-import { toEntityPath } from '../entity-key.ts';
-import { describeList, presentPage, readSelect, SELECT, SELECT_ONE } from '../entity-list.ts';
-import { filterParameters, readFilter } from '../filter.ts';
-import { PAGE_QUERY, readPageQuery } from '../paging.ts';
-import { toView } from '../present.ts';
-import { queryError } from '../query.ts';
-import { pathTo, type Route, toPathTemplate } from '../route.ts';
+import { checkGroup } from '../../pattern-helpers/read-totals.ts';
+import { bind, bindPage, describeList, toEntityPath } from '../bind.ts';
+import { filterParameters, PAGE_QUERY, queryError, readFilter, readSelect, SELECT, SELECT_ONE } from '../query.ts';
+import { pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
 type NamedIndex = readonly [name: string, index: Index];
 
@@ -87,32 +85,28 @@ function listRoute(
   { fields, isRange }: { readonly fields: readonly string[]; readonly isRange: boolean },
 ): Route {
   const copied = copiedFields(entity, index);
-  const list = listIndex(entity, index);
   const query = { ...(isRange ? RANGE_QUERY : {}), select: SELECT, ...PAGE_QUERY };
   const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
-  return {
+  return bindPage(listIndex(entity, index), {
     ...commonOf(entity, [indexName, index], fields),
     query,
     filters,
     summary: `List ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}${isRange ? `, in the order of ${bounded}` : ''}`,
     success: describeList(entity, entity.large.length > 0 ? [] : copied),
-    handle: async (context) => {
+    read(context) {
       const given = validateTexts(entity, context.params, fields);
       const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
       const bounds = readBounds(context.query);
       const select = readSelect(context.query);
       const where = readFilter(context, entity, filters);
-      const bound = JSON.stringify([path, bounds, select, where]);
-      const options = { ...(await readPageQuery(context, bound)), ...bounds, given, select, where };
-      return presentPage(context, await perform(list, toView(context), () => options), { bound, path });
+      return { input: { ...bounds, given, select, where }, path, bound: [path, bounds, select, where] };
     },
-  };
+  });
 }
 
 function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]): Route {
-  const getOne = getThroughIndex(entity, index);
-  return {
+  return bind(getThroughIndex(entity, index), {
     ...commonOf(entity, [indexName, index], fields),
     query: { select: SELECT_ONE },
     summary: `Get the entity of ${entity.name} with this ${fields.join(', ')}`,
@@ -123,19 +117,17 @@ function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: rea
       selected: () => partialSchema(entity, []),
       headers: ['Content-Location'],
     },
-    handle: async (context) => {
-      const given = validateTexts(entity, context.params, fields);
-      const { key, values } = await perform(getOne, toView(context), () => ({
-        given,
-        select: readSelect(context.query),
-      }));
-      // No ETag: that of a copy is not the ETag of the entity, which a write compares.
-      return { status: 200, headers: { 'content-location': toEntityPath(context, entity, key) }, body: values };
-    },
-  };
+    read: ({ params, query }) => ({ given: validateTexts(entity, params, fields), select: readSelect(query) }),
+    // No ETag: that of a copy is not the ETag of the entity, which a write compares.
+    present: ({ key, values }, context) => ({
+      status: 200,
+      headers: { 'content-location': toEntityPath(context, entity, key) },
+      body: values,
+    }),
+  });
 }
 
-export const RANGE_QUERY: Readonly<Record<string, string>> = {
+const RANGE_QUERY: Readonly<Record<string, string>> = {
   from: 'The first value of the field after those in the path; a prefix of a text is enough',
   to: 'The last value of that field; texts that begin with it are included',
   prefix: 'The first characters of that field, in place of from and to',
@@ -143,9 +135,106 @@ export const RANGE_QUERY: Readonly<Record<string, string>> = {
 };
 
 /** Throws `invalid-input`. */
-export function readBounds(query: URLSearchParams): IndexBounds {
+function readBounds(query: URLSearchParams): IndexBounds {
   const [from, to, prefix, asked] = Object.keys(RANGE_QUERY).map((name) => query.get(name) || undefined);
   const order = ORDERS.find((one) => one === asked);
   if (asked !== undefined && !order) throw queryError('order', 'must be one of two', ORDERS.join(', '));
   return { from, to, prefix, order };
+}
+
+/** The routes of totals: one for a group, and one for each smaller number of fields with which a range may begin. */
+export function totalRoutes(entity: Entity): Route[] {
+  return Object.entries(entity.totals).flatMap(([name, declared]) => {
+    const fields = groupFields(declared);
+    const starts = rangeStarts(entity, toIndex(declared));
+    return [
+      totalRoute(entity, name, declared, fields),
+      ...starts.map((start) => totalRangeRoute(entity, name, declared, start)),
+    ];
+  });
+}
+
+/** Routes of paths that are too short, as for indexes. */
+export function incompleteTotalRoutes(entity: Entity): Route[] {
+  return Object.entries(entity.totals).flatMap(([name, declared]) => {
+    const fields = groupFields(declared);
+    const index = toIndex(declared);
+    const shortest = Math.min(...[fields, ...rangeStarts(entity, index)].map(({ length }) => length));
+    return Array.from({ length: shortest }, (_, count): Route => {
+      const common = totalCommonOf(entity, name, declared, fields.slice(0, count));
+      return {
+        ...common,
+        name: `${common.name}-incomplete-${count}`,
+        isUndescribed: true,
+        query: { ...RANGE_QUERY, ...PAGE_QUERY },
+        summary: 'Reject a path that is too short',
+        success: { status: 400, description: 'Never sent' },
+        handle: async () => {
+          throw incompleteError(entity, index, { what: 'totals', name, fields: fields.slice(0, count) });
+        },
+      };
+    });
+  });
+}
+
+function totalCommonOf(entity: Entity, name: string, declared: Total, fields: readonly string[]) {
+  return {
+    name: `${entity.name}-by-totals-${name}`,
+    method: 'GET',
+    path: [entity.name, 'totals', name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
+    roles: getTotal(entity, declared).roles,
+  } as const;
+}
+
+function totalRoute(entity: Entity, name: string, declared: Total, fields: readonly string[]): Route {
+  return bind(getTotal(entity, declared), {
+    ...totalCommonOf(entity, name, declared, fields),
+    summary: `Get the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
+    success: {
+      status: 200,
+      description: 'The totals; a group without entities has the count 0',
+      body: () => totalSchema(entity, declared),
+    },
+    read: (context) => ({ group: readGroup(entity, declared, context, fields) }),
+  });
+}
+
+function totalRangeRoute(entity: Entity, name: string, declared: Total, fields: readonly string[]): Route {
+  const common = totalCommonOf(entity, name, declared, fields);
+  return bindPage(listTotals(entity, declared), {
+    ...common,
+    name: `${common.name}-range-${fields.length}`,
+    query: { ...RANGE_QUERY, ...PAGE_QUERY },
+    summary: `List the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
+    success: {
+      status: 200,
+      description: 'A page of totals',
+      body: () => z.object({ items: z.array(totalSchema(entity, declared)) }),
+      headers: ['Link'],
+    },
+    read(context) {
+      const group = readGroup(entity, declared, context, fields);
+      const path = pathTo(context.root, entity.name, 'totals', name, ...fields.map((field) => group[field]));
+      const bounds = readBounds(context.query);
+      return { input: { group, ...bounds }, path, bound: [path, bounds] };
+    },
+  });
+}
+
+function readGroup(entity: Entity, declared: Total, { params }: RequestContext, fields: readonly string[]) {
+  return checkGroup(declared, params, fields, (inFull) => validateTexts(entity, params, inFull));
+}
+
+function totalSchema(entity: Entity, declared: Total): z.ZodType {
+  const periods = periodFields(declared);
+  const lists = Object.keys(entity.columns).filter((field) => entity.columns[field] === 'Json');
+  const fields = groupFields(declared);
+  const inFull = fields.filter((field) => !periods.has(field) && !lists.includes(field));
+  const asText = fields.filter((field) => !inFull.includes(field)).map((field) => [field, z.string()]);
+  const group = entity.schema.pick(maskOf(inFull)).required().extend(Object.fromEntries(asText));
+  const isText = (field: string) => entity.columns[field] === 'String';
+  const extremes = (of: readonly string[]) =>
+    z.object(Object.fromEntries(of.map((field) => [field, (isText(field) ? z.string() : z.number()).optional()])));
+  const sum = z.object(Object.fromEntries(declared.sum.map((field) => [field, z.number()])));
+  return z.object({ group, count: z.int(), sum, min: extremes(declared.min), max: extremes(declared.max) });
 }

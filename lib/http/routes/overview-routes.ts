@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { listRevocations } from '../../access/grant-limits.ts';
 import { isoInstant } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
 import { readModelState } from '../../operations/model-state.ts';
@@ -8,8 +7,7 @@ import { readQueueStates } from '../../operations/queue-state.ts';
 import { canVerify } from '../../operations/verify.ts';
 import { listVerifyRuns, VerifyRun } from '../../operations/verify-run.ts';
 import { readUsage } from '../../telemetry/usage.ts';
-import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
-import type { OperatorRoute, RequestContext } from '../route.ts';
+import type { OperatorRoute } from '../route.ts';
 
 /** What operators see at a glance. No response has a key or a value of an entity. */
 
@@ -34,10 +32,6 @@ const EntityState = z.object({
   leftOver: z.array(z.string()).describe('Former indexes whose rows still exist'),
 });
 const Run = VerifyRun.omit({ findings: true }).partial().extend({ entity: z.string() });
-const Revocation = z.object({
-  subject: z.string().describe('The claim "sub" of the tokens of the identity'),
-  revokedAt: z.iso.datetime(),
-});
 const Usage = z.object({
   since: z.iso.datetime().describe('When counting began: at midnight in UTC, or when the process started'),
   transactions: Count,
@@ -113,32 +107,6 @@ export const periodTableRoute: OperatorRoute = {
     return { status: 200, body: { items: tables.map((table) => ({ ...table, from: isoInstant(table.from) })) } };
   },
 };
-
-export const revocationListRoute: OperatorRoute = {
-  name: 'operations-grants-revoked',
-  method: 'GET',
-  path: 'operations/grants/revoked',
-  query: PAGE_QUERY,
-  summary: 'List the identities to which no grants are issued',
-  success: {
-    status: 200,
-    description: 'A page of identities',
-    body: () => z.object({ items: z.array(Revocation) }),
-    headers: ['Link'],
-  },
-  handle: listRevoked,
-};
-
-async function listRevoked(context: RequestContext) {
-  const path = revocationListRoute.path;
-  const { top, after } = await readPageQuery(context, path);
-  const { items, next } = await listRevocations(context.app.engine, { limit: top, after: after?.row });
-  const headers = await toNextLink(context, next === undefined ? undefined : { row: next }, {
-    path: `${context.root}/${path}`,
-    bound: path,
-  });
-  return { status: 200, body: { items }, headers };
-}
 
 function presentUsage(): z.infer<typeof Usage> {
   const { since, transactions, grants } = readUsage();

@@ -3,7 +3,7 @@ import { canReadKeys } from '../../access/rule.ts';
 import { omit } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
-import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
+import { PAGE_QUERY, readPageQuery, toNextLink } from '../query.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';
 
 const PATH = 'operations/poison';

@@ -1,9 +1,16 @@
 import pMap from 'p-map';
 import { z } from 'zod';
 import { hiddenFields } from '../../access/rule.ts';
-import { checkFields } from '../../api/check-fields.ts';
 import { type Operation, perform } from '../../api/operation.ts';
-import { getEntity, getThroughIndex, listIndex, listLookup, listRange, wholeList } from '../../api/reads.ts';
+import {
+  checkFields,
+  getEntity,
+  getThroughIndex,
+  listIndex,
+  listLookup,
+  listRange,
+  wholeList,
+} from '../../api/reads.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
@@ -14,9 +21,9 @@ import { fromContinuation, toContinuation } from '../../engine/read/continuation
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
 import { measureCost } from '../../storage/cost.ts';
-import { MAX_TOP } from '../paging.ts';
-import { toView } from '../present.ts';
+import { toView } from '../bind.ts';
 import { Problem, reportProblem } from '../problem.ts';
+import { MAX_TOP } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
 import { toViewEtag } from '../view-etag.ts';
 
@@ -100,7 +107,7 @@ export function queryRoute(entities: readonly Entity[]): Route {
     method: 'POST',
     path: 'query',
     roles: [...new Set(entities.flatMap(({ access }) => access.read))],
-    isRead: true,
+    kind: 'read',
     summary: 'Read several entities and lists in one request',
     requestBody: () => Query,
     success: {

@@ -1,13 +1,10 @@
-import { perform } from '../../api/operation.ts';
-import { archive, move } from '../../api/writes.ts';
-import { RowkeyError } from '../../base/errors.ts';
+import { archive, getTransfer, move, type TransferInput } from '../../api/writes.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { moveSchema } from '../../engine/transfer/transfer.ts';
-import { Operation, readOperation } from '../../engine/write/operation.ts';
-import { readKey, toEntityPath } from '../entity-key.ts';
+import { Operation } from '../../engine/write/operation.ts';
+import { bind, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
 import { readRequestId } from '../idempotency.ts';
-import { toView } from '../present.ts';
-import { type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+import type { RequestContext, Route, RouteResult } from '../route.ts';
 
 /** Archive and move respond before they are done. The Location header leads to the status of the operation. */
 export function transferRoutes(entity: Entity): Route[] {
@@ -20,63 +17,50 @@ export function transferRoutes(entity: Entity): Route[] {
 const Status = Operation.omit({ entity: true });
 
 function operationRoutes(entity: Entity, operation: 'archive' | 'move'): Route[] {
-  const path = `${entity.name}/${toPathTemplate(entity.keyFields)}/${operation}`;
-  return [
-    {
-      name: `${entity.name}-${operation}`,
-      method: 'POST',
-      repeatable: true,
-      path,
-      roles: entity.access.write,
-      summary:
-        operation === 'archive'
-          ? `Archive an entity of ${entity.name}`
-          : `Move an entity of ${entity.name} to another ${entity.movable.join(', ')}`,
-      ...(operation === 'move' ? { requestBody: () => moveSchema(entity) } : {}),
-      success: {
-        status: 202,
-        description: 'Accepted; the Location header leads to the status',
-        body: () => Status.pick({ operationId: true, operation: true, status: true }),
-        headers: ['Location'],
-      },
-      handle: (context) => requestTransfer(entity, operation, context),
+  const path = `${toEntityTemplate(entity)}/${operation}`;
+  const isArchive = operation === 'archive';
+  const common = {
+    name: `${entity.name}-${operation}`,
+    method: 'POST',
+    repeatable: true,
+    path,
+    summary: isArchive
+      ? `Archive an entity of ${entity.name}`
+      : `Move an entity of ${entity.name} to another ${entity.movable.join(', ')}`,
+    success: {
+      status: 202,
+      description: 'Accepted; the Location header leads to the status',
+      body: () => Status.pick({ operationId: true, operation: true, status: true }),
+      headers: ['Location'],
     },
-    {
+    present(operationId: string, context: RequestContext, { key }: TransferInput): RouteResult {
+      const location = `${toEntityPath(context, entity, key)}/${operation}/${operationId}`;
+      return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
+    },
+  } as const;
+  const read = async (context: RequestContext) => ({
+    key: readKey(entity, context),
+    id: await readRequestId(context, `${entity.name}-${operation}`),
+  });
+  return [
+    isArchive
+      ? bind(archive(entity), { ...common, read })
+      : bind(move(entity), {
+          ...common,
+          requestBody: () => moveSchema(entity),
+          read: async (context) => ({ ...(await read(context)), to: await context.json() }),
+        }),
+    bind(getTransfer(entity), {
       name: `${entity.name}-status-${operation}`,
       method: 'GET',
       path: `${path}/{operationId}`,
-      roles: entity.access.write,
-      summary: `Get the status of ${operation === 'archive' ? 'an archive' : 'a move'} operation`,
+      summary: `Get the status of ${isArchive ? 'an archive' : 'a move'} operation`,
       success: { status: 200, description: 'The status', body: () => Status },
-      handle: (context) => getStatus(entity, operation, context),
-    },
+      read: (context) => ({
+        key: readKey(entity, context),
+        operation,
+        operationId: context.params.operationId ?? '',
+      }),
+    }),
   ];
-}
-
-async function requestTransfer(
-  entity: Entity,
-  operation: 'archive' | 'move',
-  context: RequestContext,
-): Promise<RouteResult> {
-  const key = readKey(entity, context);
-  const readId = () => readRequestId(context, `${entity.name}-${operation}`);
-  const view = toView(context);
-  const operationId =
-    operation === 'archive'
-      ? await perform(archive(entity), view, async () => ({ key, id: await readId() }))
-      : await perform(move(entity), view, async () => ({ key, id: await readId(), to: await context.json() }));
-  const location = `${toEntityPath(context, entity, key)}/${operation}/${operationId}`;
-  return { status: 202, headers: { location }, body: { operationId, operation, status: 'running' } };
-}
-
-async function getStatus(entity: Entity, operation: 'archive' | 'move', context: RequestContext): Promise<RouteResult> {
-  const key = readKey(entity, context);
-  const { entity: _, ...body } = await readOperation(context.app.engine, {
-    entity: entity.name,
-    operation,
-    operationId: context.params.operationId ?? '',
-  });
-  if (entity.keyFields.some((field) => body.key[field] !== key[field]))
-    throw new RowkeyError('not-found', 'Operation not found: the id belongs to an operation on another entity.');
-  return { status: 200, body };
 }

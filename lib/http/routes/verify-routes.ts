@@ -7,10 +7,10 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import { type Finding, Findings, VisibleFinding } from '../../define/declaration/finding.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';
+import { rewrapEntities } from '../../operations/rewrap.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
-import { PAGE_QUERY, readPageQuery, toNextLink } from '../paging.ts';
-import { readBoolean } from '../query.ts';
+import { PAGE_QUERY, readBoolean, readPageQuery, toNextLink } from '../query.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';
 
 /** For operators: compares a page with its index entries and repairs it, builds a new index, cleans up a removed one. */
@@ -166,4 +166,38 @@ async function presentWalk(
 
 function hideKeys(entity: Entity, caller: Caller, findings: readonly Finding[]) {
   return canReadWhole(entity, caller) ? findings : findings.map((finding) => omit(finding, ['partition', 'row']));
+}
+
+const Rewrapped = z.object({ checked: z.int(), rewrapped: z.int(), failed: z.int() });
+
+/** For operators, after a rotation of the key-encryption key. Repeat the request until the response links no next page. */
+export function rewrapRoute(entity: Entity): OperatorRoute {
+  const path = `operations/rewrap/${entity.name}`;
+  return {
+    name: `operations-rewrap-${entity.name}`,
+    method: 'POST',
+    path,
+    query: PAGE_QUERY,
+    summary: `Rewrap the data keys of a page of ${entity.name} with the current key-encryption key`,
+    ofAll: {
+      name: 'operations-rewrap',
+      path: 'operations/rewrap/{entity}',
+      summary: 'Rewrap the data keys of a page of an entity with the current key-encryption key',
+    },
+    success: {
+      status: 200,
+      description:
+        'How many entities were read, rewrapped, and could not be decrypted; the Link header names the next page',
+      body: () => Rewrapped,
+      headers: ['Link'],
+    },
+    handle: async (context) => {
+      const { next, ...body } = await rewrapEntities(context.app.engine, entity, await readPageQuery(context, path));
+      return {
+        status: 200,
+        body,
+        headers: await toNextLink(context, next, { path: `${context.root}/${path}`, bound: path }),
+      };
+    },
+  };
 }

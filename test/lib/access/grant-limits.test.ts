@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { validityAt } from '../../../lib/access/grant.ts';
 import { admitGrant, revokeGrants } from '../../../lib/access/grant-limits.ts';
-import { validityAt } from '../../../lib/access/validity.ts';
 import { openWorld } from '../../world.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00Z');

@@ -7,7 +7,7 @@ import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import type { ChangeRecord } from '../../../lib/engine/note-change.ts';
 import { requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { grantRoute } from '../../../lib/http/routes/grant-route.ts';
+import { grantRoute } from '../../../lib/http/routes/grant-routes.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { employees, model } from '../../fixtures/model.ts';

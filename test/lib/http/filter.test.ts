@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { requireFields } from '../../../lib/access/rule.ts';
 import { askedFields, compileFilter } from '../../../lib/define/codec/filter.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { filterParameters, readFilter } from '../../../lib/http/filter.ts';
-import { PAGE_QUERY } from '../../../lib/http/paging.ts';
+import { filterParameters, PAGE_QUERY, readFilter } from '../../../lib/http/query.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 
 const { things } = deploy(

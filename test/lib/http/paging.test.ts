@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { SYSTEM_TABLE } from '../../../lib/engine/read/continuation.ts';
-import { readPageQuery, toNextLink } from '../../../lib/http/paging.ts';
+import { readPageQuery, toNextLink } from '../../../lib/http/query.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { testApp, testContext } from './request.ts';
 

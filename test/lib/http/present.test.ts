@@ -1,14 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { openList, openValues, openWithGaps } from '../../../lib/api/view.ts';
+import { openList, openValues, openWithGaps } from '../../../lib/api/open.ts';
 import type { Values } from '../../../lib/base/values.ts';
 import { toSelection } from '../../../lib/define/codec/select.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { readSelect } from '../../../lib/http/entity-list.ts';
-import { presentToWriter, toView } from '../../../lib/http/present.ts';
+import { toView } from '../../../lib/http/bind.ts';
+import { readSelect } from '../../../lib/http/query.ts';
 import type { App } from '../../../lib/http/route.ts';
+import { presentToWriter } from '../../../lib/http/routes/entity-write-routes.ts';
 import { BlobGone } from '../../../lib/pattern-helpers/text-blobs.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, type World } from '../../world.ts';

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { readOwn } from '../../../lib/api/own.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
-import { readOwn } from '../../../lib/http/own.ts';
-import type { RequestContext } from '../../../lib/http/route.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { employees } from '../../fixtures/model.ts';
@@ -37,10 +36,7 @@ beforeAll(async () => {
 });
 
 const own = (claims: Record<string, string>, entity: Entity = employees) =>
-  readOwn(
-    { app: { engine: world.engine }, caller: { subject: 'x', roles: [], claims } } as unknown as RequestContext,
-    entity,
-  );
+  readOwn(world, { subject: 'x', roles: [], claims }, entity);
 
 test('reads the own entity with two transactions', async () => {
   const one = somebody();

@@ -1,4 +1,4 @@
-import { checkMentions, requireRole } from '../access/rule.ts';
+import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { validateTexts } from '../define/codec/validation.ts';
@@ -6,13 +6,13 @@ import type { ClaimOwner } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { indexFields } from '../define/places/index-range.ts';
 import { readByReference } from '../pattern-helpers/read-through-index.ts';
-import type { RequestContext } from './route.ts';
+import type { View } from './operation.ts';
 
 /**
  * Reads the caller's own entity, whose field equals the claim that the declaration names. An index entry may be stale, so
  * the entity itself is compared. Two storage transactions. Throws `forbidden`, `not-found`.
  */
-export async function readOwn({ app, caller }: RequestContext, entity: Entity): Promise<Values> {
+export async function readOwn({ engine }: Pick<View, 'engine'>, caller: Caller, entity: Entity): Promise<Values> {
   const { own } = entity.access;
   const index = own && 'index' in own ? entity.indexes[own.index] : undefined;
   if (!own || !('claim' in own) || !index || index.kind === 'index-entity')
@@ -23,7 +23,7 @@ export async function readOwn({ app, caller }: RequestContext, entity: Entity): 
       field: own.claim,
       accepted: `a token with ${own.claim}${verifiedBy(own)}`,
     });
-  return readByReference(app.engine, entity, index, normalizeClaim(entity, indexFields(entity, index), claim));
+  return readByReference(engine, entity, index, normalizeClaim(entity, indexFields(entity, index), claim));
 }
 
 /** ` and email_verified: true, or xms_edov: true or 1`, or nothing. */
@@ -43,23 +43,4 @@ function normalizeClaim(entity: Entity, fields: readonly string[], claim: string
       `The claim of the token is not a valid ${fields.map((field) => `"${field}"`).join(', ')} of ${entity.name}.`,
     );
   }
-}
-
-/** Throws `forbidden` unless the caller may write the file: with a write role, or as the owner of the entity who may read the file. */
-export async function requireFileWriter(
-  context: RequestContext,
-  { entity, key, field }: { readonly entity: Entity; readonly key: Values; readonly field: string },
-): Promise<void> {
-  checkMentions(entity, context.caller, { [field]: true });
-  if (entity.access.write.some((role) => context.caller.roles.includes(role))) return;
-  if (!entity.access.own) requireRole(context.caller, entity.access.write);
-  const own = await readOwn(context, entity).catch((error: unknown) => {
-    if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
-    throw error;
-  });
-  if (own && entity.keyFields.every((field) => own[field] === key[field])) return;
-  throw new RowkeyError(
-    'forbidden',
-    `The caller neither owns this entity of ${entity.name} nor has a role that may write it.`,
-  );
 }

@@ -1,0 +1,185 @@
+import { z } from 'zod';
+import { VALID_FOR_MS, validityAt } from '../access/grant.ts';
+import { admitGrant } from '../access/grant-limits.ts';
+import { checkMentions, requireRole } from '../access/rule.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { Values } from '../base/values.ts';
+import { parse } from '../define/codec/validation.ts';
+import type { Conditions } from '../define/declaration/conditions.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { Attachment, type AttachmentDeclaration } from '../define/declaration/reference.ts';
+import { addressOf } from '../define/places/index-entries.ts';
+import { rolesToReadBy } from '../define/places/readers.ts';
+import { noteChange } from '../engine/note-change.ts';
+import {
+  acceptFile,
+  announceFile,
+  describeAttachment,
+  etagOf,
+  fileHeaders,
+  putAttachment,
+  readAttachment,
+  removeAttachment,
+} from '../pattern-helpers/attachment.ts';
+import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blob-sas.ts';
+import { countGrant } from '../telemetry/metrics.ts';
+import type { Operation, View } from './operation.ts';
+import { readOwn } from './own.ts';
+
+export interface FileInput {
+  readonly key: Values;
+}
+
+interface ReadInput extends FileInput {
+  /** The only ETag, without quotes, of which a file is wanted. */
+  readonly version: string | undefined;
+  /** True for a file that the caller has already, of which no bytes are read. */
+  readonly isKnown: (etag: string) => boolean;
+}
+
+interface WriteInput extends FileInput {
+  readonly bytes: () => Promise<Uint8Array>;
+  readonly conditions: Conditions;
+}
+
+/**
+ * What callers do with a file of an entity: it is read and written through the app, or directly in storage with a signature. A file
+ * that is declared public needs no token. The body of a request is read after the caller is admitted.
+ */
+export function fileOperations(entity: Entity, field: string, declaration: AttachmentDeclaration) {
+  const { access } = entity;
+  const isPublic = declaration.public;
+  const readers = rolesToReadBy(entity, [field]);
+  const write = {
+    kind: 'write',
+    roles: access.own ? [...new Set([...access.write, ...access.read])] : access.write,
+    /** The caller needs a role that may write, or owns the entity and may read the file. */
+    async admit(caller, { key }, view) {
+      checkMentions(entity, caller, { [field]: true });
+      if (access.write.some((role) => caller.roles.includes(role))) return;
+      if (!access.own) requireRole(caller, access.write);
+      const own = await readOwn(view, caller, entity).catch((error: unknown) => {
+        if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
+        throw error;
+      });
+      if (own && entity.keyFields.every((name) => own[name] === key[name])) return;
+      throw new RowkeyError(
+        'forbidden',
+        `The caller neither owns this entity of ${entity.name} nor has a role that may write it.`,
+      );
+    },
+  } satisfies Omit<Operation<FileInput, unknown>, 'run'>;
+
+  const read: Operation<ReadInput, { file: Attachment; etag: string; bytes: Uint8Array | undefined }> = {
+    kind: 'read',
+    roles: isPublic ? undefined : readers,
+    async run({ engine }, { key, version, isKnown }) {
+      const file = await describeAttachment(engine, { entity, key, field }).catch((error: unknown) => {
+        // Without a token, nobody learns which entities exist.
+        throw isPublic && error instanceof RowkeyError && error.code === 'not-found' ? fileNotFound(field) : error;
+      });
+      const etag = etagOf(file);
+      if (version !== undefined && `"${version}"` !== etag) throw fileNotFound(field);
+      const bytes = isKnown(etag) ? undefined : await readAttachment(engine, { entity, key, field }, file);
+      return { file, etag, bytes };
+    },
+  };
+
+  const put: Operation<WriteInput, Attachment> = {
+    ...write,
+    async run({ engine }, { key, bytes, conditions }) {
+      const { values } = await putAttachment(engine, { entity, key, field }, await bytes(), conditions);
+      return Attachment.parse(values[field]);
+    },
+  };
+
+  const remove: Operation<FileInput & { readonly conditions: Conditions }, void> = {
+    ...write,
+    async run({ engine }, { key, conditions }) {
+      await removeAttachment(engine, { entity, key, field }, conditions);
+    },
+  };
+
+  const note = ({ engine }: View, key: Values, grant: { readonly permissions: string; readonly until: string }) => {
+    const granted = { entity: entity.name, address: addressOf(entity, key), fields: [field] };
+    noteChange(engine, { operation: 'grant', ...granted, ...grant });
+    countGrant({ entity: entity.name });
+  };
+
+  /** Shared access signatures pattern, for a blob: the client reads the file directly from storage. */
+  const grant: Operation<FileInput & { readonly subject: string }, z.input<typeof ReadGrant>> = {
+    kind: 'write',
+    roles: readers,
+    async run(view, { key, subject }) {
+      const { engine } = view;
+      const [startsAt, file] = await Promise.all([
+        admitGrant(engine, subject),
+        describeAttachment(engine, { entity, key, field }),
+      ]);
+      const times = validityAt(startsAt);
+      const blob = { container: declaration.container, name: file.blob };
+      const url = await signBlobUrl(engine.storage, blob, {
+        permissions: READ_PERMISSIONS,
+        ...times,
+        // The signature sets the headers, because a blob of an earlier release has none.
+        headers: {
+          ...fileHeaders(declaration, file.type),
+          cacheControl: `private, max-age=${VALID_FOR_MS / 1_000}, immutable`,
+        },
+      });
+      const expiresAt = times.expiresAt.toISOString();
+      note(view, key, { permissions: READ_PERMISSIONS, until: expiresAt });
+      return { url, type: file.type, bytes: file.bytes, etag: etagOf(file), expiresAt };
+    },
+  };
+
+  /** Two requests to the API, while the bytes go directly to storage. */
+  const File = z.strictObject({
+    type: z.enum(declaration.types),
+    bytes: z.int32().min(1).max(declaration.maxBytes),
+  });
+  const upload: Operation<
+    FileInput & { readonly file: () => Promise<unknown>; readonly subject: string },
+    z.input<typeof Upload>
+  > = {
+    ...write,
+    async run(view, { key, file, subject }) {
+      const { engine } = view;
+      const { uploadId, blob } = announceFile(entity, key, field, parse(File, await file()));
+      const times = validityAt(await admitGrant(engine, subject));
+      const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });
+      const expiresAt = times.expiresAt.toISOString();
+      note(view, key, { permissions: UPLOAD_PERMISSIONS, until: expiresAt });
+      return { uploadId, url, headers: { 'x-ms-blob-type': 'BlockBlob' }, expiresAt };
+    },
+  };
+
+  const accept: Operation<FileInput & { readonly uploadId: string }, Attachment> = {
+    ...write,
+    async run({ engine }, { key, uploadId }) {
+      const { values } = await acceptFile(engine, { entity, key, field }, uploadId);
+      return Attachment.parse(values[field]);
+    },
+  };
+
+  return { read, put, remove, grant, upload, accept, File };
+}
+
+export const Upload = z.object({
+  uploadId: z.string(),
+  url: z.url().describe('The address to PUT the file to once, with these headers'),
+  headers: z.record(z.string(), z.string()),
+  expiresAt: z.iso.datetime(),
+});
+
+export const ReadGrant = z.object({
+  url: z.url().describe('The address to GET the file from, without a token'),
+  type: z.string(),
+  bytes: z.int(),
+  etag: z.string().describe('As GET of the file returns it'),
+  expiresAt: z.iso.datetime(),
+});
+
+function fileNotFound(field: string): RowkeyError {
+  return new RowkeyError('not-found', `"${field}" not found.`, { field });
+}

@@ -1,0 +1,80 @@
+import { canRead } from '../access/rule.ts';
+import { RowkeyError } from '../base/errors.ts';
+import type { Values } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { readSpan, type SeriesPoint, type SpanBounds } from '../pattern-helpers/series-span.ts';
+import { deleteSeries, increment, readSeries, type Series, setCounts, toSlot } from '../patterns/data-series.ts';
+import type { Operation } from './operation.ts';
+import type { RemoveInput } from './writes.ts';
+
+/** What callers read and write of a data series. Keys have been checked. */
+
+/** The largest increment for a role that may not read the count. */
+const MAX_UNREAD_INCREMENT = 1_000_000;
+
+/** All counts of an entity. Throws `not-found`. */
+export function getSeries(entity: Entity): Operation<{ readonly key: Values }, Series> {
+  return {
+    kind: 'read',
+    roles: entity.access.read,
+    run: ({ engine }, { key }) => readSeries(engine, entity, key),
+  };
+}
+
+/** The counts from one instant to another. */
+export function getSpan(entity: Entity): Operation<{ readonly key: Values } & SpanBounds, readonly SeriesPoint[]> {
+  return {
+    kind: 'read',
+    roles: entity.access.read,
+    run: ({ engine }, { key, ...bounds }) => readSpan(engine, entity, key, bounds),
+  };
+}
+
+/** Sets several counts, by the text of their slot. */
+export function setSeries(
+  entity: Entity,
+): Operation<RemoveInput & { readonly counts: Readonly<Record<string, number>> }, void> {
+  return {
+    kind: 'write',
+    roles: entity.access.write,
+    run({ engine }, { key, counts, conditions }) {
+      const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
+      return setCounts(engine, entity, key, new Map(bySlot), conditions);
+    },
+  };
+}
+
+export function removeSeries(entity: Entity): Operation<RemoveInput, void> {
+  return {
+    kind: 'write',
+    roles: entity.access.write,
+    run: ({ engine }, { key, conditions }) => deleteSeries(engine, entity, key, conditions),
+  };
+}
+
+interface IncrementInput {
+  readonly key: Values;
+  readonly slot: string;
+  readonly by: number;
+  /** Identifies a request that may be repeated. */
+  readonly id: string | undefined;
+}
+
+/** Adds to a count and returns it; concurrent increments all count. */
+export function incrementSeries(entity: Entity): Operation<IncrementInput, number> {
+  return {
+    kind: 'write',
+    roles: entity.access.write,
+    /** A 400 for a count out of range discloses the approximate count. Small positive increments limit that to counts near the maximum. */
+    admit(caller, { by }) {
+      if (canRead(entity, caller) || (by >= 0 && by <= MAX_UNREAD_INCREMENT)) return;
+      throw new RowkeyError(
+        'forbidden',
+        `A role that may not read the count may add at most ${MAX_UNREAD_INCREMENT} at a time; got ${by}.`,
+        { field: 'by', accepted: `0 to ${MAX_UNREAD_INCREMENT}` },
+      );
+    },
+    run: ({ engine }, { key, slot, ...change }) =>
+      increment(engine, entity, key, { ...change, slot: toSlot(entity, slot) }),
+  };
+}
