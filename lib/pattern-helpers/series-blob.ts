@@ -1,6 +1,5 @@
 import type { Entity } from '../define/declaration/entity.ts';
-import { dropBlob } from '../engine/write/blobs.ts';
-import { type BlobAddress, writeBlob } from '../storage/blobs.ts';
+import { type BlobAddress, dropBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address, Row } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { COUNT, MAX_IN_ROW, propertyOf, readCount, slotsOf } from './series-rows.ts';

@@ -1,7 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { type InBlob, ReferenceBroken } from '../define/declaration/reference.ts';
-import { dropBlob } from '../engine/write/blobs.ts';
-import { type BlobAddress, blobLength, readBlob, writeBlob } from '../storage/blobs.ts';
+import { type BlobAddress, blobLength, dropBlob, readBlob, writeBlob } from '../storage/blobs.ts';
 import type { Address } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 

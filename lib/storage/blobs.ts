@@ -1,5 +1,6 @@
 import { buffer } from 'node:stream/consumers';
 import type { BlobHTTPHeaders } from '@azure/storage-blob';
+import { RowkeyError } from '../base/errors.ts';
 import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import type { Storage } from './storage.ts';
@@ -119,6 +120,15 @@ export async function deleteBlob(storage: Storage, { container, name }: BlobAddr
   const client = storage.container(container).getBlobClient(name);
   const options = etag === undefined ? {} : { conditions: { ifMatch: etag } };
   await unlessRefused(['missing', 'changed'], client.delete(options), container);
+}
+
+/** Deletes a blob without references. If storage is unavailable, the blob is left as an orphan. */
+export async function dropBlob(storage: Storage, blob: BlobAddress): Promise<void> {
+  try {
+    await deleteBlob(storage, blob);
+  } catch (error) {
+    if (!(error instanceof RowkeyError)) throw error;
+  }
 }
 
 /** Lists the blobs of a container whose names begin with `prefix`, in order: one transaction for each 5,000. */

@@ -26,7 +26,6 @@ import {
   settle,
   Unannounced,
 } from './announcement.ts';
-import { dropBlobs } from './blobs.ts';
 import { conflictOf, duplicateValue, EntityChanged, type Fresh, readChanged } from './conflict.ts';
 import { actingOf, checkTransactionBytes, type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import {
@@ -40,6 +39,7 @@ import {
   replan,
   toStoredActions,
 } from './siblings.ts';
+import { dropBlobs } from './stored-values.ts';
 
 /**
  * Eventually consistent transactions pattern, the writer's side. In this order:

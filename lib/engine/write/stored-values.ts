@@ -3,9 +3,11 @@ import { omit, type Values } from '../../base/values.ts';
 import { type Entity, referenceFields } from '../../define/declaration/entity.ts';
 import { isReference, ReferenceBroken } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { type BlobAddress, dropBlob } from '../../storage/blobs.ts';
+import type { Storage } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
 
-/** Converts between the values of callers and those of rows. A pattern may store a reference instead of a value. */
+/** Converts between the values of callers and those of rows. A pattern may store a reference instead of a value, such as one to a blob. */
 
 const FIELDS_CONCURRENCY = 8;
 
@@ -70,4 +72,19 @@ export async function toPlaced(
   // A ciphertext is bound to the key under which it was stored.
   const others = await toPlain(engine, entity, omit(values, Object.keys(copies)), () => undefined);
   return toStored(engine, there.entity, { ...others, ...there.to, ...copies });
+}
+
+/** The blobs that these values refer to. */
+export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress[] {
+  return values ? entity.patterns.flatMap((pattern) => pattern.blobs?.(entity, values) ?? []) : [];
+}
+
+/** Deletes the blobs that `of` refers to and `but` does not. If the deletion fails, the blob is an orphan. */
+export async function dropBlobs(
+  storage: Storage,
+  entity: Entity,
+  { of, but }: { readonly of: Values | undefined; readonly but: Values | undefined },
+): Promise<void> {
+  const kept = new Set(blobsOf(entity, but).map(({ name }) => name));
+  for (const blob of blobsOf(entity, of)) if (!kept.has(blob.name)) await dropBlob(storage, blob);
 }
