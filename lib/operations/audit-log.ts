@@ -1,8 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { unavailable } from '../base/errors.ts';
+import { isoInstant } from '../base/time.ts';
+import { periodsBetween } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
-import type { ChangeRecord } from '../engine/note-change.ts';
-import { appendBlock, createAppendBlob, listBlobs } from '../storage/append-blobs.ts';
+import { ChangeRecord } from '../engine/note-change.ts';
+import type { Position } from '../engine/read/continuation.ts';
+import { appendBlock, createAppendBlob, listBlobs, readLines } from '../storage/append-blobs.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { recordIfExplaining } from '../storage/explain.ts';
@@ -165,7 +168,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
 }
 
 /** The blob name prefix of an ISO instant's hour: `2026/11/20/0900`. */
-export function hourOf(at: string): string {
+function hourOf(at: string): string {
   return `${at.slice(0, 13).replace(/[-T]/g, '/')}00`;
 }
 
@@ -193,4 +196,70 @@ function newProgress() {
   const progress = Promise.withResolvers<void>();
   progress.promise.catch(() => undefined);
   return progress;
+}
+
+interface ChangesQuery {
+  /** Milliseconds; `from` inclusive, `to` exclusive. */
+  readonly from: number;
+  readonly to: number;
+  readonly limit: number;
+  /** The last record of the previous page. */
+  readonly after?: Position | undefined;
+}
+
+/**
+ * Returns changes ordered by hour, then by blob, then in the order of their appends: lists each day by its prefix and reads the blobs of the
+ * requested hours. Each hour is read from its beginning, because duplicate records are found by their ids.
+ */
+export const readChanges = inPattern(
+  'log in blobs',
+  async (
+    { storage }: Engine,
+    { from, to, limit, after }: ChangesQuery,
+  ): Promise<{ items: ChangeRecord[]; next: Position | undefined }> => {
+    const read = after && positionOf(after);
+    const firstHour = read ? hourIn(read.blob) : hourOf(isoInstant(from));
+    const lastHour = hourOf(isoInstant(to - 1));
+    const items: ChangeRecord[] = [];
+    let last: Position | undefined;
+    let seen = new Set<string>();
+    let hour = '';
+    for (const day of daysBetween(firstHour, lastHour)) {
+      const blobs = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${day}/` });
+      for (const blob of blobs.filter((name) => hourIn(name) >= firstHour && hourIn(name) <= lastHour)) {
+        if (hourIn(blob) !== hour) seen = new Set();
+        hour = hourIn(blob);
+        let line = 0;
+        for await (const text of readLines(storage, { container: AUDIT_CONTAINER, name: blob })) {
+          line += 1;
+          const change = ChangeRecord.parse(JSON.parse(text));
+          if (seen.has(change.id)) continue;
+          seen.add(change.id);
+          const at = Date.parse(change.at);
+          const isRead = read && (blob < read.blob || (blob === read.blob && line <= read.line));
+          if (isRead || at < from || at >= to) continue;
+          if (items.length === limit) return { items, next: last };
+          items.push(change);
+          last = { row: `${blob}:${line}` };
+        }
+      }
+    }
+    return { items, next: undefined };
+  },
+);
+
+function positionOf({ row }: Position): { blob: string; line: number } {
+  const [blob = '', line] = row.split(':');
+  return { blob, line: Number(line) };
+}
+
+/** The hour in a blob name, such as `2026/11/20/0900`. */
+function hourIn(blob: string): string {
+  return blob.slice(0, blob.lastIndexOf('/'));
+}
+
+/** Every day from one hour to another, inclusive, as `2026/11/20`. */
+function daysBetween(firstHour: string, lastHour: string): string[] {
+  const [first = '', last = ''] = [firstHour, lastHour].map((hour) => hour.slice(0, 10).replaceAll('/', '-'));
+  return periodsBetween('day', first, last).map((day) => day.replaceAll('-', '/'));
 }

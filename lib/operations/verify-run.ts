@@ -8,7 +8,7 @@ import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
 import { type Row, readRange, readRow, submit } from '../storage/rows.ts';
-import { countInconsistencies } from '../telemetry/metrics.ts';
+import { count } from '../telemetry/metrics.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**
@@ -72,7 +72,7 @@ export async function listVerifyRuns(
 export async function continueVerifyRun(engine: Engine, entity: Entity, options: RunOptions): Promise<VerifyRun> {
   const run = VerifyRun.parse(await checkPages(engine, entity, options));
   const left = run.found - run.repaired;
-  if (left > 0) countInconsistencies({ entity: entity.name }, left);
+  if (left > 0) count.inconsistencies({ entity: entity.name }, left);
   return run;
 }
 

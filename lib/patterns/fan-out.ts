@@ -24,7 +24,7 @@ import { writeOne, writePartitions } from '../engine/write/entity-batch.ts';
 import type { EntityWrite } from '../engine/write/entity-write.ts';
 import { copiesOf, copyErrors } from '../pattern-helpers/copied-fields.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
-import { countFanOut } from '../telemetry/metrics.ts';
+import { count } from '../telemetry/metrics.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
@@ -306,7 +306,7 @@ async function updatePage(
   const outcomes = [...(await writePartitions(engine, entity, writes)).values()];
   const errors = outcomes.filter((outcome) => outcome instanceof RowkeyError);
   const updated = outcomes.length - errors.length;
-  if (updated > 0) countFanOut({ entity: entity.name }, updated);
+  if (updated > 0) count.fanOut({ entity: entity.name }, updated);
   for (const { code, message } of errors) if (!TEMPORARY.has(code) && code !== 'not-found') fail(message);
   // The message is then tried again.
   const waiting = errors.find(({ code }) => TEMPORARY.has(code));

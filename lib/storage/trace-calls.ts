@@ -1,6 +1,6 @@
 import type { PipelinePolicy, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
 import { SpanKind } from '@opentelemetry/api';
-import { countResponse, countTransaction } from '../telemetry/metrics.ts';
+import { count, countTransaction } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
 
 /**
@@ -41,7 +41,7 @@ export function traceCalls(service: 'table' | 'queue' | 'blob', endpoint: () => 
             span.setAttribute('http.response.status_code', response.status);
             return response;
           } finally {
-            countResponse({ service, resource, status });
+            count.response({ service, resource, status });
           }
         },
         { kind: SpanKind.CLIENT },

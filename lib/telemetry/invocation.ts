@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { FunctionHandler, HttpRequest, InvocationContext } from '@azure/functions';
 import { SpanKind, trace } from '@opentelemetry/api';
-import { countTimer, recordRequest } from './metrics.ts';
+import { count, recordRequest } from './metrics.ts';
 import { contextOf, inSpan } from './span.ts';
 
 /** The name of the running request, such as `GET /api/employees/{department}`. */
@@ -36,7 +36,7 @@ export function traceInvocation(
           return result;
         }
         const result: unknown = await handler(...parameters);
-        if (trigger.type === 'timerTrigger') countTimer({ timer: functionName });
+        if (trigger.type === 'timerTrigger') count.timer({ timer: functionName });
         return result;
       },
       { parent, kind, attributes: { 'faas.name': functionName } },

@@ -1,34 +1,43 @@
 import { type Attributes, metrics } from '@opentelemetry/api';
-import { noteGrant, noteTransaction } from './usage.ts';
+import { DAY_MS } from '../base/time.ts';
 
 /** Metrics for operators. `infra/queries` and the alerts use these names. */
 
+/** Each counts one unless told how much. */
+export const count = {
+  /** `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. */
+  response: counter<{ readonly service: string; readonly resource: string; readonly status: string }>(
+    'rowkey.storage.responses',
+    'Responses of storage, by table, queue or container and status',
+  ),
+  poison: counter<{ readonly queue: string }>('rowkey.poison.recorded', 'Messages recorded as poison'),
+  timer: counter<{ readonly timer: string }>('rowkey.timer.completed', 'Completed timer runs'),
+  /** Findings of the weekly consistency check that it has not repaired, counted at each run of the week. */
+  inconsistencies: counter<{ readonly entity: string }>(
+    'rowkey.verify.found',
+    'Inconsistent rows found by the consistency check',
+  ),
+  /** Entities whose copies of another entity's fields the queue has updated. */
+  fanOut: counter<{ readonly entity: string }>(
+    'rowkey.fanout.updated',
+    'Entities with new copies of fields of another entity',
+  ),
+};
+
+const countStorageTransaction = counter('rowkey.storage.transactions', 'Storage transactions, retries included');
+const countIssuedGrant = counter('rowkey.grants.issued', 'Shared access signatures issued to clients');
+
 /** A storage transaction is the unit of billing; each retry is one. */
 export function countTransaction(attributes: { readonly pattern: string; readonly operation: string }): void {
-  noteTransaction(attributes);
-  count('rowkey.storage.transactions', 'Storage transactions, retries included', attributes);
-}
-
-/** `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. */
-export function countResponse(attributes: {
-  readonly service: string;
-  readonly resource: string;
-  readonly status: string;
-}): void {
-  count('rowkey.storage.responses', 'Responses of storage, by table, queue or container and status', attributes);
-}
-
-export function countPoison(attributes: { readonly queue: string }): void {
-  count('rowkey.poison.recorded', 'Messages recorded as poison', attributes);
+  startDay();
+  increment(transactions, attributes.pattern + SEPARATOR + attributes.operation);
+  countStorageTransaction(attributes);
 }
 
 export function countGrant(attributes: { readonly entity: string }): void {
-  noteGrant(attributes);
-  count('rowkey.grants.issued', 'Shared access signatures issued to clients', attributes);
-}
-
-export function countTimer(attributes: { readonly timer: string }): void {
-  count('rowkey.timer.completed', 'Completed timer runs', attributes);
+  startDay();
+  increment(grants, attributes.entity);
+  countIssuedGrant(attributes);
 }
 
 /** `route` is the method with the template of the path, as a path has keys of entities. `status` is 500 if the handler throws. */
@@ -39,28 +48,67 @@ export function recordRequest(
   record('rowkey.request.duration', 'Time from the start of a function to its response', attributes, milliseconds);
 }
 
-/** Findings of the weekly consistency check that it has not repaired, counted at each run of the week. */
-export function countInconsistencies(attributes: { readonly entity: string }, found: number): void {
-  count('rowkey.verify.found', 'Inconsistent rows found by the consistency check', attributes, found);
-}
-
-/** Entities whose copies of another entity's fields the queue has updated. */
-export function countFanOut(attributes: { readonly entity: string }, updated: number): void {
-  count('rowkey.fanout.updated', 'Entities with new copies of fields of another entity', attributes, updated);
-}
-
 /** The time from a write's announcement until its indexes agree. Queues measure whole seconds. */
 export function recordReconcileLag(milliseconds: number): void {
   record('rowkey.reconcile.lag', 'Time from the announcement of a write until its indexes agree', {}, milliseconds);
 }
 
 /** Looks the counter up at each use, because there is no meter before telemetry starts. A meter caches it by name. */
-function count(name: string, description: string, attributes: Attributes, much = 1): void {
-  metrics.getMeter('rowkey').createCounter(name, { description }).add(much, attributes);
+function counter<Labels extends Attributes>(name: string, description: string) {
+  return (labels: Labels, much = 1): void =>
+    metrics.getMeter('rowkey').createCounter(name, { description }).add(much, labels);
 }
 
 function record(name: string, description: string, attributes: Attributes, milliseconds: number): void {
   const advice = { explicitBucketBoundaries: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300] };
   const histogram = metrics.getMeter('rowkey').createHistogram(name, { description, unit: 's', advice });
   histogram.record(Math.max(0, milliseconds) / 1_000, attributes);
+}
+
+/**
+ * What this process has used of storage since the day began, in UTC, or since the process started. Operators see it without
+ * Application Insights; only Application Insights knows the sum of all processes and earlier days.
+ */
+
+/** Separates the two parts of a key; no pattern and no method has it. */
+const SEPARATOR = '\n';
+
+let since = Date.now();
+let day = dayOf(since);
+const transactions = new Map<string, number>();
+const grants = new Map<string, number>();
+
+/** Days since 1970, in UTC. */
+function dayOf(instant: number): number {
+  return Math.floor(instant / DAY_MS);
+}
+
+function startDay(now = Date.now()): void {
+  const today = dayOf(now);
+  if (day === today) return;
+  day = today;
+  since = today * DAY_MS;
+  transactions.clear();
+  grants.clear();
+}
+
+function increment(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+/**
+ * The counts of the current day, the largest first. `since` is when counting began, in milliseconds. An `operation` is the service and the
+ * method: `table GET`.
+ */
+export function readUsage() {
+  startDay();
+  const sort = (counts: ReadonlyMap<string, number>) => [...counts].toSorted(([, one], [, other]) => other - one);
+  return {
+    since,
+    transactions: sort(transactions).map(([key, count]) => {
+      const [pattern = '', operation = ''] = key.split(SEPARATOR);
+      return { pattern, operation, count };
+    }),
+    grants: sort(grants).map(([entity, count]) => ({ entity, count })),
+  };
 }

@@ -210,7 +210,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Log data in blobs',
     about:
       'Every change made through the API is appended to a blob of its hour before the response. Concurrent requests share an append, which `Server-Timing` reports separately. See [audit.md](audit.md).',
-    modules: ['lib/operations/audit-log.ts', 'lib/operations/read-audit-log.ts', 'lib/engine/note-change.ts'],
+    modules: ['lib/operations/audit-log.ts', 'lib/engine/note-change.ts'],
     tests: ['test/lib/operations/audit-log.test.ts', 'test/scenarios/auditing.test.ts'],
   },
   {

@@ -7,7 +7,7 @@ import type { Hold } from '../../define/declaration/engine.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
-import { countPoison } from '../../telemetry/metrics.ts';
+import { count } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
@@ -178,7 +178,7 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
     // Without a record, the message returns and is recorded then.
     isRepeatable: true,
   });
-  countPoison({ queue: engine.storage.queue(queue).name });
+  count.poison({ queue: engine.storage.queue(queue).name });
 }
 
 /**

@@ -5,7 +5,7 @@ import { DAY_MS } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
 import { POISON_TABLE } from '../../engine/consume/poison.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
-import { readChanges } from '../../operations/read-audit-log.ts';
+import { readChanges } from '../../operations/audit-log.ts';
 import { PAGE_QUERY, queryError, readPageQuery, toNextLink } from '../query.ts';
 import { type OperatorRoute, pathTo, type RequestContext, type RouteResult } from '../route.ts';
 

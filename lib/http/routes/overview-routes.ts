@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { isoInstant } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
-import { readModelState } from '../../operations/model-state.ts';
-import { listPeriodTables } from '../../operations/period-tables.ts';
-import { readQueueStates } from '../../operations/queue-state.ts';
+import { listPeriodTables, readModelState, readQueueStates } from '../../operations/overview.ts';
 import { canVerify } from '../../operations/verify.ts';
 import { listVerifyRuns, VerifyRun } from '../../operations/verify-run.ts';
-import { readUsage } from '../../telemetry/usage.ts';
+import { readUsage } from '../../telemetry/metrics.ts';
 import type { OperatorRoute } from '../route.ts';
 
 /** What operators see at a glance. No response has a key or a value of an entity. */

@@ -6,7 +6,7 @@ import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
 import { defineModel } from '../../../lib/define-model.ts';
-import { readChanges } from '../../../lib/operations/read-audit-log.ts';
+import { readChanges } from '../../../lib/operations/audit-log.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 import { testStorage } from '../../storage.ts';
