@@ -29,5 +29,5 @@ const RESERVED: Reserved = {
 export function defineModel<const Declared extends readonly DeclaredEntity[], const Roles extends readonly string[]>(
   declaration: ModelDeclaration<Declared, Roles>,
 ): Model<Declared> {
-  return linkModel<Declared>(declaration, { reserved: RESERVED, patterns });
+  return linkModel<Declared>(declaration, { reserved: RESERVED, features: patterns });
 }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import { MINUTE_MS } from './base/time.ts';
 import type { Entity } from './define/declaration/entity.ts';
-import type { Pattern } from './define/declaration/pattern.ts';
+import type { Feature } from './define/declaration/feature.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
@@ -181,8 +181,8 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
   ...Object.fromEntries(patterns.flatMap((pattern) => timerOf(pattern))),
 };
 
-/** The timer of a pattern, for all entities that use the pattern. */
-function timerOf({ isUsed, timer }: Pattern<Entity>): [string, Timer][] {
+/** The timer of a feature, for all entities that use the feature. */
+function timerOf({ isUsed, timer }: Feature<Entity>): [string, Timer][] {
   if (!timer) return [];
   const run: Timer['run'] = async (runtime, context) => {
     const engine = await runtime.readyEngine(context);

@@ -3,7 +3,7 @@ import { DeclarationError } from '../base/errors.ts';
 import { withoutPrototype } from '../base/values.ts';
 import type { Access, DeclaredEntity } from './declaration/declaration.ts';
 import type { Entity } from './declaration/entity.ts';
-import type { Pattern } from './declaration/pattern.ts';
+import type { Feature } from './declaration/feature.ts';
 import { linkEntities, linkErrors } from './link-entities.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
@@ -82,12 +82,12 @@ const ModelOptions = optionsOf({
 /** Validates and links a model. Throws an error that lists everything that is wrong. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   declaration: ModelShape<Declared>,
-  { reserved, patterns }: { readonly reserved: Reserved; readonly patterns: readonly Pattern<Entity>[] },
+  { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature<Entity>[] },
 ): Model<Declared> {
   refuse(optionErrors(ModelOptions, declaration));
   const { entities, roles, operatorRole, prefix = '' } = declaration;
   refuse([...linkErrors(entities)]);
-  const list = linkEntities(entities, patterns);
+  const list = linkEntities(entities, features);
   refuse(validateModel({ entities: list, roles, operatorRole, prefix }, reserved));
   return Object.freeze({
     entities: byName<Declared>(list),

@@ -1,10 +1,10 @@
 import { withoutPrototype } from '../base/values.ts';
 import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import type { Denormalized, Entity, Reference } from './declaration/entity.ts';
-import type { Pattern } from './declaration/pattern.ts';
+import type { Feature } from './declaration/feature.ts';
 
 /** An entity while its references are filled in. */
-type Draft = Entity & { patterns: Entity['patterns'] } & {
+type Draft = Entity & { features: Entity['features'] } & {
   -readonly [Name in keyof OptionsWith<'isLinked'>]: Entity[Name];
 } & {
   readonly [List in 'dependents' | 'referencedBy' | 'countedBy' | 'children']: Entity[List][number][];
@@ -50,7 +50,7 @@ export function* linkErrors(entities: readonly DeclaredEntity[]): Generator<stri
  */
 export function linkEntities(
   declared: readonly DeclaredEntity[],
-  patterns: readonly Pattern<Entity>[],
+  features: readonly Feature<Entity>[],
 ): readonly Entity[] {
   const drafts = new Map(declared.map((declaration) => [declaration.name, draftOf(declaration)]));
   const find = ({ name }: DeclaredEntity): Draft => {
@@ -59,17 +59,17 @@ export function linkEntities(
     throw new Error(`The entity "${name}" is not in the model.`);
   };
   for (const declaration of declared) addReferences(find(declaration), declaration, find);
-  for (const draft of drafts.values()) draft.patterns = patternsOf(draft, patterns);
+  for (const draft of drafts.values()) draft.features = featuresOf(draft, features);
   // An archive keeps the children too, which are linked by now.
   for (const declaration of declared)
     if (declaration.archive)
-      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, patterns));
+      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, features));
   return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
 }
 
-/** The patterns that an entity uses. Linked entities have them in `patterns`. */
-export function patternsOf(entity: Entity, patterns: readonly Pattern<Entity>[]): readonly Pattern<Entity>[] {
-  return Object.freeze(patterns.filter((pattern) => pattern.isUsed(entity)));
+/** The features that an entity uses. Linked entities have them in `features`. */
+export function featuresOf(entity: Entity, features: readonly Feature<Entity>[]): readonly Feature<Entity>[] {
+  return Object.freeze(features.filter((feature) => feature.isUsed(entity)));
 }
 
 /** Links an entity that refers to no other entity and uses no pattern. */
@@ -85,7 +85,7 @@ function draftOf(declaration: DeclaredEntity): Draft {
     ...declaration,
     ...absentOptions('isLinked'),
     access,
-    patterns: [],
+    features: [],
     isArchive: false,
     dependents: [],
     referencedBy: [],
@@ -134,7 +134,7 @@ function defaultBy({ columns, keyFields }: DeclaredEntity, field: string): strin
 }
 
 /** Archived entities can be read and deleted, under their original key. */
-function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Entity>[]): Entity {
+function archiveOf(entity: Entity, table: string, features: readonly Feature<Entity>[]): Entity {
   const { own: _, ...access } = entity.access;
   const archive: Entity = {
     ...entity,
@@ -148,7 +148,7 @@ function archiveOf(entity: Entity, table: string, patterns: readonly Pattern<Ent
     children: entity.children.map((child) => Object.freeze({ ...child, table })),
     access,
   };
-  return { ...archive, patterns: patternsOf(archive, patterns) };
+  return { ...archive, features: featuresOf(archive, features) };
 }
 
 function freeze(entity: Entity): Entity {

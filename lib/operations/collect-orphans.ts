@@ -49,7 +49,7 @@ export const collectOrphans = inPattern(
 /** The containers whose blobs each belong to a row. */
 export function containersOf(entities: readonly Entity[]): string[] {
   const declared = entities.flatMap((entity) =>
-    entity.patterns.flatMap(({ containers }) => containers?.(entity) ?? []),
+    entity.features.flatMap(({ stored }) => stored?.blobs?.containers(entity) ?? []),
   );
   return [...new Set([LARGE_CONTAINER, ...declared])];
 }

@@ -5,7 +5,7 @@ import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import type { RemoteIndex } from '../define/declaration/remote-index.ts';
 import { toIndex } from '../define/declaration/totals.ts';
 import { parseKey } from '../define/keys/key-template.ts';
-import { patternsOf } from '../define/link-entities.ts';
+import { featuresOf } from '../define/link-entities.ts';
 import { isCopy, isRowOf, remoteIndexesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -62,10 +62,12 @@ export const cleanUpIndex = inPattern(
       limit: top,
       bound: ANY_ROWS,
     });
-    const declared = patterns.map((pattern) => pattern.former?.(shape, name)).find((each) => each !== undefined);
+    const declared = patterns
+      .map((pattern) => pattern.projections?.former?.(shape, name))
+      .find((each) => each !== undefined);
     if (!declared) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
     const former: Entity = { ...entity, indexes: {}, totals: {}, ...declared };
-    const without: Entity = { ...former, patterns: patternsOf(former, patterns) };
+    const without: Entity = { ...former, features: featuresOf(former, patterns) };
     const form = siblingFormOf(without);
     const isShared = (row: Row) => form?.has(row) ?? false;
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.

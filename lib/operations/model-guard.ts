@@ -7,8 +7,8 @@ import { pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
 import { optionsWith } from '../define/declaration/declaration.ts';
 import { decidedFields, type Entity } from '../define/declaration/entity.ts';
+import type { Remembered } from '../define/declaration/feature.ts';
 import { IndexShape } from '../define/declaration/index-shape.ts';
-import type { Remembered } from '../define/declaration/pattern.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
@@ -109,7 +109,7 @@ async function compareShapes(
     if (next && isDeepStrictEqual(next, index)) continue;
     if (next?.unique && !index.unique) refuse(`the index ${name} became unique; stored entities may share a value`);
     if (next) unbuilt.add(name);
-    const hasRows = patterns.some(({ former }) => former?.(index, name));
+    const hasRows = patterns.some(({ projections }) => projections?.former?.(index, name));
     if (hasRows && (!next || !haveSameRows(next, index))) leftOver[nameIn(leftOver, name, index)] = index;
   }
   for (const [name, index] of Object.entries(now.indexes)) {
@@ -326,7 +326,10 @@ function toShape({ properties }: Row): Shape {
 
 function shapeOf(entity: Entity, before: Remembered): Shape {
   const { partition, row, archive, columns } = entity;
-  const indexes = Object.assign({}, ...patterns.map(({ indexShapes }) => indexShapes?.(entity)));
+  const indexes = Object.assign(
+    {},
+    ...patterns.map(({ projections, fanOut }) => ({ ...projections?.shapes?.(entity), ...fanOut?.shapes(entity) })),
+  );
   const memories = patterns.map(({ memory }) => memory?.remember(entity, before));
   const shape = {
     ...Object.assign({}, ...memories),

@@ -1,5 +1,5 @@
 import type { Entity } from '../define/declaration/entity.ts';
-import { patternsOf } from '../define/link-entities.ts';
+import { featuresOf } from '../define/link-entities.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
@@ -13,7 +13,7 @@ import { AUDIT_CONTAINER } from './audit-log.ts';
 import { containersOf } from './collect-orphans.ts';
 
 /** The engine's own entities, with their patterns. */
-export const OWN_ENTITIES: readonly Entity[] = [{ ...operations, patterns: patternsOf(operations, patterns) }];
+export const OWN_ENTITIES: readonly Entity[] = [{ ...operations, features: featuresOf(operations, patterns) }];
 
 /**
  * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are
@@ -35,6 +35,6 @@ export function resourcesOf(entities: readonly Entity[], now?: number): Resource
 }
 
 function tablesToCreate(entity: Entity, now: number | undefined): string[] {
-  const inPlace = entity.patterns.find(({ tables }) => tables)?.tables?.(entity, now);
+  const inPlace = entity.features.find(({ layout }) => layout?.periods)?.layout?.periods?.tables(entity, now);
   return inPlace ? [...inPlace, ...tablesOf(entity).slice(1)] : tablesOf(entity);
 }

@@ -38,8 +38,8 @@ export async function checkEntity(
   if (!entity.series && !isDeepStrictEqual(addressIfAny(entity, snapshot.values), address))
     return only === undefined ? [{ kind: 'unreachable', of: entity.name, ...address }] : [];
   const found: Suspicion[] = [];
-  for (const pattern of entity.patterns)
-    found.push(...((await pattern.verify?.(engine, entity, { address, snapshot, only })) ?? []));
+  for (const { check } of entity.features)
+    found.push(...((await check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
   found.push(...(await checkRemote(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   return found;

@@ -24,7 +24,7 @@ export async function checkLeftOver(
   const row = await (form ? form.readAny(engine.storage, scanned) : readRow(engine.storage, scanned));
   if (!row) return [];
   const verdicts: (readonly Suspicion[] | undefined)[] = [await checkRemoteRow(engine, entity, row)];
-  for (const pattern of entity.patterns) verdicts.push(await pattern.verifyRow?.(engine, entity, row, members));
+  for (const { check } of entity.features) verdicts.push(await check?.row?.(engine, entity, row, members));
   const found = verdicts.filter((verdict) => verdict !== undefined);
   // Two indexes of a table may have keys of the same form. The row is left over only if no entity needs it for either index.
   return found.find((suspicions) => suspicions.length === 0) ?? found[0] ?? [];

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
 import { type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
@@ -67,10 +67,10 @@ const REPAIR_ATTEMPTS = 5;
 
 /** True if the entity may become inconsistent or clients write it, so that it needs a weekly check. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
-  if (entity.patterns.some(({ tables }) => tables)) return false;
-  const isVerified = (pattern: Pattern<Entity>) =>
-    Boolean(pattern.verify || pattern.verifyPartition || pattern.remoteIndexes || pattern.blobs);
-  return isWrittenByClients(entity) || entity.archive !== undefined || entity.patterns.some(isVerified);
+  if (entity.features.some(({ layout }) => layout?.periods)) return false;
+  const isVerified = ({ check, projections, stored }: Feature<Entity>) =>
+    Boolean(check || projections || stored?.blobs);
+  return isWrittenByClients(entity) || entity.archive !== undefined || entity.features.some(isVerified);
 }
 
 /** Checks one page of rows. Throws as reads and writes do; the same page can then be requested again. */
@@ -211,11 +211,11 @@ async function checkUnit(
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
   else if (only === undefined) suspicions.push(...(await checkLeftOver(engine, kind, row, members)));
   if (row.table !== entity.table || only !== undefined) return suspicions;
-  for (const { name, verifyPartition } of entity.patterns) {
+  for (const { name, check } of entity.features) {
     const once = JSON.stringify([name, row.partition]);
-    if (!verifyPartition?.types(entity).includes(String(EntityType)) || partitions.has(once)) continue;
+    if (!check?.partition?.types(entity).includes(String(EntityType)) || partitions.has(once)) continue;
     partitions.add(once);
-    suspicions.push(...(await verifyPartition.check(engine, entity, row)));
+    suspicions.push(...(await check.partition.check(engine, entity, row)));
   }
   return suspicions;
 }

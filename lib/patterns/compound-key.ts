@@ -4,8 +4,8 @@ import type { Values } from '../base/values.ts';
 import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
 import type { CarriedRows, Change, Siblings } from '../define/declaration/change.ts';
 import type { Engine } from '../define/declaration/engine.ts';
-import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import { type Entity, hasRowsBeside } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../define/keys/key-template.ts';
 import { addressOf } from '../define/places/index-entries.ts';
@@ -19,11 +19,35 @@ import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange
  * entity with its children. Each write of a child also writes its parent, under the parent's ETag, in the same transaction.
  * A delete, an archive or a move of the parent includes its children, so this conflict keeps it from missing a new child.
  */
-export const compoundKey: Pattern<Entity> = {
+export const compoundKey: Feature<Entity> = {
   name: 'compound key',
   isUsed: ({ childOf, children }) => childOf !== undefined || children.length > 0,
-  leavesTombstone: true,
-
+  write: {
+    leavesTombstone: true,
+    *siblings({ childOf: parent }, { before, after }) {
+      if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
+    },
+    plan(entity, changes, { siblings, actions, writeId }) {
+      for (const change of changes)
+        for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
+      for (const [row, etag] of collectParentEtags(entity, changes, siblings))
+        actions.push({
+          action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
+          part: { of: 'sibling' },
+        });
+    },
+    carried: {
+      read: readChildren,
+      async move(engine, entity, from, there) {
+        const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), {
+          table: there.address.table,
+          to: there.to,
+        });
+        const drop = (await readChildren(engine, there.entity, there.address)).map(({ row }) => row);
+        return { put, drop };
+      },
+    },
+  },
   *validate(entity) {
     const { childOf: parent, name, archive, movable } = entity;
     if (!parent) return;
@@ -43,37 +67,13 @@ export const compoundKey: Pattern<Entity> = {
     if (parent.childOf) yield `its parent "${parent.name}" is a child itself. Remove childOf from one of them.`;
     if (Object.hasOwn(parent.schema.shape, name))
       yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace. Rename one of them.`;
-    const others = entity.patterns.filter(
-      (pattern) => pattern !== compoundKey && (pattern.leavesTombstone || pattern.furtherRows),
+    const others = entity.features.filter(
+      (feature) => feature !== compoundKey && (hasRowsBeside(feature) || feature.layout?.further),
     );
     if (others.length > 0)
-      yield `a child goes where its parent "${parent.name}" goes, and only its row goes along. Remove ${others.map((pattern) => pattern.name).join(', ')}.`;
+      yield `a child goes where its parent "${parent.name}" goes, and only its row goes along. Remove ${others.map(({ name: pattern }) => pattern).join(', ')}.`;
     if (archive || movable.length > 0)
       yield `a child of "${parent.name}" is archived and moved with its parent. Remove archive and movable.`;
-  },
-
-  *siblings({ childOf: parent }, { before, after }) {
-    if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
-  },
-  readSiblings: readChildren,
-
-  plan(entity, changes, { siblings, actions, writeId }) {
-    for (const change of changes)
-      for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
-    for (const [row, etag] of collectParentEtags(entity, changes, siblings))
-      actions.push({
-        action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
-        part: { of: 'sibling' },
-      });
-  },
-
-  async carry(engine, entity, from, there) {
-    const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), {
-      table: there.address.table,
-      to: there.to,
-    });
-    const drop = (await readChildren(engine, there.entity, there.address)).map(({ row }) => row);
-    return { put, drop };
   },
 };
 

@@ -7,7 +7,7 @@ import { fieldsToProperties, TOMBSTONE } from '../define/codec/entity-codec.ts';
 import { type Conditions, checkConditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../engine/note-change.ts';
 import { withPeriodTable } from '../engine/period-tables.ts';
@@ -44,24 +44,26 @@ import { inPattern } from '../telemetry/span.ts';
  * count is one merge and reading a chart is one get. Wide entities pattern: if one row cannot hold all counts, they are in
  * several rows, which are read concurrently and changed in one transaction. Large entities pattern: see series-blob.ts.
  */
-export const dataSeries: Pattern<Entity> = {
+export const dataSeries: Feature<Entity> = {
   name: 'data series',
   isUsed: ({ series }) => series !== undefined,
-  rowKeys(entity) {
-    const { first, last, perRow } = slotsOf(entity);
-    const isWide = last - first + 1 > perRow;
-    return isWide ? [{ what: 'its further rows', row: entity.row, isNumbered: true }] : [];
+  layout: {
+    numbered: {
+      keys(entity) {
+        const { first, last, perRow } = slotsOf(entity);
+        const isWide = last - first + 1 > perRow;
+        return isWide ? [{ what: 'its further rows', row: entity.row, isNumbered: true }] : [];
+      },
+      entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
+      reasonToRefuse(_entity, { properties }) {
+        const wrong = Object.entries(properties).find(([name, count]) => COUNT.test(name) && !isCount(count));
+        return wrong && `The property ${wrong[0]} is not a count.`;
+      },
+    },
   },
   memory: {
     remember: ({ series }) => (series ? { slots: pick({ ...series }, ['first', 'last', 'perRow', 'overflow']) } : {}),
     refuse: ({ series }, before) => layoutChanges(Memory.parse(before).slots, series),
-  },
-  rowForm: {
-    entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
-    reasonToRefuse(_entity, { properties }) {
-      const wrong = Object.entries(properties).find(([name, count]) => COUNT.test(name) && !isCount(count));
-      return wrong && `The property ${wrong[0]} is not a count.`;
-    },
   },
 };
 

@@ -5,8 +5,8 @@ import { toProperties, toSnapshot } from '../define/codec/entity-codec.ts';
 import { withDerived } from '../define/codec/validation.ts';
 import type { Change, DependentChange, Siblings } from '../define/declaration/change.ts';
 import type { Denormalized, Entity } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
@@ -20,7 +20,7 @@ import { type Action, readRow } from '../storage/rows.ts';
  * both. Source and copies change in one entity group transaction; `fan-out.ts` copies to many entities through the queue. The source stores the row key of its copy
  * (`DenormalizedTo`), so entities that are not copied cost no extra read.
  */
-export const denormalization: Pattern<Entity> = {
+export const denormalization: Feature<Entity> = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) =>
     [...Object.values(denormalized), ...dependents].some((link) => !link.fanOut),
@@ -52,77 +52,77 @@ export const denormalization: Pattern<Entity> = {
     }
   },
   keptFields: listCopiedFields,
-  leavesTombstone: true,
-
-  *siblings(entity, { before, after }) {
-    for (const link of linksOf(entity))
-      for (const values of [liveValues(before), after]) {
-        const row = sourceRow(link, values);
-        if (row !== undefined) yield row;
-      }
-    if (before.state === 'live' && before.system.DenormalizedTo) yield before.system.DenormalizedTo;
-  },
-
-  complete(entity, { after }, { siblings }) {
-    let completed = after;
-    for (const link of linksOf(entity)) {
-      const row = sourceRow(link, completed);
-      const source = toSnapshot(link.source, row === undefined ? undefined : siblings.get(row));
-      if (row !== undefined && source.state !== 'live') {
-        const { field } = link;
-        throw new RowkeyError(
-          'invalid-input',
-          `"${field}" refers to no entity of ${link.source.name} in this partition.`,
-          {
-            field,
-            accepted: `the key of an entity of ${link.source.name} in the same partition`,
-          },
-        );
-      }
-      completed = withCopies(link, completed, liveValues(source));
-    }
-    return completed;
-  },
-
-  plan(entity, changes, { siblings, actions, dependents }) {
-    const mark = (row: string | undefined, DenormalizedTo: string) => {
-      const found = row === undefined ? undefined : siblings.get(row);
-      if (found)
-        actions.push({
-          action: { kind: 'merge', row: found.row, properties: { DenormalizedTo }, etag: found.etag },
-          part: { of: 'sibling' },
-        });
-    };
-    for (const change of changes) {
+  write: {
+    leavesTombstone: true,
+    *siblings(entity, { before, after }) {
+      for (const link of linksOf(entity))
+        for (const values of [liveValues(before), after]) {
+          const row = sourceRow(link, values);
+          if (row !== undefined) yield row;
+        }
+      if (before.state === 'live' && before.system.DenormalizedTo) yield before.system.DenormalizedTo;
+    },
+    complete(entity, { after }, { siblings }) {
+      let completed = after;
       for (const link of linksOf(entity)) {
-        const from = sourceRow(link, liveValues(change.before));
-        const to = sourceRow(link, change.after);
-        if (from !== to) mark(from, '');
-        // Always under the source's ETag: the transaction must fail if the copied fields have changed.
-        mark(to, change.address.row);
+        const row = sourceRow(link, completed);
+        const source = toSnapshot(link.source, row === undefined ? undefined : siblings.get(row));
+        if (row !== undefined && source.state !== 'live') {
+          const { field } = link;
+          throw new RowkeyError(
+            'invalid-input',
+            `"${field}" refers to no entity of ${link.source.name} in this partition.`,
+            {
+              field,
+              accepted: `the key of an entity of ${link.source.name} in the same partition`,
+            },
+          );
+        }
+        completed = withCopies(link, completed, liveValues(source));
       }
-      for (const { action, dependent } of planDependents(entity, change, siblings)) {
-        actions.push({ action, part: { of: 'sibling' } });
-        dependents.push(dependent);
+      return completed;
+    },
+    plan(entity, changes, { siblings, actions, dependents }) {
+      const mark = (row: string | undefined, DenormalizedTo: string) => {
+        const found = row === undefined ? undefined : siblings.get(row);
+        if (found)
+          actions.push({
+            action: { kind: 'merge', row: found.row, properties: { DenormalizedTo }, etag: found.etag },
+            part: { of: 'sibling' },
+          });
+      };
+      for (const change of changes) {
+        for (const link of linksOf(entity)) {
+          const from = sourceRow(link, liveValues(change.before));
+          const to = sourceRow(link, change.after);
+          if (from !== to) mark(from, '');
+          // Always under the source's ETag: the transaction must fail if the copied fields have changed.
+          mark(to, change.address.row);
+        }
+        for (const { action, dependent } of planDependents(entity, change, siblings)) {
+          actions.push({ action, part: { of: 'sibling' } });
+          dependents.push(dependent);
+        }
       }
-    }
+    },
   },
-
-  async verify(engine, entity, { address, snapshot, only }) {
-    const suspicions: Suspicion[] = [];
-    for (const link of only === undefined ? linksOf(entity) : []) {
-      const key = sourceRow(link, snapshot.values);
-      if (key === undefined) continue;
-      const row = await readRow(engine.storage, { ...address, row: key });
-      const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
-      const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
-      const after = withCopies(link, snapshot.values, liveValues(source));
-      if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
-      const change = { address, before: snapshot, after, isUpkeep: true };
-      const repair = async () => (await tryCommit(engine, entity, [change])) !== undefined;
-      suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });
-    }
-    return suspicions;
+  check: {
+    async entity(engine, entity, { address, snapshot, only }) {
+      const suspicions: Suspicion[] = [];
+      for (const link of only === undefined ? linksOf(entity) : []) {
+        const key = sourceRow(link, snapshot.values);
+        if (key === undefined) continue;
+        const row = await readRow(engine.storage, { ...address, row: key });
+        const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
+        const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
+        const after = withCopies(link, snapshot.values, liveValues(source));
+        if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
+        const change = { address, before: snapshot, after, isUpkeep: true };
+        const repair = async () => (await tryCommit(engine, entity, [change])) !== undefined;
+        suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });
+      }
+      return suspicions;
+    },
   },
 };
 

@@ -7,7 +7,7 @@ import { pick, type Values } from '../base/values.ts';
 import { MAX_STRING_LENGTH } from '../define/codec/entity-codec.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../define/declaration/reference.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { keysWith } from '../define/validate/index-errors.ts';
@@ -20,7 +20,7 @@ import { type KeyRing, UnwrapFailed } from '../storage/key-ring.ts';
  *
  *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
  */
-export const encryptedProperties: Pattern<Entity> = {
+export const encryptedProperties: Feature<Entity> = {
   name: 'encrypted properties',
   isUsed: ({ encrypted }) => encrypted.length > 0,
   *validate(entity) {
@@ -33,7 +33,47 @@ export const encryptedProperties: Pattern<Entity> = {
         yield `the encrypted field "${field}" is in ${key} in plain text. Remove it from encrypted, or from ${key}.`;
     }
   },
-  references: ({ encrypted }) => encrypted,
+  stored: {
+    references: ({ encrypted }) => encrypted,
+    columns: {
+      names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
+      encode: (_entity, field, value) => (isSealed(value) ? [[field, value.sealed]] : undefined),
+      decode(_entity, field, properties) {
+        const stored = properties[field];
+        return stored === undefined || stored === null ? undefined : { sealed: String(stored) };
+      },
+      longest: () => MAX_STRING_LENGTH,
+    },
+    async store(engine, entity, values, current) {
+      const plain: Record<string, string> = {};
+      for (const field of entity.encrypted) {
+        const value = values[field];
+        if (typeof value === 'string') plain[field] = value;
+      }
+      const fields = Object.keys(plain);
+      if (fields.length === 0) return values;
+      const isSame = await decryptsTo(
+        engine,
+        entity,
+        { ...pick(values, entity.keyFields), ...pick(current, fields) },
+        plain,
+      );
+      return { ...values, ...(isSame ? pick(current, fields) : await seal(engine, entity, values, plain)) };
+    },
+    async load(engine, entity, values, field) {
+      const value = values[field];
+      return isSealed(value) ? await open(engine, entity, values, { field, sealed: value }) : undefined;
+    },
+    refusePatch({ encrypted }, fields) {
+      const field = encrypted.find((each) => fields.includes(each));
+      return field === undefined
+        ? undefined
+        : new RowkeyError('invalid-input', `"${field}" is encrypted and cannot be changed by PATCH.`, {
+            field,
+            accepted: 'PUT with the whole entity',
+          });
+    },
+  },
   memory: {
     remember: ({ encrypted }) => ({ encrypted }),
     *refuse({ encrypted: now }, before) {
@@ -43,54 +83,13 @@ export const encryptedProperties: Pattern<Entity> = {
           yield `the field ${field} was ${encrypted.includes(field) ? '' : 'not '}declared encrypted`;
     },
   },
-
-  columns: {
-    names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
-    encode: (_entity, field, value) => (isSealed(value) ? [[field, value.sealed]] : undefined),
-    decode(_entity, field, properties) {
-      const stored = properties[field];
-      return stored === undefined || stored === null ? undefined : { sealed: String(stored) };
+  check: {
+    /** Only the form of a ciphertext: to decrypt it would take the key-encryption key. */
+    async entity(_engine, { encrypted }, { address, snapshot: { values }, only }) {
+      if (only !== undefined) return [];
+      const unreadable = encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field]));
+      return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
     },
-    longest: () => MAX_STRING_LENGTH,
-  },
-
-  async store(engine, entity, values, current) {
-    const plain: Record<string, string> = {};
-    for (const field of entity.encrypted) {
-      const value = values[field];
-      if (typeof value === 'string') plain[field] = value;
-    }
-    const fields = Object.keys(plain);
-    if (fields.length === 0) return values;
-    const isSame = await decryptsTo(
-      engine,
-      entity,
-      { ...pick(values, entity.keyFields), ...pick(current, fields) },
-      plain,
-    );
-    return { ...values, ...(isSame ? pick(current, fields) : await seal(engine, entity, values, plain)) };
-  },
-
-  async load(engine, entity, values, field) {
-    const value = values[field];
-    return isSealed(value) ? await open(engine, entity, values, { field, sealed: value }) : undefined;
-  },
-
-  /** Only the form of a ciphertext: to decrypt it would take the key-encryption key. */
-  async verify(_engine, { encrypted }, { address, snapshot: { values }, only }) {
-    if (only !== undefined) return [];
-    const unreadable = encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field]));
-    return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
-  },
-
-  refusePatch({ encrypted }, fields) {
-    const field = encrypted.find((each) => fields.includes(each));
-    return field === undefined
-      ? undefined
-      : new RowkeyError('invalid-input', `"${field}" is encrypted and cannot be changed by PATCH.`, {
-          field,
-          accepted: 'PUT with the whole entity',
-        });
   },
 };
 

@@ -5,7 +5,7 @@ import { currentValues, toSnapshot } from '../define/codec/entity-codec.ts';
 import { furtherRowFormOf } from '../define/codec/further-rows.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { IndexEntry, RemoteIndex } from '../define/declaration/remote-index.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { addPeriods, periodOf } from '../define/keys/calendar.ts';
@@ -29,26 +29,25 @@ import { inPattern } from '../telemetry/span.ts';
  * more. The entities of a partition are deleted together, each under the ETag with which its clock was read, so an entity that changes
  * concurrently stays.
  */
-export const expiry: Pattern<Entity> = {
+export const expiry: Feature<Entity> = {
   name: 'expiry',
   isUsed: (entity) => entity.expiry !== undefined,
   validate: validationErrors,
   keptFields: ({ expiry: declared }) => (declared ? [declared.clock] : []),
-  leavesTombstone: true,
-
-  complete({ expiry: declared }, { after, isUpkeep }, { now }) {
-    if (!declared || (isUpkeep && after[declared.clock] !== undefined)) return after;
-    return { ...after, [declared.clock]: periodOf('day', now) };
+  write: {
+    complete({ expiry: declared }, { after, isUpkeep }, { now }) {
+      if (!declared || (isUpkeep && after[declared.clock] !== undefined)) return after;
+      return { ...after, [declared.clock]: periodOf('day', now) };
+    },
   },
-
   memory: {
     remember: (entity, { expiryTable }) => ({ expiryTable: entity.expiry ? tableOf(entity) : expiryTable }),
     leftTables: ({ expiryTable }, entity) =>
       expiryTable === undefined || entity?.expiry ? undefined : (table) => table === expiryTable,
   },
-
-  remoteIndexes: (entity) => (entity.expiry ? [toRemoteIndex(entity, entity.expiry.clock)] : []),
-
+  projections: {
+    remote: (entity) => (entity.expiry ? [toRemoteIndex(entity, entity.expiry.clock)] : []),
+  },
   timer: {
     name: 'expire',
     // Hourly, so that the next run soon continues the work that a run could not finish.

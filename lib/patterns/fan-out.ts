@@ -6,7 +6,7 @@ import { toSnapshot } from '../define/codec/entity-codec.ts';
 import { type Change, type PlanDraft, relatedKey } from '../define/declaration/change.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import { type Denormalized, type Entity, isWrittenByClients, keptFields } from '../define/declaration/entity.ts';
-import type { FanOutPosition, FanOutStep, Pattern } from '../define/declaration/pattern.ts';
+import type { FanOutPosition, FanOutStep, Feature } from '../define/declaration/feature.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { addressIfAny, isCopy } from '../define/places/index-entries.ts';
 import {
@@ -41,66 +41,65 @@ import { inPattern } from '../telemetry/span.ts';
  *
  * A receiver whose index entry a queue function has written, perhaps after the last pass, is compared with its source then.
  */
-export const fanOut: Pattern<Entity> = {
+export const fanOut: Feature<Entity> = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) => [...Object.values(denormalized), ...dependents].some((link) => link.fanOut),
   *validate(entity) {
     for (const link of linksOf(entity)) yield* linkErrors(entity, link);
   },
   keptFields: (entity) => linksOf(entity).flatMap(({ copies }) => Object.keys(copies)),
-
-  *related(entity, change) {
-    for (const link of linksOf(entity)) {
-      const address = isCopiedBy(link, change) ? sourceOf(link, change.after) : undefined;
-      if (address) yield address;
-    }
+  write: {
+    *related(entity, change) {
+      for (const link of linksOf(entity)) {
+        const address = isCopiedBy(link, change) ? sourceOf(link, change.after) : undefined;
+        if (address) yield address;
+      }
+    },
+    complete(entity, change, draft) {
+      let { after } = change;
+      for (const link of linksOf(entity)) {
+        if (!isCopiedBy(link, change)) continue;
+        const address = sourceOf(link, after);
+        const row = address && findRow(draft, change.address, address);
+        after = withCopies(link, after, row && valuesOf(link.source, row));
+      }
+      return after;
+    },
   },
-
-  complete(entity, change, draft) {
-    let { after } = change;
-    for (const link of linksOf(entity)) {
-      if (!isCopiedBy(link, change)) continue;
-      const address = sourceOf(link, after);
-      const row = address && findRow(draft, change.address, address);
-      after = withCopies(link, after, row && valuesOf(link.source, row));
-    }
-    return after;
+  fanOut: {
+    isNeeded: (entity, { before, after }) =>
+      receiversOf(entity).some((link) => !isDeepStrictEqual(copiesOf(link, liveValues(before)), copiesOf(link, after))),
+    async run(engine, entity, step) {
+      return inPattern('denormalization', () => updatePages(engine, entity, step))();
+    },
+    async afterSettled(engine, entity, address) {
+      const links = linksOf(entity).filter((link) => lookupOf(link)?.isRemote);
+      const receiver = links.length > 0 ? await readReceiver(engine, entity, address) : undefined;
+      if (receiver && (await isStale(engine, receiver, links))) await refresh(engine, entity, receiver);
+    },
+    // The copies are built and checked like an index.
+    shapes: (entity) =>
+      Object.fromEntries(
+        linksOf(entity).map((link) => {
+          const row = `{${link.field}} ${link.source.name}`;
+          return [buildName(link), { kind: 'fan-out', row, copies: Object.keys(link.copies).sort() }];
+        }),
+      ),
   },
-
-  mustFanOut: (entity, { before, after }) =>
-    receiversOf(entity).some((link) => !isDeepStrictEqual(copiesOf(link, liveValues(before)), copiesOf(link, after))),
-
-  async fanOut(engine, entity, step) {
-    return inPattern('denormalization', () => updatePages(engine, entity, step))();
-  },
-
-  async afterSettled(engine, entity, address) {
-    const links = linksOf(entity).filter((link) => lookupOf(link)?.isRemote);
-    const receiver = links.length > 0 ? await readReceiver(engine, entity, address) : undefined;
-    if (receiver && (await isStale(engine, receiver, links))) await refresh(engine, entity, receiver);
-  },
-
-  // The copies are built and checked like an index.
-  indexShapes: (entity) =>
-    Object.fromEntries(
-      linksOf(entity).map((link) => {
-        const row = `{${link.field}} ${link.source.name}`;
-        return [buildName(link), { kind: 'fan-out', row, copies: Object.keys(link.copies).sort() }];
-      }),
-    ),
-
-  async verify(engine, entity, { address, snapshot, only }) {
-    const checked = linksOf(entity).filter((link) => only === undefined || only === buildName(link));
-    const found = await pMap(checked, async (link) => {
-      const source = await readSource(engine, link, snapshot.values);
-      return isDeepStrictEqual(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
-    });
-    return found.flat().map((link) => ({
-      kind: 'stale-copy',
-      of: link.field,
-      ...address,
-      repair: () => refresh(engine, entity, { address, values: snapshot.values }),
-    }));
+  check: {
+    async entity(engine, entity, { address, snapshot, only }) {
+      const checked = linksOf(entity).filter((link) => only === undefined || only === buildName(link));
+      const found = await pMap(checked, async (link) => {
+        const source = await readSource(engine, link, snapshot.values);
+        return isDeepStrictEqual(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
+      });
+      return found.flat().map((link) => ({
+        kind: 'stale-copy',
+        of: link.field,
+        ...address,
+        repair: () => refresh(engine, entity, { address, values: snapshot.values }),
+      }));
+    },
   },
 };
 

@@ -3,8 +3,8 @@ import { RowkeyError } from '../base/errors.ts';
 import { MINUTE_MS } from '../base/time.ts';
 import type { Values } from '../base/values.ts';
 import type { Engine } from '../define/declaration/engine.ts';
-import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern, Remembered, WholeModel } from '../define/declaration/pattern.ts';
+import { type Entity, hasRowsBeside } from '../define/declaration/entity.ts';
+import type { Feature, Remembered, WholeModel } from '../define/declaration/feature.ts';
 import {
   addPeriods,
   boundsOf,
@@ -26,7 +26,7 @@ import { inPattern } from '../telemetry/span.ts';
  * High volume delete pattern: each calendar period has a table, so that all rows of a period are deleted in one storage
  * operation. The rows may be archived before: see period-archive.ts.
  */
-export const highVolumeDelete: Pattern<Entity> = {
+export const highVolumeDelete: Feature<Entity> = {
   name: 'high volume delete',
   isUsed: ({ period }) => period !== undefined,
   validate: validationErrors,
@@ -45,9 +45,12 @@ export const highVolumeDelete: Pattern<Entity> = {
         : (name) => [...units].some((unit) => periodOfTable(unit, table, name) !== undefined);
     },
   },
-  check: checkPeriod,
-  tables: (entity, now) => (now === undefined ? [] : tablesToCome(entity, now)),
-
+  layout: {
+    periods: {
+      check: checkPeriod,
+      tables: (entity, now) => (now === undefined ? [] : tablesToCome(entity, now)),
+    },
+  },
   timer: {
     name: 'roll-periods',
     // Hourly, because a large table is archived in several runs.
@@ -111,14 +114,14 @@ function describeTables(period: Entity['period']): string {
 const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
 
 function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Generator<string> {
-  const { period, archive, movable, keyFields, schema, patterns, access, attachments } = entity;
+  const { period, archive, movable, keyFields, schema, features, access, attachments } = entity;
   if (!period) return;
   const { field, keep, per, archiveTo } = period;
   if (!CALENDAR_UNITS.includes(per)) {
     yield `period.per is "${per}". Use one of ${CALENDAR_UNITS.map((unit) => `"${unit}"`).join(', ')}.`;
     return;
   }
-  const others = patterns.filter(({ leavesTombstone }) => leavesTombstone).map(({ name }) => name);
+  const others = features.filter(hasRowsBeside).map(({ name }) => name);
   if (archive) others.push('archive');
   if (movable.length > 0) others.push('movable');
   if (others.length > 0)

@@ -3,9 +3,9 @@ import type { Values } from '../base/values.ts';
 import type { Change } from '../define/declaration/change.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
 import { type IndexEntity, indexEntity } from '../define/declaration/indexes.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import type { RemoteIndex } from '../define/declaration/remote-index.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey, parseKey } from '../define/keys/key-template.ts';
@@ -41,11 +41,33 @@ import { type Address, type Row, tryAction } from '../storage/rows.ts';
  * Index entities pattern: one row lists the entities that share a value. A list in the entities' own partition changes in
  * their entity group transaction, under its ETag; a list in another partition is kept by the eventual transaction.
  */
-export const indexEntities: Pattern<Entity> = {
+export const indexEntities: Feature<Entity> = {
   name: 'index entities',
   isUsed: (entity) => indexesOf(entity).length > 0,
-  leavesTombstone: true,
-
+  write: {
+    *siblings(entity, change) {
+      for (const { row } of listChanges(entity, change)) yield row;
+    },
+    plan(entity, changes, { siblings, actions, writeId }) {
+      const lists = Map.groupBy(
+        changes.flatMap((change) => listChanges(entity, change)),
+        ({ row }) => row,
+      );
+      for (const [row, members] of lists) {
+        const found = siblings.get(row);
+        const add = members.flatMap((change) => change.add);
+        const remove = members.flatMap((change) => change.remove);
+        const action = listAction(found, row, { add, remove });
+        if (action) actions.push({ action, part: { of: 'sibling' } });
+        // The member is already in the list. Writing the list makes a concurrent removal of the member conflict.
+        else if (found && add.length > 0)
+          actions.push({
+            action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag: found.etag },
+            part: { of: 'sibling' },
+          });
+      }
+    },
+  },
   *validate(entity) {
     for (const [name, index] of indexesOf(entity)) {
       yield* eachErrors(name, index);
@@ -59,94 +81,77 @@ export const indexEntities: Pattern<Entity> = {
         yield `the index "${name}" holds no field. Add a field of the row key to "holds".`;
     }
   },
-  rowKeys: (entity) =>
-    indexesOf(entity).flatMap(([name, { remote, row }]) =>
-      remote ? [] : [{ what: `the rows of its index "${name}"`, row }],
-    ),
-  siblingForm: {
-    read: readList,
-    readAny: readAnyList,
-    complete: async (storage, row) => (isLongList(row) ? readAnyList(storage, row) : row),
-    has: (row) => isList(row),
-    members: (row) => (isList(row) ? membersOf(row) : []),
-    write: toStoredList,
-    drop: dropList,
+  projections: {
+    rowKeys: (entity) =>
+      indexesOf(entity).flatMap(([name, { remote, row }]) =>
+        remote ? [] : [{ what: `the rows of its index "${name}"`, row }],
+      ),
+    siblingForm: {
+      read: readList,
+      readAny: readAnyList,
+      complete: async (storage, row) => (isLongList(row) ? readAnyList(storage, row) : row),
+      has: (row) => isList(row),
+      members: (row) => (isList(row) ? membersOf(row) : []),
+      write: toStoredList,
+      drop: dropList,
+    },
+    remote: (entity) =>
+      indexesOf(entity).flatMap(([name, index]) => (index.remote ? [toRemoteIndex(name, index, index.remote)] : [])),
+    shapes: (entity) => shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), holds: index.holds.template })),
+    former({ kind, table, partition = '', row, holds = '' }, name) {
+      if (kind !== 'index-entity') return undefined;
+      const when = () => false;
+      const index =
+        table === undefined ? indexEntity({ row, holds, when }) : indexEntity({ table, partition, row, holds, when });
+      return { indexes: { [name]: index } };
+    },
   },
-
-  *siblings(entity, change) {
-    for (const { row } of listChanges(entity, change)) yield row;
-  },
-
-  plan(entity, changes, { siblings, actions, writeId }) {
-    const lists = Map.groupBy(
-      changes.flatMap((change) => listChanges(entity, change)),
-      ({ row }) => row,
-    );
-    for (const [row, members] of lists) {
-      const found = siblings.get(row);
-      const add = members.flatMap((change) => change.add);
-      const remove = members.flatMap((change) => change.remove);
-      const action = listAction(found, row, { add, remove });
-      if (action) actions.push({ action, part: { of: 'sibling' } });
-      // The member is already in the list. Writing the list makes a concurrent removal of the member conflict.
-      else if (found && add.length > 0)
-        actions.push({
-          action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag: found.etag },
-          part: { of: 'sibling' },
+  check: {
+    async entity(engine, entity, { address, snapshot, only }) {
+      const suspicions: Suspicion[] = [];
+      for (const [of, index] of indexesOf(entity)) {
+        if (index.remote || !isIndexed(index, snapshot.values)) continue;
+        if (only !== undefined && only !== of) continue;
+        const there = { ...address, row: buildKey(index.row, snapshot.values) };
+        const found = await readAnyList(engine.storage, there);
+        const action = listAction(found, there.row, { add: [buildKey(index.holds, snapshot.values)], remove: [] });
+        if (!action) continue;
+        const repair = async () => {
+          const stored = await toStoredList(engine.storage, there, action);
+          const isRepaired = await repairSibling(engine, address, snapshot, stored);
+          if (isRepaired) await dropList(engine.storage, found);
+          return isRepaired;
+        };
+        suspicions.push({
+          kind: 'missing',
+          of,
+          ...there,
+          repair,
+          losesValues: found !== undefined && isLostList(found),
         });
-    }
-  },
-
-  remoteIndexes: (entity) =>
-    indexesOf(entity).flatMap(([name, index]) => (index.remote ? [toRemoteIndex(name, index, index.remote)] : [])),
-
-  indexShapes: (entity) =>
-    shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), holds: index.holds.template })),
-  former({ kind, table, partition = '', row, holds = '' }, name) {
-    if (kind !== 'index-entity') return undefined;
-    const when = () => false;
-    const index =
-      table === undefined ? indexEntity({ row, holds, when }) : indexEntity({ table, partition, row, holds, when });
-    return { indexes: { [name]: index } };
-  },
-
-  async verify(engine, entity, { address, snapshot, only }) {
-    const suspicions: Suspicion[] = [];
-    for (const [of, index] of indexesOf(entity)) {
-      if (index.remote || !isIndexed(index, snapshot.values)) continue;
-      if (only !== undefined && only !== of) continue;
-      const there = { ...address, row: buildKey(index.row, snapshot.values) };
-      const found = await readAnyList(engine.storage, there);
-      const action = listAction(found, there.row, { add: [buildKey(index.holds, snapshot.values)], remove: [] });
-      if (!action) continue;
-      const repair = async () => {
-        const stored = await toStoredList(engine.storage, there, action);
-        const isRepaired = await repairSibling(engine, address, snapshot, stored);
-        if (isRepaired) await dropList(engine.storage, found);
-        return isRepaired;
-      };
-      suspicions.push({ kind: 'missing', of, ...there, repair, losesValues: found !== undefined && isLostList(found) });
-    }
-    return suspicions;
-  },
-
-  async verifyRow(engine, entity, row, members) {
-    if (!isList(row)) return undefined;
-    const lists = indexesOf(entity).flatMap(([name, index]) => (isRowOf(entity, index, row) ? [{ name, index }] : []));
-    const { table, partition, row: key } = row;
-    const [first] = lists;
-    if (first && isLostList(row)) {
-      const repair = () => emptyLostList(engine.storage, row);
-      return [{ kind: 'lost-list', of: first.name, table, partition, row: key, repair, losesValues: true }];
-    }
-    const some = members && new Set(members);
-    const checked = membersOf(row).filter((member) => !some || some.has(member));
-    const suspicions = await pMap(
-      lists.flatMap((list) => checked.map((member) => ({ ...list, member }))),
-      (one) => verifyMember(engine, entity, row, one),
-      { concurrency: MEMBERS_CONCURRENCY },
-    );
-    return suspicions.flat();
+      }
+      return suspicions;
+    },
+    async row(engine, entity, row, members) {
+      if (!isList(row)) return undefined;
+      const lists = indexesOf(entity).flatMap(([name, index]) =>
+        isRowOf(entity, index, row) ? [{ name, index }] : [],
+      );
+      const { table, partition, row: key } = row;
+      const [first] = lists;
+      if (first && isLostList(row)) {
+        const repair = () => emptyLostList(engine.storage, row);
+        return [{ kind: 'lost-list', of: first.name, table, partition, row: key, repair, losesValues: true }];
+      }
+      const some = members && new Set(members);
+      const checked = membersOf(row).filter((member) => !some || some.has(member));
+      const suspicions = await pMap(
+        lists.flatMap((list) => checked.map((member) => ({ ...list, member }))),
+        (one) => verifyMember(engine, entity, row, one),
+        { concurrency: MEMBERS_CONCURRENCY },
+      );
+      return suspicions.flat();
+    },
   },
 };
 

@@ -1,6 +1,6 @@
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { type InterPartitionIndex, interPartitionIndex } from '../define/declaration/indexes.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import type { RemoteIndex } from '../define/declaration/remote-index.ts';
 import {
   arePartial,
@@ -17,11 +17,9 @@ import { settleErrors } from '../define/validate/index-errors.ts';
  * Inter-partition secondary index pattern: a copy of the entity in another partition or table, kept by the engine's eventual
  * transaction. The rows of a unique index are contested: no two entities share a value.
  */
-export const interPartitionIndexes: Pattern<Entity> = {
+export const interPartitionIndexes: Feature<Entity> = {
   name: 'inter-partition secondary index',
   isUsed: (entity) => indexesOf(entity).length > 0,
-  leavesTombstone: true,
-
   *validate(entity) {
     for (const [name, index] of indexesOf(entity)) {
       yield* settleErrors(name, index);
@@ -36,15 +34,15 @@ export const interPartitionIndexes: Pattern<Entity> = {
         yield `the index "${name}" is unique and has settle "${index.settle}", and the writer must confirm its own claim. Use "inline".`;
     }
   },
-
-  indexShapes: (entity) =>
-    shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies, unique: index.unique })),
-  former: ({ kind, table = '', partition = '', row }, name) =>
-    kind === 'inter-partition'
-      ? { indexes: { [name]: interPartitionIndex({ table, partition, row, when: () => false }) } }
-      : undefined,
-
-  remoteIndexes: (entity) => indexesOf(entity).map(([name, index]) => toRemoteIndex(entity, name, index)),
+  projections: {
+    shapes: (entity) =>
+      shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies, unique: index.unique })),
+    former: ({ kind, table = '', partition = '', row }, name) =>
+      kind === 'inter-partition'
+        ? { indexes: { [name]: interPartitionIndex({ table, partition, row, when: () => false }) } }
+        : undefined,
+    remote: (entity) => indexesOf(entity).map(([name, index]) => toRemoteIndex(entity, name, index)),
+  },
 };
 
 const indexesOf = (entity: Entity) => indexesOfKind(entity, 'inter-partition');

@@ -1,9 +1,9 @@
 import type { Values } from '../base/values.ts';
 import type { PlannedAction } from '../define/declaration/change.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
 import { type IntraPartitionIndex, intraPartitionIndex } from '../define/declaration/indexes.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import {
@@ -26,62 +26,62 @@ import { type Action, readRow, tryAction } from '../storage/rows.ts';
  * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key. Both change in
  * one entity group transaction.
  */
-export const intraPartitionIndexes: Pattern<Entity> = {
+export const intraPartitionIndexes: Feature<Entity> = {
   name: 'intra-partition secondary index',
   isUsed: (entity) => indexesOf(entity).length > 0,
-  leavesTombstone: true,
-
+  write: {
+    plan(entity, changes, { actions }) {
+      for (const { before, after } of changes)
+        for (const [, index] of indexesOf(entity))
+          actions.push(...copyActions(entity, index, { before: liveValues(before), after }));
+    },
+  },
   *validate(entity) {
     for (const [name, index] of indexesOf(entity)) yield* eachErrors(name, index);
   },
-  rowKeys: (entity) => indexesOf(entity).map(([name, { row }]) => ({ what: `the rows of its index "${name}"`, row })),
-
-  indexShapes: (entity) => shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies })),
-  former: ({ kind, row }, name) =>
-    kind === 'intra-partition' ? { indexes: { [name]: intraPartitionIndex({ row, when: () => false }) } } : undefined,
-
-  plan(entity, changes, { actions }) {
-    for (const { before, after } of changes)
-      for (const [, index] of indexesOf(entity))
-        actions.push(...copyActions(entity, index, { before: liveValues(before), after }));
+  projections: {
+    rowKeys: (entity) => indexesOf(entity).map(([name, { row }]) => ({ what: `the rows of its index "${name}"`, row })),
+    shapes: (entity) => shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies })),
+    former: ({ kind, row }, name) =>
+      kind === 'intra-partition' ? { indexes: { [name]: intraPartitionIndex({ row, when: () => false }) } } : undefined,
   },
-
-  async verify(engine, entity, { address, snapshot, only }) {
-    const suspicions: Suspicion[] = [];
-    for (const [of, index] of indexesOf(entity)) {
-      if (!isIndexed(index, snapshot.values) || (only !== undefined && only !== of)) continue;
-      const row = buildKey(index.row, snapshot.values);
-      const there = { ...address, row };
-      const found = await readRow(engine.storage, there);
-      const properties = copyProperties(entity, snapshot.values, index.copies);
-      if (found && sameCopy(entity, found, properties)) continue;
-      const isPartial = arePartial(entity, index.copies);
-      // A build of the index writes copies of earlier versions again.
-      if (found && only === undefined && isUpgradable(entity, found, { expected: properties, isPartial })) continue;
-      if (found && !isOwnedBy(found, address)) {
-        suspicions.push({ kind: 'conflict', of, ...there });
-        continue;
+  check: {
+    async entity(engine, entity, { address, snapshot, only }) {
+      const suspicions: Suspicion[] = [];
+      for (const [of, index] of indexesOf(entity)) {
+        if (!isIndexed(index, snapshot.values) || (only !== undefined && only !== of)) continue;
+        const row = buildKey(index.row, snapshot.values);
+        const there = { ...address, row };
+        const found = await readRow(engine.storage, there);
+        const properties = copyProperties(entity, snapshot.values, index.copies);
+        if (found && sameCopy(entity, found, properties)) continue;
+        const isPartial = arePartial(entity, index.copies);
+        // A build of the index writes copies of earlier versions again.
+        if (found && only === undefined && isUpgradable(entity, found, { expected: properties, isPartial })) continue;
+        if (found && !isOwnedBy(found, address)) {
+          suspicions.push({ kind: 'conflict', of, ...there });
+          continue;
+        }
+        // A copy of another entity that came meanwhile is not overwritten.
+        const action: Action = found
+          ? { kind: 'replace', row, properties, etag: found.etag }
+          : { kind: 'insert', row, properties };
+        const repair = () => repairSibling(engine, address, snapshot, action);
+        suspicions.push({ kind: found ? 'stale' : 'missing', of, ...there, repair });
       }
-      // A copy of another entity that came meanwhile is not overwritten.
-      const action: Action = found
-        ? { kind: 'replace', row, properties, etag: found.etag }
-        : { kind: 'insert', row, properties };
-      const repair = () => repairSibling(engine, address, snapshot, action);
-      suspicions.push({ kind: found ? 'stale' : 'missing', of, ...there, repair });
-    }
-    return suspicions;
-  },
-
-  async verifyRow(engine, entity, found) {
-    const { table, partition, row, etag, properties } = found;
-    const candidates = indexesOf(entity).filter(([, index]) => isRowOf(entity, index, found));
-    const [first] = candidates;
-    if (!first || properties.EntityType !== entity.name || !isCopy(found)) return undefined;
-    const source = { table, partition: String(properties.SourcePartition), row: String(properties.SourceRow) };
-    const values = await readValues(engine, entity, source);
-    if (candidates.some(([, index]) => isIndexed(index, values) && buildKey(index.row, values) === row)) return [];
-    const repair = () => tryAction(engine.storage, found, { kind: 'delete', row, etag });
-    return [{ kind: 'orphaned', of: first[0], table, partition, row, repair }];
+      return suspicions;
+    },
+    async row(engine, entity, found) {
+      const { table, partition, row, etag, properties } = found;
+      const candidates = indexesOf(entity).filter(([, index]) => isRowOf(entity, index, found));
+      const [first] = candidates;
+      if (!first || properties.EntityType !== entity.name || !isCopy(found)) return undefined;
+      const source = { table, partition: String(properties.SourcePartition), row: String(properties.SourceRow) };
+      const values = await readValues(engine, entity, source);
+      if (candidates.some(([, index]) => isIndexed(index, values) && buildKey(index.row, values) === row)) return [];
+      const repair = () => tryAction(engine.storage, found, { kind: 'delete', row, etag });
+      return [{ kind: 'orphaned', of: first[0], table, partition, row, repair }];
+    },
   },
 };
 

@@ -4,7 +4,7 @@ import type { Values } from '../base/values.ts';
 import { MAX_STRING_LENGTH, parseJson, splitText, tooLong } from '../define/codec/entity-codec.ts';
 import { apartFields } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../define/declaration/reference.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { keysWith } from '../define/validate/index-errors.ts';
@@ -28,7 +28,7 @@ import type { Storage } from '../storage/storage.ts';
  * before the row that refers to it. It is deleted after the row stops referring to it. So a reader never sees a part of a
  * value. A timer deletes the blobs that a crash leaves behind.
  */
-export const largeEntities: Pattern<Entity> = {
+export const largeEntities: Feature<Entity> = {
   name: 'large entities',
   isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
   *validate(entity, { containers }) {
@@ -36,8 +36,52 @@ export const largeEntities: Pattern<Entity> = {
     yield* attachmentErrors(entity, containers);
   },
   keptFields: ({ attachments }) => Object.keys(attachments),
-  references: ({ large }) => large,
-  unlistedFields: ({ large }) => large,
+  stored: {
+    references: ({ large }) => large,
+    unlistedFields: ({ large }) => large,
+    columns: {
+      names: (entity, field) =>
+        entity.large.includes(field) ? [...partNames(entity, field), blobProperty(field)] : undefined,
+      encode(entity, field, value) {
+        if (!entity.large.includes(field)) return undefined;
+        if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
+        const text = String(value);
+        if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * countParts(entity));
+        const parts = splitText(text, MAX_STRING_LENGTH);
+        return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
+      },
+      decode(entity, field, properties) {
+        const inBlob = properties[blobProperty(field)];
+        if (typeof inBlob === 'string') return parseJson(inBlob);
+        if (properties[field] === undefined || properties[field] === null) return undefined;
+        return partNames(entity, field)
+          .map((name) => properties[name] ?? '')
+          .join('');
+      },
+      longest: (entity) => MAX_STRING_LENGTH * countParts(entity),
+    },
+    async store({ storage }, entity, values, current) {
+      const stored: Record<string, unknown> = {};
+      for (const field of entity.large) {
+        const text = values[field];
+        if (typeof text !== 'string' || fitsRow(entity, text)) continue;
+        const before = current[field];
+        const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
+        const isThere = isSame && (await hasText(storage, before));
+        stored[field] = isThere ? before : await storeText(storage, addressOf(entity, values), field, text);
+      }
+      return { ...values, ...stored };
+    },
+    async load({ storage }, _entity, values, field) {
+      const value = values[field];
+      return isInBlob(value) ? loadText(storage, value) : undefined;
+    },
+    blobs: {
+      of: blobsOf,
+      containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
+      copy: ({ storage }, entity, values, to) => copyBlobs(storage, entity, values, to),
+    },
+  },
   memory: {
     remember: ({ large, attachments }) => ({
       large,
@@ -53,58 +97,15 @@ export const largeEntities: Pattern<Entity> = {
           yield `the container of the attachment ${field} changed from ${container}; stored files would not be found`;
     },
   },
-
-  columns: {
-    names: (entity, field) =>
-      entity.large.includes(field) ? [...partNames(entity, field), blobProperty(field)] : undefined,
-    encode(entity, field, value) {
-      if (!entity.large.includes(field)) return undefined;
-      if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
-      const text = String(value);
-      if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * countParts(entity));
-      const parts = splitText(text, MAX_STRING_LENGTH);
-      return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
+  check: {
+    async entity(_engine, { attachments }, { address, snapshot: { values }, only }) {
+      if (only !== undefined) return [];
+      const unreadable = Object.keys(attachments).filter(
+        (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
+      );
+      return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
     },
-    decode(entity, field, properties) {
-      const inBlob = properties[blobProperty(field)];
-      if (typeof inBlob === 'string') return parseJson(inBlob);
-      if (properties[field] === undefined || properties[field] === null) return undefined;
-      return partNames(entity, field)
-        .map((name) => properties[name] ?? '')
-        .join('');
-    },
-    longest: (entity) => MAX_STRING_LENGTH * countParts(entity),
   },
-
-  async store({ storage }, entity, values, current) {
-    const stored: Record<string, unknown> = {};
-    for (const field of entity.large) {
-      const text = values[field];
-      if (typeof text !== 'string' || fitsRow(entity, text)) continue;
-      const before = current[field];
-      const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
-      const isThere = isSame && (await hasText(storage, before));
-      stored[field] = isThere ? before : await storeText(storage, addressOf(entity, values), field, text);
-    }
-    return { ...values, ...stored };
-  },
-
-  async load({ storage }, _entity, values, field) {
-    const value = values[field];
-    return isInBlob(value) ? loadText(storage, value) : undefined;
-  },
-
-  async verify(_engine, { attachments }, { address, snapshot: { values }, only }) {
-    if (only !== undefined) return [];
-    const unreadable = Object.keys(attachments).filter(
-      (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
-    );
-    return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
-  },
-
-  blobs: blobsOf,
-  containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
-  copy: ({ storage }, entity, values, to) => copyBlobs(storage, entity, values, to),
 };
 
 /** Earlier releases stored no containers. */

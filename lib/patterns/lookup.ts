@@ -1,5 +1,5 @@
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 
 /** The longest time for which a process may serve a list that another process has changed. */
@@ -9,10 +9,9 @@ const MAX_AGE_S = 3_600;
  * Lookup table: a small entity whose list each process keeps in memory. The list is that of an index with one partition, so one
  * range query reads it; lib/pattern-helpers/read-lookup.ts keeps it.
  */
-export const lookup: Pattern<Entity> = {
+export const lookup: Feature<Entity> = {
   name: 'lookup table',
   isUsed: (entity) => entity.lookup !== undefined,
-
   *validate({ lookup: declared, indexes, schema, counts, denormalized }) {
     const { index: name = '', maxAge } = declared ?? {};
     if (maxAge !== undefined && !(Number.isInteger(maxAge) && maxAge >= 1 && maxAge <= MAX_AGE_S))

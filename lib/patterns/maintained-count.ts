@@ -3,8 +3,8 @@ import { PLACEHOLDER } from '../define/codec/entity-codec.ts';
 import type { Change } from '../define/declaration/change.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { staleIndexErrors } from '../define/validate/index-errors.ts';
@@ -16,7 +16,7 @@ import { type Action, type Properties, type Row, readRange, readRow, tryAction }
  * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the entity with the count
  * does not exist, a placeholder row under its key has the count.
  */
-export const maintainedCount: Pattern<Entity> = {
+export const maintainedCount: Feature<Entity> = {
   name: 'maintained count',
   isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
   *validate(entity) {
@@ -41,30 +41,32 @@ export const maintainedCount: Pattern<Entity> = {
     }
   },
   keptFields: listCountFields,
-  leavesTombstone: true,
-
-  siblings: (entity, change) => sumCountChanges(entity, [change]).keys(),
-
-  complete: (entity, { before, after }) => ({ ...after, ...readCounts(entity, before) }),
-
-  plan(entity, changes, { siblings, actions }) {
-    for (const [row, by] of sumCountChanges(entity, changes)) {
-      const action = planCounts(row, siblings.get(row), by);
-      if (!action) continue;
-      // The transaction may already write the row with the count. A transaction must not name a row twice.
-      const other = actions.find((planned) => planned.action.row === row)?.action;
-      if (other && 'properties' in other && 'properties' in action) Object.assign(other.properties, action.properties);
-      else actions.push({ action, part: { of: 'sibling' } });
-    }
+  write: {
+    leavesTombstone: true,
+    siblings: (entity, change) => sumCountChanges(entity, [change]).keys(),
+    complete: (entity, { before, after }) => ({ ...after, ...readCounts(entity, before) }),
+    plan(entity, changes, { siblings, actions }) {
+      for (const [row, by] of sumCountChanges(entity, changes)) {
+        const action = planCounts(row, siblings.get(row), by);
+        if (!action) continue;
+        // The transaction may already write the row with the count. A transaction must not name a row twice.
+        const other = actions.find((planned) => planned.action.row === row)?.action;
+        if (other && 'properties' in other && 'properties' in action)
+          Object.assign(other.properties, action.properties);
+        else actions.push({ action, part: { of: 'sibling' } });
+      }
+    },
+    remains: {
+      isLikely: (entity) => listCountFields(entity).length > 0,
+      properties: (entity, before) =>
+        listCountFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...readCounts(entity, before) } : undefined,
+    },
   },
-
-  hasPlaceholder: (entity) => listCountFields(entity).length > 0,
-  remains: (entity, before) =>
-    listCountFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...readCounts(entity, before) } : undefined,
-
-  verifyPartition: {
-    types: ({ name, countedBy }) => [name, PLACEHOLDER, ...countedBy.map(({ target }) => target().name)],
-    check: verifyCounts,
+  check: {
+    partition: {
+      types: ({ name, countedBy }) => [name, PLACEHOLDER, ...countedBy.map(({ target }) => target().name)],
+      check: verifyCounts,
+    },
   },
 };
 

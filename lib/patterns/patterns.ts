@@ -1,5 +1,5 @@
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { compoundKey } from './compound-key.ts';
 import { dataSeries } from './data-series.ts';
 import { denormalization } from './denormalization.ts';
@@ -20,7 +20,7 @@ import { verticalSplit } from './vertical-split.ts';
 import { wideEntities } from './wide-entities.ts';
 
 /** All patterns, in the order in which the engine calls them. */
-export const patterns: readonly Pattern<Entity>[] = [
+export const patterns: readonly Feature<Entity>[] = [
   denormalization,
   fanOut,
   maintainedCount,

@@ -6,8 +6,8 @@ import { storedNames, toSnapshot, toValues } from '../define/codec/entity-codec.
 import type { Change } from '../define/declaration/change.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import { type Entity, isWrittenByClients, keptFields, type Reference } from '../define/declaration/entity.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import type { InterPartitionIndex } from '../define/declaration/indexes.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
 import { type Live, liveValues } from '../define/declaration/snapshot.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { addressIfAny, indexKeyFields, isCopy, isUnique } from '../define/places/index-entries.ts';
@@ -36,63 +36,65 @@ import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
  * Both reads come before the commits, so a write and a delete in two partitions may miss each other. The consistency check
  * reports the result.
  */
-export const references: Pattern<Entity> = {
+export const references: Feature<Entity> = {
   name: 'references',
   isUsed: (entity) => Object.keys(entity.references).length > 0 || entity.referencedBy.length > 0,
   validate: validationErrors,
-
-  *siblings(entity, change) {
-    for (const reference of referencesOf(entity).filter(isBeside)) {
-      const address = changedTarget(reference, change);
-      if (address) yield address.row;
-    }
-  },
-
-  plan(entity, changes, { siblings, actions, writeId }) {
-    for (const reference of referencesOf(entity).filter(isBeside))
-      for (const change of changes) {
+  write: {
+    *siblings(entity, change) {
+      for (const reference of referencesOf(entity).filter(isBeside)) {
         const address = changedTarget(reference, change);
-        if (!address) continue;
-        const found = siblings.get(address.row);
-        if (!found || !canReferTo(reference, found)) throw danglingError(reference);
-        // Another action on the row checks its ETag as well. A transaction must not name a row twice.
-        if (actions.some(({ action }) => action.row === found.row)) continue;
-        const { row, etag } = found;
-        actions.push({
-          action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
-          part: { of: 'sibling' },
-        });
+        if (address) yield address.row;
       }
-  },
-
-  async checkRelated(engine, entity, changes) {
-    const checking = { concurrency: READS_CONCURRENCY };
-    await pMap(changes, (change) => checkReferrers(engine, entity, change), checking);
-    const asked = referencesOf(entity)
-      .filter((reference) => !isBeside(reference))
-      .flatMap((reference) =>
-        changes.flatMap((change) => {
-          const key = changedKey(reference, change);
-          return key ? [{ reference, key }] : [];
-        }),
+    },
+    plan(entity, changes, { siblings, actions, writeId }) {
+      for (const reference of referencesOf(entity).filter(isBeside))
+        for (const change of changes) {
+          const address = changedTarget(reference, change);
+          if (!address) continue;
+          const found = siblings.get(address.row);
+          if (!found || !canReferTo(reference, found)) throw danglingError(reference);
+          // Another action on the row checks its ETag as well. A transaction must not name a row twice.
+          if (actions.some(({ action }) => action.row === found.row)) continue;
+          const { row, etag } = found;
+          actions.push({
+            action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
+            part: { of: 'sibling' },
+          });
+        }
+    },
+    async checkRelated(engine, entity, changes) {
+      const checking = { concurrency: READS_CONCURRENCY };
+      await pMap(changes, (change) => checkReferrers(engine, entity, change), checking);
+      const asked = referencesOf(entity)
+        .filter((reference) => !isBeside(reference))
+        .flatMap((reference) =>
+          changes.flatMap((change) => {
+            const key = changedKey(reference, change);
+            return key ? [{ reference, key }] : [];
+          }),
+        );
+      const once = new Map(asked.map((each) => [JSON.stringify([each.reference.field, each.key]), each]));
+      await pMap(
+        once.values(),
+        async ({ reference, key }) => {
+          if (!(await hasTarget(engine, reference, key))) throw danglingError(reference);
+        },
+        checking,
       );
-    const once = new Map(asked.map((each) => [JSON.stringify([each.reference.field, each.key]), each]));
-    await pMap(
-      once.values(),
-      async ({ reference, key }) => {
-        if (!(await hasTarget(engine, reference, key))) throw danglingError(reference);
-      },
-      checking,
-    );
+    },
   },
-
-  async verify(engine, entity, { address, snapshot, only }) {
-    const checked = only === undefined ? referencesOf(entity) : [];
-    const found = await pMap(checked, async (reference) => {
-      const key = keyIn(reference, snapshot.values);
-      return key === undefined || (await hasTarget(engine, reference, key, { isCheck: true })) ? [] : [reference.field];
-    });
-    return found.flat().map((of) => ({ kind: 'dangling', of, ...address }));
+  check: {
+    async entity(engine, entity, { address, snapshot, only }) {
+      const checked = only === undefined ? referencesOf(entity) : [];
+      const found = await pMap(checked, async (reference) => {
+        const key = keyIn(reference, snapshot.values);
+        return key === undefined || (await hasTarget(engine, reference, key, { isCheck: true }))
+          ? []
+          : [reference.field];
+      });
+      return found.flat().map((of) => ({ kind: 'dangling', of, ...address }));
+    },
   },
 };
 

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import { apartFields } from '../define/codec/further-rows.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Feature, VerifySubject } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
-import type { Pattern, VerifySubject } from '../define/declaration/pattern.ts';
 import type { IndexEntry, RemoteIndex } from '../define/declaration/remote-index.ts';
 import { type Total, toIndex, total } from '../define/declaration/totals.ts';
 import { compileTemplate, type Part, parseKey } from '../define/keys/key-template.ts';
@@ -29,48 +29,47 @@ import { readRow, tryAction } from '../storage/rows.ts';
  * a row in the group's partition, its contribution, which the engine keeps like a row of an index. The contribution and the total
  * change in one transaction: see `total-upkeep.ts`. So a total is exact whenever its contributions agree with the entities.
  */
-export const maintainedTotals: Pattern<Entity> = {
+export const maintainedTotals: Feature<Entity> = {
   name: 'maintained totals',
   isUsed: (entity) => totalsOf(entity).length > 0,
-  leavesTombstone: true,
   validate: validationErrors,
-
-  remoteIndexes: (entity) => totalsOf(entity).map(([name, declared]) => toRemoteIndex(entity, name, declared)),
-
-  indexShapes: (entity) =>
-    Object.fromEntries(
-      totalsOf(entity).map(([name, { table, partition, row, sum, min, max }]) => [
-        name,
-        { kind: TOTAL, table, partition: partition.template, row: row.template, copies: { sum, min, max } },
-      ]),
-    ),
-  former: ({ kind, table = '', partition = '', row }, name) =>
-    kind === TOTAL ? { totals: { [name]: total({ table, partition, row, when: () => false }) } } : undefined,
-
-  async verify(engine, entity, subject) {
-    const suspicions: Suspicion[] = [];
-    for (const [name, declared] of totalsOf(entity))
-      for (const entry of indexEntriesOf(entity, subject.snapshot.values))
-        if (entry.index === name && [undefined, name].includes(subject.only))
-          suspicions.push(...(await findLostTotal(engine, entity, { declared, entry, subject })));
-    return suspicions;
+  projections: {
+    remote: (entity) => totalsOf(entity).map(([name, declared]) => toRemoteIndex(entity, name, declared)),
+    shapes: (entity) =>
+      Object.fromEntries(
+        totalsOf(entity).map(([name, { table, partition, row, sum, min, max }]) => [
+          name,
+          { kind: TOTAL, table, partition: partition.template, row: row.template, copies: { sum, min, max } },
+        ]),
+      ),
+    former: ({ kind, table = '', partition = '', row }, name) =>
+      kind === TOTAL ? { totals: { [name]: total({ table, partition, row, when: () => false }) } } : undefined,
   },
-
-  async verifyRow({ storage }, entity, row) {
-    const [name, declared] = totalsOf(entity).find(([, { table }]) => table === row.table) ?? [];
-    const values = declared && row.properties.EntityType === TOTAL && parseKey(declared.totalRow, row.row);
-    if (!values || name === undefined) return undefined;
-    // The row was read before the contributions, and each of them changes it: its ETag tells that they are still the same.
-    const contributions = await readContributions(storage, groupOf(declared, row.partition, values));
-    const amounts = addUp(declared, contributions.values());
-    const isEmpty = amounts.count === 0;
-    if (!isEmpty && isDeepStrictEqual(amountsIn(declared, row), amounts)) return [];
-    const action = isEmpty
-      ? ({ kind: 'delete', row: row.row, etag: row.etag } as const)
-      : totalAction(row.row, row, amounts);
-    const { table, partition, row: key } = row;
-    const repair = () => tryAction(storage, row, action);
-    return [{ kind: isEmpty ? 'orphaned' : 'wrong-total', of: name, table, partition, row: key, repair }];
+  check: {
+    async entity(engine, entity, subject) {
+      const suspicions: Suspicion[] = [];
+      for (const [name, declared] of totalsOf(entity))
+        for (const entry of indexEntriesOf(entity, subject.snapshot.values))
+          if (entry.index === name && [undefined, name].includes(subject.only))
+            suspicions.push(...(await findLostTotal(engine, entity, { declared, entry, subject })));
+      return suspicions;
+    },
+    async row({ storage }, entity, row) {
+      const [name, declared] = totalsOf(entity).find(([, { table }]) => table === row.table) ?? [];
+      const values = declared && row.properties.EntityType === TOTAL && parseKey(declared.totalRow, row.row);
+      if (!values || name === undefined) return undefined;
+      // The row was read before the contributions, and each of them changes it: its ETag tells that they are still the same.
+      const contributions = await readContributions(storage, groupOf(declared, row.partition, values));
+      const amounts = addUp(declared, contributions.values());
+      const isEmpty = amounts.count === 0;
+      if (!isEmpty && isDeepStrictEqual(amountsIn(declared, row), amounts)) return [];
+      const action = isEmpty
+        ? ({ kind: 'delete', row: row.row, etag: row.etag } as const)
+        : totalAction(row.row, row, amounts);
+      const { table, partition, row: key } = row;
+      const repair = () => tryAction(storage, row, action);
+      return [{ kind: isEmpty ? 'orphaned' : 'wrong-total', of: name, table, partition, row: key, repair }];
+    },
   },
 };
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { omit, pick } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Pattern } from '../define/declaration/pattern.ts';
+import type { Feature } from '../define/declaration/feature.ts';
 import { FURTHER_GROUP } from '../define/keys/further-rows.ts';
 import { keysWith } from '../define/validate/index-errors.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../pattern-helpers/check-further-rows.ts';
@@ -10,7 +10,7 @@ import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../pattern-
  * Vertical partitioning: groups of rarely read fields are stored in further rows of the entity, so that reads and writes of the
  * other fields move few bytes. A group changes in the same entity group transaction as its entity.
  */
-export const verticalSplit: Pattern<Entity> = {
+export const verticalSplit: Feature<Entity> = {
   name: 'vertical split',
   isUsed: ({ split }) => Object.keys(split).length > 0,
   *validate(entity, { entities }) {
@@ -24,15 +24,16 @@ export const verticalSplit: Pattern<Entity> = {
     for (const [field, group] of fields)
       yield* fieldErrors(entity, field, `the field "${field}" of the group "${group}"`);
   },
-  unlistedFields: apartFields,
-  furtherRows: {
-    apartFields,
-    groupsOf: ({ split }, fields = []) =>
-      Object.keys(split).filter((group) => split[group]?.some((field) => fields.includes(field))),
-    divide(entity, values) {
-      const groups = Object.entries(entity.split).map(([group, fields]) => [group, pick(values, fields)] as const);
-      const stored = groups.filter(([, fields]) => Object.values(fields).some((value) => value !== null));
-      return { own: omit(values, apartFields(entity)), further: new Map(stored) };
+  layout: {
+    further: {
+      apartFields,
+      groupsOf: ({ split }, fields = []) =>
+        Object.keys(split).filter((group) => split[group]?.some((field) => fields.includes(field))),
+      divide(entity, values) {
+        const groups = Object.entries(entity.split).map(([group, fields]) => [group, pick(values, fields)] as const);
+        const stored = groups.filter(([, fields]) => Object.values(fields).some((value) => value !== null));
+        return { own: omit(values, apartFields(entity)), further: new Map(stored) };
+      },
     },
   },
   memory: {
@@ -45,9 +46,11 @@ export const verticalSplit: Pattern<Entity> = {
             yield `the field ${field} was in the group ${group} of split; its stored values would not be found`;
     },
   },
-  verify: async (engine, entity, { address, only }) =>
-    only === undefined ? checkFurtherRows(engine, entity, address) : [],
-  verifyRow: checkFurtherRow,
+  check: {
+    entity: async (engine, entity, { address, only }) =>
+      only === undefined ? checkFurtherRows(engine, entity, address) : [],
+    row: checkFurtherRow,
+  },
 };
 
 const Memory = z.object({ split: z.record(z.string(), z.array(z.string())).default({}) });
@@ -83,7 +86,7 @@ function* fieldErrors(entity: Entity, field: string, what: string): Generator<st
     yield `${what} refers to another entity, whose deletion looks for it in the row of this one. Remove it from split.`;
   if (Object.hasOwn(entity.derived, field))
     yield `${what} is derived, and every write computes it. Remove it from split.`;
-  for (const { name, keptFields } of entity.patterns)
+  for (const { name, keptFields } of entity.features)
     if (keptFields?.(entity).includes(field))
       yield `${what} is set by the engine (${name}) at every write. Remove it from split.`;
   if (Object.hasOwn(entity.denormalized, field))

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { hasValue, type Values } from '../base/values.ts';
 import { columnFormOf, fieldsToProperties, MAX_PROPERTIES, propertySize } from '../define/codec/entity-codec.ts';
 import { type Entity, keptFields } from '../define/declaration/entity.ts';
-import type { DividedValues, Pattern } from '../define/declaration/pattern.ts';
+import type { DividedValues, Feature } from '../define/declaration/feature.ts';
 import type { Live } from '../define/declaration/snapshot.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../pattern-helpers/check-further-rows.ts';
 
@@ -11,20 +11,22 @@ import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../pattern-
  * reads them, and one entity group transaction changes them. A field stays in its row while the row has room for it, so a change
  * of some fields writes the rows of these fields and the entity's own row.
  */
-export const wideEntities: Pattern<Entity> = {
+export const wideEntities: Feature<Entity> = {
   name: 'wide entities',
   isUsed: ({ wide }) => wide,
   validate: function* (entity, { entities }) {
     yield* furtherRowErrors(entity, entities);
     yield* validationErrors(entity);
   },
-  furtherRows: {
-    apartFields: () => [],
-    groupsOf(entity, fields) {
-      const own = ownFields(entity);
-      return fields?.every((field) => own.includes(field)) ? [] : [GROUP];
+  layout: {
+    further: {
+      apartFields: () => [],
+      groupsOf(entity, fields) {
+        const own = ownFields(entity);
+        return fields?.every((field) => own.includes(field)) ? [] : [GROUP];
+      },
+      divide,
     },
-    divide,
   },
   memory: {
     remember: ({ wide }) => (wide ? { wide } : {}),
@@ -32,9 +34,11 @@ export const wideEntities: Pattern<Entity> = {
       if (Memory.parse(before).wide && !wide) yield 'it was wide; the fields in its further rows would not be found';
     },
   },
-  verify: async (engine, entity, { address, only }) =>
-    only === undefined ? checkFurtherRows(engine, entity, address) : [],
-  verifyRow: checkFurtherRow,
+  check: {
+    entity: async (engine, entity, { address, only }) =>
+      only === undefined ? checkFurtherRows(engine, entity, address) : [],
+    row: checkFurtherRow,
+  },
 };
 
 const Memory = z.object({ wide: z.boolean().default(false) });

@@ -67,7 +67,7 @@ export function costOfEntity(entity: Entity): EntityCost {
   );
   const checked = Object.keys(entity.references).length + copied.length;
   const parent = entity.childOf ? 1 : 0;
-  const placeholder = entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity)) ? 1 : 0;
+  const placeholder = entity.features.some(({ write }) => write?.remains?.isLikely(entity)) ? 1 : 0;
   const own = 1 + checked + parent + placeholder;
   const entries = remote.reduce((sum, { calls }) => sum + calls, 0);
   const left = remoteIndexesOf(entity).filter(({ isLeftToQueue }) => isLeftToQueue).length;

@@ -18,7 +18,7 @@ export interface ShapeRow {
 }
 
 /** The interfaces that a feature of the engine implements, each with the bound of its members. */
-const INTERFACES = { Pattern: 12, Feature: 12, Projection: 8 };
+const INTERFACES = { Feature: 12, Projection: 8 };
 /** The rooms whose folders are layers. */
 const LAYERED = ['lib/define', 'lib/engine'];
 /** The type of an option and its row. */

@@ -125,8 +125,8 @@ function relatedTo({ references, denormalized, counts, childOf }: Entity): Entit
   ];
 }
 
-/** The more patterns, the more can go wrong. */
-const weightOf = (group: readonly Entity[]) => group.reduce((sum, { patterns }) => sum + patterns.length, 1) ** 2;
+/** The more features, the more can go wrong. */
+const weightOf = (group: readonly Entity[]) => group.reduce((sum, { features }) => sum + features.length, 1) ** 2;
 
 /** Takes the steps of a round and returns what does not agree afterwards. */
 async function run(

@@ -317,7 +317,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       return { path: `/api/${path}`, body };
     }
     const id = path.includes('{id}') ? await poison() : '';
-    const built = entity?.patterns.flatMap(({ indexShapes }) => Object.keys(indexShapes?.(entity) ?? {})) ?? [];
+    const built = entity?.features.flatMap(({ projections }) => Object.keys(projections?.shapes?.(entity) ?? {})) ?? [];
     const filledPath = fill(path, { id, index: parts[1] === 'reindex' ? String(built[0]) : 'former' });
     if (path.endsWith('/replays')) return { path: filledPath, body: { queue: 'none' } };
     return { path: filledPath + (method === 'GET' ? '' : '?top=1000').repeat(path.includes('{id}') ? 0 : 1) };

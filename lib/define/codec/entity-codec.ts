@@ -4,7 +4,7 @@ import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
 import { type Entity, isWrittenByClients } from '../declaration/entity.ts';
-import type { ColumnForm } from '../declaration/pattern.ts';
+import type { ColumnForm } from '../declaration/feature.ts';
 import type { Snapshot, SystemProperties } from '../declaration/snapshot.ts';
 import { furtherRowFormOf } from './further-rows.ts';
 
@@ -77,7 +77,7 @@ const formsOf = onceFor(
 );
 
 function formsOfField(entity: Entity, field: string): readonly Form[] {
-  return entity.patterns.flatMap(({ columns }) => (columns?.names(entity, field) ? [columns] : []));
+  return entity.features.flatMap(({ stored }) => (stored?.columns.names(entity, field) ? [stored.columns] : []));
 }
 
 /** How a pattern stores a field; undefined for a field that is one property of its type. */

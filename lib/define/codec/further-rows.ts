@@ -2,7 +2,7 @@ import { onceFor } from '../../base/once.ts';
 import { hasValue, omit, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Entity } from '../declaration/entity.ts';
-import type { FurtherRowForm } from '../declaration/pattern.ts';
+import type { FurtherRowForm } from '../declaration/feature.ts';
 import { furtherRowType, groupOfFurtherRow, parseFurtherRowKey } from '../keys/further-rows.ts';
 
 /**
@@ -15,7 +15,7 @@ export type ListedRows = Readonly<Record<string, string>>;
 /** How the entity is stored in further rows; undefined if it has none. */
 export const furtherRowFormOf = onceFor(
   (entity: Entity): FurtherRowForm<Entity> | undefined =>
-    entity.patterns.find(({ furtherRows }) => furtherRows)?.furtherRows,
+    entity.features.find(({ layout }) => layout?.further)?.layout?.further,
 );
 
 /** The groups of further rows that a read of these fields needs; without fields, a read of the entity. */

@@ -1,6 +1,6 @@
 import { onceFor } from '../../base/once.ts';
 import type { Compiled, Copied, DeclaredEntity, DeclaredReference, OptionsWith } from './declaration.ts';
-import type { Pattern } from './pattern.ts';
+import type { Feature } from './feature.ts';
 
 /** What a linked entity refers to, in place of declarations. */
 interface ToEntities {
@@ -13,8 +13,8 @@ interface ToEntities {
 
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */
 interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>> {
-  /** The patterns that the entity uses, in the order of lib/patterns/patterns.ts. */
-  readonly patterns: readonly Pattern<Entity>[];
+  /** The features that the entity uses, in the order of lib/patterns/patterns.ts. */
+  readonly features: readonly Feature<Entity>[];
   /** True for an archive itself, whose rows arrive by transfers. An archive can only be read and deleted. */
   readonly isArchive: boolean;
   /** The entities that copy fields from this one. */
@@ -37,23 +37,24 @@ export function withArchives(entities: readonly Entity[]): Entity[] {
   return entities.flatMap((entity) => (entity.archive ? [entity, entity.archive] : [entity]));
 }
 
-/** The members of a pattern that take no part in a write once its values are valid. */
-const APART_FROM_WRITES: ReadonlySet<string> = new Set<keyof Pattern<Entity>>([
+/** The facets of a feature that take no part in a write once its values are valid. */
+const APART_FROM_WRITES: ReadonlySet<string> = new Set<keyof Feature<Entity>>([
   'name',
   'isUsed',
   'validate',
+  'layout',
   'memory',
-  'check',
-  'tables',
   'timer',
 ]);
 
 /**
- * True if nothing follows from a write but the row of the entity: no pattern has further rows, blobs or fields, and no transfer
+ * True if nothing follows from a write but the row of the entity: no feature has further rows, blobs or fields, and no transfer
  * closes the row to writers. Such a row can be written without a read.
  */
-export function isOneRow({ archive, isArchive, movable, patterns, series }: Entity): boolean {
-  const isApart = patterns.every((pattern) => Object.keys(pattern).every((member) => APART_FROM_WRITES.has(member)));
+export function isOneRow({ archive, isArchive, movable, features, series }: Entity): boolean {
+  const isApart = features.every(
+    (feature) => !feature.layout?.further && Object.keys(feature).every((facet) => APART_FROM_WRITES.has(facet)),
+  );
   return isApart && !series && !archive && !isArchive && movable.length === 0;
 }
 
@@ -63,14 +64,19 @@ export function canWriteThroughGrant(entity: Entity): boolean {
 }
 
 /**
- * The patterns that have rows beside the entity, set its fields, or store values by reference. A client could refer to the
+ * The features that have rows beside the entity, set its fields, or store values by reference. A client could refer to the
  * blob of another row, which the app would then serve and delete with its own.
  */
-export function keptByEngine(entity: Entity): readonly Pattern<Entity>[] {
-  return entity.patterns.filter(
-    ({ leavesTombstone, furtherRows, references, keptFields }) =>
-      leavesTombstone || furtherRows || references || keptFields?.(entity).length,
+export function keptByEngine(entity: Entity): readonly Feature<Entity>[] {
+  return entity.features.filter(
+    (feature) =>
+      hasRowsBeside(feature) || feature.layout?.further || feature.stored || feature.keptFields?.(entity).length,
   );
+}
+
+/** True if an entity has rows besides its own, which its tombstone outlives. */
+export function hasRowsBeside({ projections, write }: Feature<Entity>): boolean {
+  return projections !== undefined || write?.leavesTombstone === true;
 }
 
 /** True if clients may write it directly to storage, where nothing validates their rows. */
@@ -104,7 +110,7 @@ interface Counted {
 
 /** Fields that only the engine sets. A write keeps them. */
 export const keptFields = onceFor((entity: Entity): readonly string[] =>
-  entity.patterns.flatMap((pattern) => pattern.keptFields?.(entity) ?? []),
+  entity.features.flatMap(({ keptFields }) => keptFields?.(entity) ?? []),
 );
 
 /** Fields that callers cannot write: the kept fields and the derived fields. */
@@ -115,5 +121,5 @@ export const decidedFields = onceFor((entity: Entity): readonly string[] => [
 
 /** Fields whose stored value may be a reference. */
 export const referenceFields = onceFor((entity: Entity): readonly string[] =>
-  entity.patterns.flatMap((pattern) => pattern.references?.(entity) ?? []),
+  entity.features.flatMap(({ stored }) => stored?.references(entity) ?? []),
 );

@@ -75,7 +75,7 @@ export function selectIndexed(index: Index, values: Values): Values[] {
 
 /** All rows in other partitions or tables that the engine keeps for an entity. */
 export const remoteIndexesOf = onceFor((entity: Entity): readonly RemoteIndex[] =>
-  entity.patterns.flatMap((pattern) => pattern.remoteIndexes?.(entity) ?? []),
+  entity.features.flatMap(({ projections }) => projections?.remote?.(entity) ?? []),
 );
 
 const remoteIndexesByName = onceFor(

@@ -1,6 +1,6 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../declaration/entity.ts';
-import type { RowKeys } from '../declaration/pattern.ts';
+import type { RowKeys } from '../declaration/feature.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { remoteIndexesOf, tablesOf } from '../places/index-entries.ts';
 import { canBeGranted, canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../places/key-overlap.ts';
@@ -60,7 +60,7 @@ function patternErrors(entities: readonly Entity[], reserved: Reserved): Iterabl
   const all = [...entities, ...reserved.entities];
   const model = { entities: all, containers: reserved.containers };
   return all.flatMap((entity) =>
-    entity.patterns.map((pattern) => naming(entity, pattern.validate?.(entity, model) ?? [])),
+    entity.features.map(({ validate }) => naming(entity, validate?.(entity, model) ?? [])),
   );
 }
 
@@ -71,8 +71,8 @@ function* prefixErrors(prefix: string): Generator<string> {
 
 /** Without a prefix, every name that a declaration accepts is short enough. */
 function* lengthErrors(entity: Entity, prefix: string): Generator<string> {
-  const tables = entity.patterns.flatMap((pattern) => pattern.tables?.(entity, Date.now()) ?? []);
-  const containers = entity.patterns.flatMap((pattern) => pattern.containers?.(entity) ?? []);
+  const tables = entity.features.flatMap(({ layout }) => layout?.periods?.tables(entity, Date.now()) ?? []);
+  const containers = entity.features.flatMap(({ stored }) => stored?.blobs?.containers(entity) ?? []);
   const names = [
     ...[...tablesOf(entity), ...tables].map((name) => prefixTable(prefix, name)),
     ...containers.map((name) => prefixWithHyphen(prefix, name)),
@@ -112,12 +112,12 @@ function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator
 
 /** Yields the errors of an entity that are independent of its patterns. */
 function* entityErrors(entity: Entity): Generator<string> {
-  const { keyFields, patterns, derived, archive } = entity;
-  const decided = patterns.flatMap(({ name, keptFields }) =>
+  const { keyFields, features, derived, archive } = entity;
+  const decided = features.flatMap(({ name, keptFields }) =>
     (keptFields?.(entity) ?? []).map((field) => ({ field, by: name })),
   );
-  const remote = patterns.flatMap(({ name, references }) =>
-    (references?.(entity) ?? []).map((field) => ({ field, by: name })),
+  const remote = features.flatMap(({ name, stored }) =>
+    (stored?.references(entity) ?? []).map((field) => ({ field, by: name })),
   );
   for (const { field, by } of decided) {
     if (keyFields.includes(field))
@@ -208,12 +208,14 @@ function keyOf({ partition, row, isNumbered }: RowKind): string {
 }
 
 function rowKinds(entity: Entity): RowKind[] {
-  const { table, partition, row, archive, patterns } = entity;
+  const { table, partition, row, archive, features } = entity;
   const archived = archive ? [archive, ...archive.children] : [];
   return [
     { entity, table, partition, row, what: 'its row' },
-    ...patterns.flatMap(({ rowKeys }) =>
-      (rowKeys?.(entity) ?? []).map((keys) => ({ ...keys, entity, table, partition })),
+    ...features.flatMap(({ layout, projections }) =>
+      [...(layout?.numbered?.keys(entity) ?? []), ...(projections?.rowKeys?.(entity) ?? [])].map((keys) => {
+        return { ...keys, entity, table, partition };
+      }),
     ),
     ...remoteIndexesOf(entity).map(({ name, table, partition, row }) => {
       return { entity, table, partition, row, what: `the rows of its index "${name}"` };

@@ -47,8 +47,8 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     for (const { intent, entity, items } of checked) {
       await reconcile(engine, entity, { ...intent, items }, { hold });
       for (const { partition, row } of items)
-        for (const pattern of entity.patterns)
-          await pattern.afterSettled?.(engine, entity, { table: intent.table, partition, row });
+        for (const { fanOut } of entity.features)
+          await fanOut?.afterSettled(engine, entity, { table: intent.table, partition, row });
       if (intent.fanOut) await continueFanOut({ engine, entity, log, hold }, intent, intent.fanOut);
     }
     const refused = checked.find((part) => part.refused !== undefined)?.refused;
@@ -79,8 +79,8 @@ async function continueFanOut(
     hold,
     fail: (why: string) => log.error(`An entity keeps stale copies of ${entity.name}: ${why}`),
   };
-  const pattern = entity.patterns.find((each) => each.fanOut);
-  const next = await pattern?.fanOut?.(engine, entity, step);
+  const feature = entity.features.find(({ fanOut }) => fanOut);
+  const next = await feature?.fanOut?.run(engine, entity, step);
   const rest = { ...intent, items: [] };
   if (next) {
     await sendWork(engine, INDEX_CHANGES_QUEUE, { ...rest, fanOut: { sources, position: next, isLastPass } });

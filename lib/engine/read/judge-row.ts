@@ -5,7 +5,7 @@ import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-c
 import { validate, validateTexts } from '../../define/codec/validation.ts';
 import type { ColumnType } from '../../define/declaration/declaration.ts';
 import { decidedFields, type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
-import type { RowForm } from '../../define/declaration/pattern.ts';
+import type { NumberedRows } from '../../define/declaration/feature.ts';
 import type { Live } from '../../define/declaration/snapshot.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
@@ -67,17 +67,17 @@ function hasKeys(entity: Entity, row: Row, values: Values): boolean {
   return address.row === entityRow(entity, row);
 }
 
-function rowFormOf(entity: Entity): RowForm<Entity> | undefined {
-  return entity.patterns.find(({ rowForm }) => rowForm)?.rowForm;
+function numberedRowsOf(entity: Entity): NumberedRows<Entity> | undefined {
+  return entity.features.find(({ layout }) => layout?.numbered)?.layout?.numbered;
 }
 
 /** The row key of the entity that a row belongs to. */
 function entityRow(entity: Entity, { row }: Row): string {
-  return rowFormOf(entity)?.entityRow(entity, row) ?? row;
+  return numberedRowsOf(entity)?.entityRow(entity, row) ?? row;
 }
 
 function readFields(entity: Entity, row: Row, key: Values): { values: Values } | { reason: string } {
-  const form = rowFormOf(entity);
+  const form = numberedRowsOf(entity);
   if (form) {
     const reason = form.reasonToRefuse(entity, row);
     return reason === undefined ? { values: key } : { reason };

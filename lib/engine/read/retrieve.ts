@@ -2,7 +2,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { storedNames } from '../../define/codec/entity-codec.ts';
 import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
-import { groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
+import { apartFields, groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
 import { type Selection, withKeyOfReferences } from '../../define/codec/select.ts';
 import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
@@ -168,7 +168,8 @@ export const readWithChildren = inPattern(
 
 /** The default fields of a list: all except those that patterns leave out. Undefined if it is all. */
 export function listedFields(entity: Entity): string[] | undefined {
-  const unlisted = entity.patterns.flatMap((pattern) => pattern.unlistedFields?.(entity) ?? []);
+  const large = entity.features.flatMap(({ stored }) => stored?.unlistedFields?.(entity) ?? []);
+  const unlisted = [...large, ...apartFields(entity)];
   return unlisted.length === 0 ? undefined : Object.keys(entity.columns).filter((field) => !unlisted.includes(field));
 }
 

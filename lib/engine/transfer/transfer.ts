@@ -113,8 +113,8 @@ async function requestTransfer(
     incarnation: source.system.Incarnation,
   };
   const leaving = departure(transfer, address, source);
-  for (const pattern of entity.patterns)
-    await pattern.checkRelated?.(engine, entity, [leaving, ...arrivalOf(entity, transfer, source)]);
+  for (const { write } of entity.features)
+    await write?.checkRelated?.(engine, entity, [leaving, ...arrivalOf(entity, transfer, source)]);
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
@@ -329,9 +329,9 @@ function arrivalOf(entity: Entity, { operationId, key, to }: Transfer, { values 
 async function readCarriedRows({ engine, entity, destination, transfer, from, to }: Work): Promise<CarriedRows> {
   const put: CarriedRows['put'][number][] = [];
   const drop: string[] = [];
-  for (const pattern of entity.patterns) {
+  for (const { write } of entity.features) {
     const there = { entity: destination, address: to, to: transfer.to ?? {} };
-    const carried = await pattern.carry?.(engine, entity, from, there);
+    const carried = await write?.carried?.move(engine, entity, from, there);
     put.push(...(carried?.put ?? []));
     drop.push(...(carried?.drop ?? []));
   }

@@ -10,6 +10,7 @@ import { type Conditions, checkConditions, singleEtag } from '../../define/decla
 import {
   decidedFields,
   type Entity,
+  hasRowsBeside,
   isOneRow,
   isWrittenByClients,
   keptFields,
@@ -120,7 +121,7 @@ export function prepareCreate(
     key: key ?? pick(plain, entity.keyFields),
     expects: 'none',
     conditions,
-    read: entity.patterns.some((pattern) => pattern.hasPlaceholder?.(entity)) ? {} : undefined,
+    read: entity.features.some(({ write }) => write?.remains?.isLikely(entity)) ? {} : undefined,
     incarnation,
     next: () => toStored(engine, entity, plain),
   };
@@ -203,7 +204,7 @@ export const prepareDelete: ToWrite<Row | undefined> = (_, entity, key, found, c
   return {
     ...describeChange(entity, key, conditions),
     // A delete under an ETag is conditional as a single operation or by a tombstone, which an entity without further rows has not.
-    isAlone: ifMatch.trim() !== ANY_ETAG && !entity.patterns.some(({ leavesTombstone }) => leavesTombstone),
+    isAlone: ifMatch.trim() !== ANY_ETAG && !entity.features.some(hasRowsBeside),
     unread: before && { before, after: undefined },
     found,
     next: async () => undefined,
@@ -212,7 +213,7 @@ export const prepareDelete: ToWrite<Row | undefined> = (_, entity, key, found, c
 
 /** Throws if a pattern cannot store an entity with these values, or with this key, now. */
 export function checkWritable(entity: Entity, values: Values, now: number): void {
-  for (const pattern of entity.patterns) pattern.check?.(entity, values, now);
+  for (const { layout } of entity.features) layout?.periods?.check(entity, values, now);
 }
 
 /** The values to store when `patch` changes some fields of the entity. */
@@ -223,8 +224,8 @@ function mergePatch(
 ): Promise<Values> {
   const copies = decidedFields(entity);
   const given = withoutCopies(entity, withKey(entity, key, patch), current);
-  for (const pattern of entity.patterns) {
-    const error = pattern.refusePatch?.(entity, Object.keys(given));
+  for (const { stored } of entity.features) {
+    const error = stored?.refusePatch?.(entity, Object.keys(given));
     if (error) throw error;
   }
   // References are kept unless their field is written.

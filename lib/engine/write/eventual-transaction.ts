@@ -118,7 +118,7 @@ async function commitAnnounced(
   const rows = siblingRowsOf(entity, changes);
   const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes, rows) };
   const planned = await planFirst(engine, entity, changes, { rows, mark, assumeNew });
-  for (const pattern of entity.patterns) await pattern.checkRelated?.(engine, entity, actingOf(changes));
+  for (const { write } of entity.features) await write?.checkRelated?.(engine, entity, actingOf(changes));
   const intent = await announce(engine, entity, table, planned.plan, writeId);
   const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
   const write: Write = {

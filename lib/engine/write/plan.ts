@@ -3,7 +3,7 @@ import { busy, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/declaration/change.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/remote-index.ts';
 import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
 import { indexEntriesOf, isContested, isSameEntry, remoteIndexesOf } from '../../define/places/index-entries.ts';
@@ -23,7 +23,7 @@ import { planFurtherRows } from './further-rows.ts';
 /**
  * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
  * transaction and the index entries outside the partition. Several changes of one partition, as in an import, make one
- * plan. Each pattern plans its own rows.
+ * plan. Each feature plans its own rows.
  */
 
 /** The changes do not fit into one transaction or intent. */
@@ -75,8 +75,8 @@ export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDr
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
   const acting = actingOf(changes);
-  const rows = entity.patterns.flatMap(({ siblings }) =>
-    siblings ? acting.flatMap((change) => [...siblings(entity, change)]) : [],
+  const rows = entity.features.flatMap(({ write }) =>
+    acting.flatMap((change) => [...(write?.siblings?.(entity, change) ?? [])]),
   );
   return [...new Set(rows)];
 }
@@ -94,7 +94,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
   for (const { rows } of planned) draft.actions.push(...rows.actions);
-  for (const pattern of entity.patterns) pattern.plan?.(entity, changes, draft);
+  for (const { write } of entity.features) write?.plan?.(entity, changes, draft);
   for (const change of given) if (change.isUnchanged) requireUnchanged(change, draft);
   const { actions } = draft;
   // A transaction may contain a row only once. Two entities that swap a value, or want the same value, fail here.
@@ -132,7 +132,7 @@ function requireUnchanged({ address: { row }, before }: Change, { actions, write
   if (before.state !== 'live') return;
   const { etag } = before;
   const properties = { WriteId: writeId };
-  // A pattern may write the row already, as it was read then.
+  // A feature may write the row already, as it was read then.
   const other = actions.find(({ action }) => action.row === row)?.action;
   if (!other) actions.push({ action: { kind: 'merge', row, properties, etag }, part: { of: 'entity' } });
   else if ('properties' in other && 'etag' in other && other.etag === etag) Object.assign(other.properties, properties);
@@ -149,11 +149,11 @@ export function checkTransactionBytes(partition: string, actions: readonly Actio
     );
 }
 
-/** The change with the fields that patterns set. */
+/** The change with the fields that features set. */
 function complete(entity: Entity, change: Change, draft: PlanDraft): Change {
   let { after } = change;
-  for (const pattern of entity.patterns)
-    if (after) after = pattern.complete?.(entity, { ...change, after }, draft) ?? after;
+  for (const { write } of entity.features)
+    if (after) after = write?.complete?.(entity, { ...change, after }, draft) ?? after;
   return { ...change, after };
 }
 
@@ -171,7 +171,7 @@ function followUp(entity: Entity, changes: readonly Followed[]): Pick<Plan, 'ite
   return {
     items: changes.flatMap((change) => intentItem(entity, change) ?? []),
     fanOut: changes
-      .filter((change) => entity.patterns.some((pattern) => pattern.mustFanOut?.(entity, change)))
+      .filter((change) => entity.features.some(({ fanOut }) => fanOut?.isNeeded(entity, change)))
       .map(({ address: { partition, row } }) => ({ partition, row })),
   };
 }
@@ -248,13 +248,13 @@ function leavesTombstone(entity: Entity, change: Change): boolean {
   if (change.after || remainsOf(entity, change)) return false;
   const { before, movedTo } = change;
   const hasFurtherRows = before.state === 'live' && before.system.FurtherRows !== undefined;
-  return movedTo !== undefined || hasFurtherRows || entity.patterns.some((pattern) => pattern.leavesTombstone);
+  return movedTo !== undefined || hasFurtherRows || entity.features.some(hasRowsBeside);
 }
 
 /** The properties of a row that permanently replaces the deleted entity. */
 function remainsOf(entity: Entity, { before, after }: Change): Properties | undefined {
   if (after || before.state !== 'live') return undefined;
-  return entity.patterns.map((pattern) => pattern.remains?.(entity, before)).find((remains) => remains !== undefined);
+  return entity.features.map(({ write }) => write?.remains?.properties(entity, before)).find((remains) => remains);
 }
 
 function entityAction(

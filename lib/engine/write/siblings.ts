@@ -4,7 +4,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
 import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { SiblingForm } from '../../define/declaration/pattern.ts';
+import type { SiblingForm } from '../../define/declaration/feature.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
@@ -122,12 +122,12 @@ export async function readSiblings(
   };
   const rows = await pMap(siblingRows, readOne, { concurrency: READS_CONCURRENCY });
   const leaving = changes.filter(({ after }) => !after);
-  const ranges = entity.patterns.flatMap(({ readSiblings: readAll }) =>
-    readAll
+  const ranges = entity.features.flatMap(({ write }) =>
+    write?.carried
       ? leaving.map(
           ({ address }) =>
             () =>
-              readAll(engine, entity, address),
+              write.carried?.read(engine, entity, address) ?? [],
         )
       : [],
   );
@@ -147,8 +147,8 @@ export async function readRelated(
   siblingRows: readonly string[],
 ): Promise<ReadonlyMap<string, Row>> {
   const acting = actingOf(changes);
-  const addresses = entity.patterns.flatMap(({ related }) =>
-    related ? acting.flatMap((change) => [...related(entity, change)]) : [],
+  const addresses = entity.features.flatMap(({ write }) =>
+    acting.flatMap((change) => [...(write?.related?.(entity, change) ?? [])]),
   );
   const isSibling = ({ table, partition, row }: Address) =>
     siblingRows.includes(row) &&
@@ -200,7 +200,8 @@ export async function dropStoredParts(
 
 /** How the entity's sibling rows are stored; undefined if each fits into its row. */
 export const siblingFormOf = onceFor(
-  (entity: Entity): SiblingForm | undefined => entity.patterns.find(({ siblingForm }) => siblingForm)?.siblingForm,
+  (entity: Entity): SiblingForm | undefined =>
+    entity.features.find(({ projections }) => projections?.siblingForm)?.projections?.siblingForm,
 );
 
 /**

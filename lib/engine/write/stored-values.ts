@@ -14,7 +14,8 @@ const FIELDS_CONCURRENCY = 8;
 /** The values to store. A value that equals the one in `current` keeps its stored form. */
 export async function toStored(engine: Engine, entity: Entity, values: Values, current: Values = {}): Promise<Values> {
   let stored = values;
-  for (const pattern of entity.patterns) stored = (await pattern.store?.(engine, entity, stored, current)) ?? stored;
+  for (const feature of entity.features)
+    stored = (await feature.stored?.store(engine, entity, stored, current)) ?? stored;
   return stored;
 }
 
@@ -31,9 +32,9 @@ export async function toPlain(
   const plain: Record<string, unknown> = { ...values };
   const load = async (field: string) => {
     try {
-      for (const pattern of entity.patterns) {
-        // Undefined if the value is not a reference of this pattern.
-        const text = await pattern.load?.(engine, entity, values, field);
+      for (const { stored } of entity.features) {
+        // Undefined if the value is not a reference of this feature.
+        const text = await stored?.load(engine, entity, values, field);
         if (text === undefined) continue;
         plain[field] = text;
         return;
@@ -67,8 +68,8 @@ export async function toPlaced(
 ): Promise<Values> {
   const address = addressOf(there.entity, { ...values, ...there.to });
   let copies: Values = {};
-  for (const pattern of entity.patterns)
-    copies = { ...copies, ...(await pattern.copy?.(engine, entity, values, address)) };
+  for (const { stored } of entity.features)
+    copies = { ...copies, ...(await stored?.blobs?.copy(engine, entity, values, address)) };
   // A ciphertext is bound to the key under which it was stored.
   const others = await toPlain(engine, entity, omit(values, Object.keys(copies)), () => undefined);
   return toStored(engine, there.entity, { ...others, ...there.to, ...copies });
@@ -76,7 +77,7 @@ export async function toPlaced(
 
 /** The blobs that these values refer to. */
 export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress[] {
-  return values ? entity.patterns.flatMap((pattern) => pattern.blobs?.(entity, values) ?? []) : [];
+  return values ? entity.features.flatMap(({ stored }) => stored?.blobs?.of(entity, values) ?? []) : [];
 }
 
 /** Deletes the blobs that `of` refers to and `but` does not. If the deletion fails, the blob is an orphan. */

@@ -112,7 +112,9 @@ function reindexRoute(entity: Entity): OperatorRoute {
 
 /** The names of what is built from the stored entities: indexes, and copies of other entities' fields. */
 function listBuilt(entity: Entity): string[] {
-  const shapes = entity.patterns.flatMap(({ indexShapes }) => Object.keys(indexShapes?.(entity) ?? {}));
+  const shapes = entity.features.flatMap(({ projections, fanOut }) =>
+    Object.keys({ ...projections?.shapes?.(entity), ...fanOut?.shapes(entity) }),
+  );
   return [...new Set([...Object.keys(entity.indexes), ...shapes])];
 }
 

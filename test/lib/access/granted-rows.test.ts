@@ -67,7 +67,10 @@ function modelOf(one: string, other: string, form: (typeof FORMS)[number]) {
 /** The row keys that an entity with these values has. */
 function rowsOf(entity: Entity, values: Values): string[] {
   const row = buildKey(entity.row, values);
-  const indexed = entity.patterns.flatMap(({ rowKeys }) => rowKeys?.(entity) ?? []);
+  const indexed = entity.features.flatMap(({ layout, projections }) => [
+    ...(layout?.numbered?.keys(entity) ?? []),
+    ...(projections?.rowKeys?.(entity) ?? []),
+  ]);
   return [
     row,
     ...Object.keys(entity.split).map((group) => `${row}!-${group}`),

@@ -258,7 +258,7 @@ describe('a declaration', () => {
     if (prototype !== Object.prototype && prototype !== null && !Array.isArray(value)) return;
     if (!Object.isFrozen(value)) yield path;
     for (const [name, member] of Object.entries(value))
-      if (name !== 'patterns') yield* unfrozen(member, `${path}.${name}`, seen);
+      if (name !== 'features') yield* unfrozen(member, `${path}.${name}`, seen);
   }
 
   test('is frozen at every depth, also in its linked form', () => {

@@ -2,8 +2,8 @@ import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import type { Feature } from '../../../lib/define/declaration/feature.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import type { Pattern } from '../../../lib/define/declaration/pattern.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
@@ -157,15 +157,15 @@ describe('a model is rejected', () => {
   });
 
   test('if a pattern sets a field of an entity that clients write past the API', () => {
-    const stamp: Pattern<Entity> = {
+    const stamp: Feature<Entity> = {
       name: 'stamp',
       isUsed: ({ name }) => name === 'notes',
       keptFields: () => ['ref'],
     };
     const none = { ...stamp, keptFields: () => [] };
     const reserved = { tables: [], entities: [], containers: [], routes: [], rowTypes: [] };
-    const link = (own: Pattern<Entity>) =>
-      linkModel({ ...roles, entities: clients('notes') }, { reserved, patterns: [...patterns, own] });
+    const link = (own: Feature<Entity>) =>
+      linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...patterns, own] });
     expect(() => link(stamp)).toThrow(
       'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp. Remove those, also in entities that refer to it, or grant only r',
     );

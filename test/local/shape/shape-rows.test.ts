@@ -30,16 +30,16 @@ test('finds folders that import each other through others and by types', () => {
 
 test('counts the members of an interface and the objects that have each', () => {
   const files = [
-    parseSource('a.ts', 'interface Pattern<Entity> extends Named { plan?(): void; readonly timer?: Entity }'),
+    parseSource('a.ts', 'interface Feature<Entity> extends Named { plan?(): void; readonly timer?: Entity }'),
     parseSource('b.ts', 'interface Named { name: string }'),
-    parseSource('c.ts', 'const expiry: Pattern<Entity> = { name, plan() {} }; const other = { timer };'),
-    parseSource('d.ts', "export default { name: '' } satisfies Pattern<Entity>;"),
+    parseSource('c.ts', 'const expiry: Feature<Entity> = { name, plan() {} }; const other = { timer };'),
+    parseSource('d.ts', "export default { name: '' } satisfies Feature<Entity>;"),
   ];
-  expect(membersOf(files, 'Pattern')).toEqual(new Set(['plan', 'timer', 'name']));
-  expect(membersOf(files, 'Feature')).toBeUndefined();
+  expect(membersOf(files, 'Feature')).toEqual(new Set(['plan', 'timer', 'name']));
+  expect(membersOf(files, 'Other')).toBeUndefined();
   const ofOwnFile = parseSource('e.ts', 'interface Named { title: string } interface Model extends Named {}');
   expect(membersOf([...files, ofOwnFile], 'Model')).toEqual(new Set(['title']));
-  expect(Object.fromEntries(countImplementers(files, 'Pattern'))).toEqual({ name: 2, plan: 1 });
+  expect(Object.fromEntries(countImplementers(files, 'Feature'))).toEqual({ name: 2, plan: 1 });
 });
 
 test('finds the lists that state an option, and no use of the option', () => {

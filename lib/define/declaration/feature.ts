@@ -13,139 +13,186 @@ import type { Live } from './snapshot.ts';
 import type { Total } from './totals.ts';
 
 /**
- * One pattern of the design guide. The engine, the codec and the consistency check know no pattern by name: they call
- * the members below for each pattern that an entity uses, in the order of lib/patterns/patterns.ts. A new pattern is one
- * file in lib/patterns, one line in that list and one key of the declaration.
+ * What one option of a declaration does, such as a pattern of the design guide. The engine, the codec and the consistency check know no
+ * feature by name. Each stage of the engine knows one facet below and calls it for each feature that an entity uses, in the order of
+ * lib/patterns/patterns.ts. A new feature is one file in lib/patterns, one line in that list and one key of the declaration.
  *
- * All members but `isUsed` are called only for entities that use the pattern. `Entity` is always that of entity.ts, which lists its
- * patterns; it is a parameter because the two files must not import each other.
+ * All members but `isUsed` are called only for entities that use the feature. `Entity` is always that of entity.ts, which lists its
+ * features; it is a parameter because the two files must not import each other.
  */
-export interface Pattern<Entity> {
+export interface Feature<Entity> {
   /** The guide's name of the pattern. */
   readonly name: string;
-  /** True if the entity uses the pattern, on either side of a relation. */
+  /** True if the entity uses the feature, on either side of a relation. */
   isUsed(entity: Entity): boolean;
-
   /**
    * Called when the model is defined. Yields a sentence for each error of the declaration. The entity is linked, so it refers to
    * the entities of its relations; `model` is for what unrelated entities must not share.
    */
   validate?(entity: Entity, model: WholeModel<Entity>): Iterable<string>;
-  /** The keys of the pattern's rows in the table of the entity. Two rows must not be able to have one key. */
-  rowKeys?(entity: Entity): readonly RowKeys[];
   /**
-   * Fields that the pattern sets. Callers cannot write them; a write keeps them. They cannot be in the key, be set by another
-   * pattern or be stored by reference.
+   * Fields that the feature sets. Callers cannot write them; a write keeps them. They cannot be in the key, be set by another
+   * feature or be stored by reference.
    */
   keptFields?(entity: Entity): readonly string[];
+  /** The codec: values that a row holds in another form. */
+  readonly stored?: StoredForm<Entity>;
+  /** The rows and tables of an entity, if they are not one row in one table. */
+  readonly layout?: RowLayout<Entity>;
+  /** The plan of a write: rows of the partition that depend on several entities. */
+  readonly write?: WriteStage<Entity>;
+  /** Rows that follow from one entity. The engine keeps them consistent with the entity. */
+  readonly projections?: ProjectionSource<Entity>;
+  /** The queue: entities of any partition that have copies of fields of this one. */
+  readonly fanOut?: FanOut<Entity>;
+  /** The model guard: what a deployment remembers for the next one. */
+  readonly memory?: FeatureMemory<Entity>;
+  /** The consistency check of rows and fields that do not follow from one entity alone. */
+  readonly check?: SpecialCheck<Entity>;
+  /** A timer of the app for all entities that use the feature. */
+  readonly timer?: FeatureTimer<Entity>;
+}
 
-  /** How the codec stores fields that are not a single property. Pure. */
-  readonly columns?: ColumnForm<Entity>;
-  /** How an entity is stored in further rows beside its own. At most one pattern of an entity has this member. */
-  readonly furtherRows?: FurtherRowForm<Entity>;
+/** Rows that follow from one entity, such as copies and members of lists. */
+export interface ProjectionSource<Entity> {
+  /** The rows in other partitions or tables. */
+  remote?(entity: Entity): readonly RemoteIndex[];
+  /** The keys of the rows in the partitions of the entity. Two rows must not be able to have one key. */
+  rowKeys?(entity: Entity): readonly RowKeys[];
+  /** How sibling rows that may be longer than a row are read and written. At most one feature has this member. */
+  readonly siblingForm?: SiblingForm;
+  /** The declared indexes of the feature by name, as the model guard remembers them. */
+  shapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
+  /** A former index without entities, so that its rows are left over; undefined for an index of another feature. */
+  former?(shape: IndexShape, name: string): Former | undefined;
+}
+
+/** How the codec and the engine store some fields: as several properties, or as a reference to a text or a blob elsewhere. */
+export interface StoredForm<Entity> {
+  readonly columns: ColumnForm<Entity>;
   /** Fields whose stored value may be a reference: see `store` and `load`. */
-  references?(entity: Entity): readonly string[];
+  references(entity: Entity): readonly string[];
   /** Fields that lists leave out unless a caller selects them. */
   unlistedFields?(entity: Entity): readonly string[];
   /** Called for each write before it is planned. Replaces values with references. `current` is the stored entity. */
-  store?(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
+  store(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values>;
   /** Called for each read. Resolves a reference to its text. Throws `ReferenceBroken` if that is impossible. */
-  load?(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
-  /**
-   * Called with the values of an entity before it is created, and with its key before it is changed or deleted. Throws
-   * `invalid-input` if that is not possible at `now` (milliseconds).
-   */
-  check?(entity: Entity, values: Values, now: number): void;
-  /**
-   * Called before the changes of one partition are committed. Reads entities of other partitions on which they depend. Throws
-   * if the changes must be rejected.
-   */
-  checkRelated?(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<void>;
+  load(engine: Engine, entity: Entity, values: Values, field: string): Promise<string | undefined>;
   /** Returns an error if a merge cannot change these fields. */
   refusePatch?(entity: Entity, fields: readonly string[]): Error | undefined;
-  /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */
-  blobs?(entity: Entity, values: Values): readonly BlobAddress[];
-  /** Called when an entity is copied to another address. Returns the values that differ there. */
-  copy?(engine: Engine, entity: Entity, values: Values, to: Address): Promise<Values>;
+  readonly blobs?: StoredBlobs<Entity>;
+}
 
+/** Values that are stored in blobs. */
+export interface StoredBlobs<Entity> {
+  /** The containers of the blobs, besides that of large texts. */
+  containers(entity: Entity): readonly string[];
+  /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */
+  of(entity: Entity, values: Values): readonly BlobAddress[];
+  /** Called when an entity is copied to another address. Returns the values that differ there. */
+  copy(engine: Engine, entity: Entity, values: Values, to: Address): Promise<Values>;
+}
+
+/** Where the rows of an entity are. A feature has one of the members, and an entity at most one feature for each. */
+export interface RowLayout<Entity> {
+  /** An entity is stored in further rows beside its own. */
+  readonly further?: FurtherRowForm<Entity>;
+  /** An entity is nothing but numbered rows, which clients may write. */
+  readonly numbered?: NumberedRows<Entity>;
+  /** Each period has a table. */
+  readonly periods?: PeriodTables<Entity>;
+}
+
+/** The tables in place of the one table of an entity. The consistency check skips the entity. */
+export interface PeriodTables<Entity> {
+  /** The tables to create, now (milliseconds); none without `now`. */
+  tables(entity: Entity, now: number | undefined): readonly string[];
+  /**
+   * Called with the values of an entity before it is created, and with its key before it is changed or deleted. Throws
+   * `invalid-input` if no table accepts it at `now` (milliseconds).
+   */
+  check(entity: Entity, values: Values, now: number): void;
+}
+
+/** What a feature adds to the plan of a write. The members are called in this order. */
+export interface WriteStage<Entity> {
   /**
    * Row keys, in the entity's partition, of the rows that `complete` and `plan` need. Pure. A create is first planned as if the
    * rows that are not remembered were absent: `complete` throws or `plan` inserts a row if that may be wrong.
    */
   siblings?(entity: Entity, change: Change): Iterable<string>;
-  /** Reads sibling rows that need a range query, for a change that deletes the entity. */
-  readSiblings?(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
   /**
    * Addresses of rows that `complete` needs and the transaction does not include. Pure. They are read within the time limit of the
    * write, and no ETag protects them.
    */
   related?(entity: Entity, change: Change): Iterable<Address>;
-  /** How sibling rows that may be longer than a row are read and written. At most one pattern has this member. */
-  readonly siblingForm?: SiblingForm;
-  /** Returns the values with the fields that the pattern sets. Throws if such an entity cannot exist. Pure. */
+  /** Returns the values with the fields that the feature sets. Throws if such an entity cannot exist. Pure. */
   complete?(entity: Entity, change: Change & { readonly after: Values }, draft: PlanDraft): Values;
-  /** Appends the pattern's actions for all changes of one partition, which commit atomically. Pure. */
+  /** Appends the feature's actions for all changes of one partition, which commit atomically. Pure. */
   plan?(entity: Entity, changes: readonly Change[], draft: PlanDraft): void;
-  /** True if a row is likely under the key of an entity that does not exist. A create then reads it: that costs less than a conflict. */
-  hasPlaceholder?(entity: Entity): boolean;
-  /** Properties of a row that replaces the deleted entity's row, instead of a tombstone. */
-  remains?(entity: Entity, before: Live): Properties | undefined;
-  /** True if an entity has rows besides its own. Its delete leaves a tombstone until the reconciler has settled them. */
+  /**
+   * Called before the changes of one partition are committed. Reads entities of other partitions on which they depend. Throws
+   * if the changes must be rejected.
+   */
+  checkRelated?(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<void>;
+  /** True if rows of other entities change with an entity. Its delete leaves a tombstone until the reconciler has settled them. */
   readonly leavesTombstone?: true;
-  /** Rows that move with an entity to another partition or table. */
-  carry?(
+  readonly remains?: Remains<Entity>;
+  readonly carried?: CarriedWith<Entity>;
+}
+
+/** A row that stays under the key of a deleted entity, instead of a tombstone. */
+export interface Remains<Entity> {
+  /** True if such a row is likely for an entity that does not exist. A create then reads it: that costs less than a conflict. */
+  isLikely(entity: Entity): boolean;
+  /** The properties of the row; undefined for none. */
+  properties(entity: Entity, before: Live): Properties | undefined;
+}
+
+/** Rows that go where an entity goes: they are deleted with it, or move with it to another partition or table. */
+export interface CarriedWith<Entity> {
+  /** Reads the rows for a change that deletes the entity. */
+  read(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
+  /** Returns the rows for the destination. */
+  move(
     engine: Engine,
     entity: Entity,
     from: Address,
     there: { readonly entity: Entity; readonly address: Address; readonly to: Values },
   ): Promise<CarriedRows>;
+}
 
-  /**
-   * The tables to create in place of the one table of the entity, now (milliseconds); none without `now`. The consistency check
-   * skips entities of such a pattern.
-   */
-  tables?(entity: Entity, now: number | undefined): readonly string[];
-  /** The containers of the pattern's blobs. */
-  containers?(entity: Entity): readonly string[];
-  /** The pattern's rows in other partitions or tables. The engine keeps them consistent with the entity. */
-  remoteIndexes?(entity: Entity): readonly RemoteIndex[];
-
-  /** True if entities of any partition must be updated after the change (fan-out). Pure. */
-  mustFanOut?(entity: Entity, change: Change): boolean;
+/** Copies of fields in entities of any partition, which the queue updates. */
+export interface FanOut<Entity> {
+  /** True if other entities must be updated after the change. Pure. */
+  isNeeded(entity: Entity, change: Change): boolean;
   /**
    * Updates the next of the entities that depend on `sources`, from the current state of the sources. Called for a queue message,
    * which may be late, a duplicate, or out of order. Returns where to continue; undefined at the end.
    */
-  fanOut?(engine: Engine, entity: Entity, step: FanOutStep): Promise<FanOutPosition | undefined>;
+  run(engine: Engine, entity: Entity, step: FanOutStep): Promise<FanOutPosition | undefined>;
   /** Called when a queue function, instead of the writer, has settled the index entries of an entity. */
-  afterSettled?(engine: Engine, entity: Entity, address: Address): Promise<void>;
+  afterSettled(engine: Engine, entity: Entity, address: Address): Promise<void>;
+  /** The copies by the name by which they are built, as the model guard remembers them. */
+  shapes(entity: Entity): Readonly<Record<string, IndexShape>>;
+}
 
-  /** The declared indexes of the pattern by name, as the model guard remembers them. */
-  indexShapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
-  /** A former index without entities, so that its rows are left over; undefined for an index of another pattern. */
-  former?(shape: IndexShape, name: string): Former | undefined;
-  readonly memory?: PatternMemory<Entity>;
-
-  /** Checks the pattern's rows in the partition of one entity, and its fields. */
-  verify?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
-  /** Checks a row of the entity's table that is not an entity. Returns undefined for a row of another pattern. */
-  verifyRow?(
+/** A check whose repair differs from that of a projection: it restores what does not follow from one entity alone, or only reports it. */
+export interface SpecialCheck<Entity> {
+  /** Checks the feature's rows in the partition of one entity, and its fields. */
+  entity?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
+  /** Checks a row of the entity's tables that is not an entity. Returns undefined for a row of another feature. */
+  row?(
     engine: Engine,
     entity: Entity,
     row: Row,
     members?: readonly string[],
   ): Promise<readonly Suspicion[] | undefined>;
   /** Checks a partition, once, if it contains a row of one of these types. */
-  readonly verifyPartition?: {
+  readonly partition?: {
     types(entity: Entity): readonly string[];
     check(engine: Engine, entity: Entity, partition: Pick<Row, 'table' | 'partition'>): Promise<readonly Suspicion[]>;
   };
-
-  /** A timer of the app for all entities that use the pattern. */
-  readonly timer?: PatternTimer<Entity>;
-
-  /** How to judge rows that clients write directly to storage, if an entity is more than one row of its fields. */
-  readonly rowForm?: RowForm<Entity>;
 }
 
 /** The position of a fan-out: the receiving entities of one source, by the name of their relation, after a row. */
@@ -169,12 +216,12 @@ export interface Former {
   readonly totals?: Readonly<Record<string, Total>>;
 }
 
-/** What the model guard stores of an entity: JSON. Each pattern has members of its own in it. */
+/** What the model guard stores of an entity: JSON. Each feature has members of its own in it. */
 export type Remembered = Readonly<Record<string, unknown>>;
 
-/** What a pattern compares between two deployments. Called for all entities, because an entity may have used the pattern before. */
-export interface PatternMemory<Entity> {
-  /** The pattern's members. `before` is what the previous deployment stored, `{}` for a new entity. */
+/** What a feature compares between two deployments. Called for all entities, because an entity may have used the feature before. */
+export interface FeatureMemory<Entity> {
+  /** The feature's members. `before` is what the previous deployment stored, `{}` for a new entity. */
   remember(entity: Entity, before: Remembered): Remembered;
   /** Yields a sentence for each change that makes stored data unreachable or loses it: an operator must agree to it. */
   refuse?(entity: Entity, before: Remembered): Iterable<string>;
@@ -185,7 +232,7 @@ export interface PatternMemory<Entity> {
   leftTables?(remembered: Remembered, entity: Entity | undefined): ((table: string) => boolean) | undefined;
 }
 
-/** The parts of the model with which a pattern may compare an entity. */
+/** The parts of the model with which a feature may compare an entity. */
 export interface WholeModel<Entity> {
   /** The entities of the model, and the engine's own. */
   readonly entities: readonly Entity[];
@@ -202,19 +249,21 @@ export interface RowKeys {
   readonly isNumbered?: boolean;
 }
 
-/** How the rows of an entity are judged. */
-export interface RowForm<Entity> {
+/** An entity that is numbered rows, beginning with that of its key. */
+export interface NumberedRows<Entity> {
+  /** Their keys besides that of the first; none if one row is enough. */
+  keys(entity: Entity): readonly RowKeys[];
   /** The row key of the entity that a row belongs to. */
   entityRow(entity: Entity, row: string): string;
-  /** The reason to reject a row, or undefined if its values match its keys. */
+  /** The reason to reject a row that a client wrote, or undefined if its values match its keys. */
   reasonToRefuse(entity: Entity, row: Row): string | undefined;
 }
 
 /** How the codec stores some fields. */
 export interface ColumnForm<Entity> {
-  /** The names of the properties that may store a field. Undefined for a field that the pattern does not store. */
+  /** The names of the properties that may store a field. Undefined for a field that the feature does not store. */
   names(entity: Entity, field: string): readonly string[] | undefined;
-  /** The properties of a value. Undefined for a value that the pattern does not store. Throws `too-large`. */
+  /** The properties of a value. Undefined for a value that the feature does not store. Throws `too-large`. */
   encode(entity: Entity, field: string, value: unknown): readonly (readonly [string, unknown])[] | undefined;
   /** The value in the properties of a field for which `names` returns names. Undefined if there is no value. */
   decode(entity: Entity, field: string, properties: Properties): unknown;
@@ -264,7 +313,7 @@ export interface VerifySubject {
   readonly only: string | undefined;
 }
 
-export interface PatternTimer<Entity> {
+export interface FeatureTimer<Entity> {
   /** Unique within the app. */
   readonly name: string;
   /** Six fields, as Azure Functions expects them, in UTC. */
