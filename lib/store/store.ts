@@ -3,7 +3,7 @@ import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Declared, Entities } from '../api/entity-types.ts';
 import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
 import { openWithGaps, rereadIfBlobGone } from '../api/open.ts';
-import { type Operation, perform, type View } from '../api/operation.ts';
+import { type Operation, perform } from '../api/operation.ts';
 import {
   checkFields,
   type GetInput,
@@ -19,6 +19,7 @@ import {
   type RangeInput,
   wholeList,
 } from '../api/reads.ts';
+import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
 import {
   batch,
   create,
@@ -27,6 +28,7 @@ import {
   merge,
   patch,
   put,
+  type RemoveInput,
   remove,
   replace,
 } from '../api/writes.ts';
@@ -43,8 +45,7 @@ import type { Position } from '../engine/read/continuation.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
 import type { BatchAction, BatchOutcome } from '../engine/write/entity-batch.ts';
 import { checkGroup } from '../pattern-helpers/read-totals.ts';
-import { readSpan, type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
-import { deleteSeries, increment, readSeries, setCounts, toSlot } from '../patterns/data-series.ts';
+import { type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
 import { toRequestId } from './request-id.ts';
 
 const PAGE_TOP = 100;
@@ -52,7 +53,7 @@ const PAGE_TOP = 100;
 /** Preconditions of a write (an ETag, a list of ETags or `*`), and its author. */
 export interface WriteOptions extends Conditions {
   /** The subject in the audit log. Default: `app`. */
-  readonly by?: string;
+  readonly by?: string | undefined;
 }
 
 export interface CreateOptions extends Pick<WriteOptions, 'by'> {
@@ -114,8 +115,7 @@ export interface StoreSource {
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
 }
 
-interface Write extends Conditions {
-  readonly by?: string;
+interface Write extends WriteOptions {
   readonly requestId?: string;
   readonly return?: 'minimal';
 }
@@ -136,56 +136,59 @@ export function createStore<All extends Entities>(list: readonly Entity[], sourc
   return store as Store<All>;
 }
 
-function entityStore(entity: Entity, source: StoreSource) {
-  const read = <Input, Output>(operation: Operation<Input, Output>, input: Input) =>
-    readWithView(source, entity, operation, () => input);
-  const run = async <Input, Output>(
-    { by = THE_APP }: Write,
-    operation: Operation<Input, Output>,
-    input: () => Input,
-  ) => {
+/** Performs an operation for the app itself, which may see every field. `input` throws `invalid-input`. */
+type Call = <Input, Output>(
+  operation: Operation<Input, Output>,
+  input: () => Input,
+  options?: Pick<WriteOptions, 'by'>,
+) => Promise<Output>;
+
+function createCall({ name, series }: Entity, source: StoreSource): Call {
+  return async (operation, input, { by = THE_APP } = {}) => {
     const engine = await source.engine();
-    return source.record(by, () => perform(operation, { ...view(engine), isLastAttempt: true }, input));
+    const run = (isLastAttempt: boolean) => perform(operation, { engine, caller: undefined, isLastAttempt }, input);
+    return operation.kind === 'write'
+      ? source.record(by, () => run(true))
+      : rereadIfBlobGone(`${series ? 'Series' : 'Entity'} of ${name}`, run);
   };
-  const write = async <Input>(options: Write, operation: Operation<Input, Stored>, input: () => Input) => {
-    const { etag, values } = await run(options, operation, input);
-    return {
-      etag,
-      values: await openWithGaps({ ...view(await source.engine()), isLastAttempt: true }, entity, values),
-    };
+}
+
+function entityStore(entity: Entity, source: StoreSource) {
+  const call = createCall(entity, source);
+  const write = async <Input>(operation: Operation<Input, Stored>, input: () => Input, options: Write) => {
+    const { etag, values } = await call(operation, input, options);
+    const view = { engine: await source.engine(), caller: undefined, isLastAttempt: true };
+    return { etag, values: await openWithGaps(view, entity, values) };
   };
   const change = (key: Values, values: Values, options: Write) => () => ({
-    key: keyOf(entity, key),
+    ...removal(entity, key, options),
     values,
-    conditions: conditionsOf(options),
   });
   return {
     get: async (key: Values, options: Omit<GetInput, 'key'> = {}) => {
-      const input = { ...options, key: checkFields(entity, key, entity.keyFields) };
-      const found = await read(getEntity(entity), input).catch(undefinedIfNotFound);
+      const input = () => ({ ...options, key: checkFields(entity, key, entity.keyFields) });
+      const found = await call(getEntity(entity), input).catch(undefinedIfNotFound);
       return found && { etag: found.etag, values: found.values };
     },
     create: (values: Values, options: Write = {}) =>
-      write(options, create(entity), () => ({ values, id: idOf(entity, 'create', options.requestId) })),
+      write(create(entity), () => ({ values, id: idOf(entity, 'create', options.requestId) }), options),
     put: (key: Values, values: Values, options: Write = {}) =>
-      write(options, put(entity), change(key, values, options)),
+      write(put(entity), change(key, values, options), options),
     replace: (key: Values, values: Values, options: Write = {}) =>
-      write(options, replace(entity), change(key, values, options)),
+      write(replace(entity), change(key, values, options), options),
     update: async (key: Values, fields: Values, options: Write = {}) => {
-      if (options.return === 'minimal')
-        return { etag: (await run(options, merge(entity), change(key, fields, options))).etag };
-      return write(options, patch(entity), change(key, fields, options));
+      if (options.return !== 'minimal') return write(patch(entity), change(key, fields, options), options);
+      return { etag: (await call(merge(entity), change(key, fields, options), options)).etag };
     },
-    delete: (key: Values, options: Write = {}) =>
-      run(options, remove(entity), () => ({ key: keyOf(entity, key), conditions: conditionsOf(options) })),
-    deleteRange: async (key: Values, { by = THE_APP, ...range }: DeleteRange & Write = {}) => {
+    delete: (key: Values, options: Write = {}) => call(remove(entity), () => removal(entity, key, options), options),
+    deleteRange: async (key: Values, { by, ...range }: DeleteRange & Write = {}) => {
       const partition = checkFields(entity, key, entity.partition.fields);
       const failed: RowkeyError[] = [];
       let deleted = 0;
       let skipped = 0;
       for (let after: Position | undefined, isFirst = true; isFirst || after; isFirst = false) {
         const input = { ...range, partition, after };
-        const done = await run({ by }, deleteRange(entity), () => input);
+        const done = await call(deleteRange(entity), () => input, { by });
         deleted += done.deleted;
         skipped += done.skipped;
         failed.push(...done.failed);
@@ -196,117 +199,83 @@ function entityStore(entity: Entity, source: StoreSource) {
     // Copies, because the list is in the memory of the process.
     ...(entity.lookup && {
       list: async (options: ListInput = {}) =>
-        structuredClone(wholeList(entity, await read(listLookup(entity), options))),
+        structuredClone(wholeList(entity, await call(listLookup(entity), () => options))),
     }),
-    batch: (actions: readonly BatchAction[], { by = THE_APP, atomic = false }: BatchOptions = {}) =>
-      run({ by }, batch(entity), () => ({ actions, atomic })),
+    batch: (actions: readonly BatchAction[], { by, atomic = false }: BatchOptions = {}) =>
+      call(batch(entity), () => ({ actions, atomic }), { by }),
     range: (key: Values, options: Omit<RangeInput, 'partition' | 'top' | 'after'> = {}) =>
-      createListing(async (page) => {
-        const partition = checkFields(entity, key, entity.partition.fields);
-        return read(listRange(entity), { ...options, ...page, partition });
-      }),
-    totals: Object.freeze(
-      Object.fromEntries(
-        Object.entries(entity.totals).map(([name, declared]) => [name, totalReader(entity, name, declared, source)]),
+      createListing((page) =>
+        call(listRange(entity), () => ({
+          ...options,
+          ...page,
+          partition: checkFields(entity, key, entity.partition.fields),
+        })),
       ),
-    ),
-    by: Object.freeze(
-      Object.fromEntries(
-        Object.entries(entity.indexes).map(([name, index]) => [name, readerOf(entity, name, index, source)]),
-      ),
-    ),
+    totals: mapValues(entity.totals, (declared, name) => totalReader(entity, name, declared, call)),
+    by: mapValues(entity.indexes, (index, name) => indexReader(entity, name, index, call)),
   };
 }
 
-function readerOf(entity: Entity, name: string, index: Index, source: StoreSource) {
+function mapValues<Of, To>(record: Readonly<Record<string, Of>>, map: (value: Of, name: string) => To) {
+  return Object.freeze(Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value, name)])));
+}
+
+function indexReader(entity: Entity, name: string, index: Index, call: Call) {
   const fields = indexFields(entity, index);
-  const readPage = async (given: Values, names: readonly string[], options: Omit<IndexInput, 'given'>) => {
-    const input = { ...options, given: checkFields(entity, given, names) };
-    return readWithView(source, entity, listIndex(entity, index), () => input);
-  };
-  const readOne = async (given: Values, { select }: Pick<ListInput, 'select'>) => {
-    const input = { given: checkFields(entity, given, fields), select };
-    return readWithView(source, entity, getThroughIndex(entity, index), () => input);
-  };
+  const readPage = (given: Values, names: readonly string[], options: Omit<IndexInput, 'given'>) =>
+    call(listIndex(entity, index), () => ({ ...options, given: checkFields(entity, given, names) }));
   const read = isOfMany(entity, index)
     ? (given: Values, options: ListInput = {}) =>
         createListing((page) => readPage(given, fields, { ...options, ...page }))
-    : (given: Values, options: Pick<ListInput, 'select'> = {}) =>
-        readOne(given, options).then(({ values }) => values, undefinedIfNotFound);
+    : (given: Values, { select }: Pick<ListInput, 'select'> = {}) =>
+        call(getThroughIndex(entity, index), () => ({ given: checkFields(entity, given, fields), select })).then(
+          ({ values }) => values,
+          undefinedIfNotFound,
+        );
   const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) => {
-    const start = Object.keys(given).filter((field) => given[field] !== undefined);
+    const start = fieldsWithValue(given);
     requireRangeStart(entity, index, { name, fields: start });
     return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);
   };
   return Object.assign(read, { range });
 }
 
-function totalReader(entity: Entity, name: string, declared: Total, source: StoreSource) {
+function totalReader(entity: Entity, name: string, declared: Total, call: Call) {
   const check = (given: Values, fields: readonly string[]) =>
     checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
-  const read = <Input, Output>(operation: Operation<Input, Output>, input: Input) =>
-    readWithView(source, entity, operation, () => input);
   return {
-    get: async (group: Values) => read(getTotal(entity, declared), { group: check(group, groupFields(declared)) }),
+    get: (group: Values) => call(getTotal(entity, declared), () => ({ group: check(group, groupFields(declared)) })),
     range: (given: Values, { first, ...options }: Omit<IndexRangeOptions, 'where' | 'select'> = {}) => {
-      const start = Object.keys(given).filter((field) => given[field] !== undefined);
+      const start = fieldsWithValue(given);
       requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
-      const checked = check(given, start);
-      return createListing(
-        (page) => read(listTotals(entity, declared), { ...options, ...page, group: checked }),
-        first,
-      );
+      const group = check(given, start);
+      return createListing((page) => call(listTotals(entity, declared), () => ({ ...options, ...page, group })), first);
     },
   };
 }
 
-function seriesStore(entity: Entity, { engine, record }: StoreSource) {
-  const reread = <Result>(read: () => Promise<Result>) => rereadIfBlobGone(`Series of ${entity.name}`, read);
+function seriesStore(entity: Entity, source: StoreSource) {
+  const call = createCall(entity, source);
   return {
-    get: async (key: Values) => {
-      const at = await engine();
-      return reread(() => readSeries(at, entity, keyOf(entity, key))).catch(undefinedIfNotFound);
+    get: (key: Values) => call(getSeries(entity), () => ({ key: keyOf(entity, key) })).catch(undefinedIfNotFound),
+    set: (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) =>
+      call(setSeries(entity), () => ({ ...removal(entity, key, options), counts }), options),
+    increment: (key: Values, slot: number, by: number, options: Write = {}) => {
+      const input = () => ({
+        key: keyOf(entity, key),
+        slot: String(slot),
+        by,
+        id: idOf(entity, 'increment', options.requestId),
+      });
+      return call(incrementSeries(entity), input, options);
     },
-    set: async (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) => {
-      const at = await engine();
-      const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
-      const set = () => setCounts(at, entity, keyOf(entity, key), new Map(bySlot), conditionsOf(options));
-      await record(options.by ?? THE_APP, set);
-    },
-    increment: async (key: Values, slot: number, by: number, options: Write = {}) => {
-      const at = await engine();
-      const change = { slot: toSlot(entity, String(slot)), by, id: idOf(entity, 'increment', options.requestId) };
-      return record(options.by ?? THE_APP, () => increment(at, entity, keyOf(entity, key), change));
-    },
-    delete: async (key: Values, options: Write = {}) => {
-      const at = await engine();
-      const remove = () => deleteSeries(at, entity, keyOf(entity, key), conditionsOf(options));
-      await record(options.by ?? THE_APP, remove);
-    },
+    delete: (key: Values, options: Write = {}) =>
+      call(removeSeries(entity), () => removal(entity, key, options), options),
     ...(entity.series?.span && {
-      span: async (key: Values, bounds: SpanBounds) => {
-        const at = await engine();
-        return reread(() => readSpan(at, entity, checkFields(entity, key, spanKeyFields(entity)), bounds));
-      },
+      span: (key: Values, bounds: SpanBounds) =>
+        call(getSpan(entity), () => ({ ...bounds, key: checkFields(entity, key, spanKeyFields(entity)) })),
     }),
   };
-}
-
-async function readWithView<Input, Output>(
-  source: StoreSource,
-  entity: Entity,
-  operation: Operation<Input, Output>,
-  input: () => Input,
-): Promise<Output> {
-  const engine = await source.engine();
-  return rereadIfBlobGone(`Entity of ${entity.name}`, (isLastAttempt) =>
-    perform(operation, { ...view(engine), isLastAttempt }, input),
-  );
-}
-
-/** Code of the app may see every field. */
-function view(engine: Engine): Omit<View, 'isLastAttempt'> {
-  return { engine, caller: undefined };
 }
 
 /** `first` is the most items of the whole listing. */
@@ -336,8 +305,13 @@ function keyOf(entity: Entity, key: Values): Values {
   return checkFields(entity, pick(key, entity.keyFields), entity.keyFields);
 }
 
-function conditionsOf({ ifMatch, ifNoneMatch }: Write): Conditions {
-  return { ifMatch, ifNoneMatch };
+/** The input of an operation on an entity under conditions. */
+function removal(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Write): RemoveInput {
+  return { key: keyOf(entity, key), conditions: { ifMatch, ifNoneMatch } };
+}
+
+function fieldsWithValue(given: Values): string[] {
+  return Object.keys(given).filter((field) => given[field] !== undefined);
 }
 
 function idOf({ name }: Entity, operation: string, requestId: string | undefined): string | undefined {
