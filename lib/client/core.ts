@@ -1,8 +1,9 @@
 import type { Stored, Values } from '../base/values.ts';
 import type { ModelDescription } from '../define/declaration/model-description.ts';
+import type { Explanation, Listing } from './client-types.ts';
 import type { Direct } from './direct.ts';
 import { invalidInput, isNotFound, RowkeyClientError } from './errors.ts';
-import type { EntityDescription } from './paths.ts';
+import type { EntityDescription, ListQuery } from './paths.ts';
 import { type Tools, tools } from './tools.ts';
 import { createTransport, type Reply, type Request, type Transport, type TransportOptions } from './transport.ts';
 
@@ -41,6 +42,25 @@ export interface Core {
   forget(path: string): void;
   /** Removes all entities of a partition from the cache, with their ETags. */
   forgetPartition(path: string): void;
+}
+
+/** What the calls of one entity share with the modules that are loaded at their first use, because most pages do without. */
+export interface EntityCalls {
+  readonly core: Core;
+  /** Runs a call. The errors of an entity have its name. */
+  run<Result>(work: (entity: EntityDescription) => Promise<Result>): Promise<Result | Explanation>;
+  /** Sends a request. In a call that explains, ends the call with the explanation. */
+  send(request: Request): Promise<Reply>;
+  /** A list of which each page is one request. In a call that explains, the first page. */
+  list(
+    options: ListOptions,
+    pathOfList: (entity: EntityDescription) => string | Promise<string>,
+  ): Listing<Values> | Promise<unknown>;
+}
+
+export interface ListOptions extends ListQuery {
+  readonly first?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 const CACHE_SIZE = 100;

@@ -1,11 +1,9 @@
 import type { Stored, Values } from '../base/values.ts';
-import type { CallOptions, CreateOptions, WriteOptions } from './client-types.ts';
-import { type Core, load } from './core.ts';
-import { createEntityCalls, type EntityCalls, type ListOptions } from './entity-calls.ts';
+import type { CallOptions, CreateOptions, Explanation, WriteOptions } from './client-types.ts';
+import { type Core, type EntityCalls, type ListOptions, load } from './core.ts';
 import { RowkeyClientError, undefinedIfNotFound } from './errors.ts';
 import { createLister } from './lists.ts';
-import type { EntityDescription } from './paths.ts';
-import { filters, hasKey, pathOf, toQuery } from './paths.ts';
+import { type EntityDescription, filters, hasKey, pathOf, toQuery } from './paths.ts';
 import { byName } from './tools.ts';
 import type { Reply } from './transport.ts';
 
@@ -181,6 +179,37 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     span: loaded(loadSeries, 'span'),
     get archived(): unknown {
       return createEntityClient(core, name, explains, true);
+    },
+  };
+}
+
+/** Leaves a call that explains, with the explanation. */
+class Explained {
+  readonly explanation: Explanation;
+  constructor(explanation: Explanation) {
+    this.explanation = explanation;
+  }
+}
+
+function createEntityCalls(
+  core: Core,
+  { name, explains, isArchive }: { readonly name: string; readonly explains: boolean; readonly isArchive: boolean },
+): Pick<EntityCalls, 'core' | 'run' | 'send'> {
+  return {
+    core,
+    async run(work) {
+      try {
+        return await work(await core.entity(name, isArchive));
+      } catch (error) {
+        if (error instanceof Explained) return error.explanation;
+        if (error instanceof RowkeyClientError) error.entity = name;
+        throw error;
+      }
+    },
+    async send(request) {
+      if (!explains) return core.send(request);
+      const path = `${request.path}${request.path.includes('?') ? '&' : '?'}explain=true`;
+      throw new Explained(JSON.parse((await core.send({ ...request, path })).text));
     },
   };
 }

@@ -1,7 +1,7 @@
 import type { Values } from '../base/values.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
 import type { CallOptions, UploadOptions, WriteOptions } from './client-types.ts';
-import type { EntityCalls } from './entity-calls.ts';
+import type { EntityCalls } from './core.ts';
 import type { EntityDescription } from './paths.ts';
 import type { Reply, Transport } from './transport.ts';
 

@@ -1,10 +1,17 @@
 import type { Values } from '../base/values.ts';
 import type { IndexDescription } from '../define/declaration/model-description.ts';
 import type { Listing, Page, PageOptions } from './client-types.ts';
-import type { EntityCalls, ListOptions } from './entity-calls.ts';
+import type { EntityCalls, ListOptions } from './core.ts';
 import { invalidInput, undefinedIfNotFound } from './errors.ts';
-import type { EntityDescription } from './paths.ts';
-import { checkFields, partitionPath, rangeFields, toListQuery, toPath, valuesOf } from './paths.ts';
+import {
+  checkFields,
+  type EntityDescription,
+  partitionPath,
+  rangeFields,
+  toListQuery,
+  toPath,
+  valuesOf,
+} from './paths.ts';
 import { nextOf } from './transport.ts';
 
 /** Lists of entities: ranges of a partition, and reads through an index. */

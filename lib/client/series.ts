@@ -1,6 +1,6 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions, CreateOptions, WriteOptions } from './client-types.ts';
-import type { EntityCalls } from './entity-calls.ts';
+import type { EntityCalls } from './core.ts';
 import type { EntityDescription } from './paths.ts';
 
 /** Data series. Loaded at first use. */

@@ -1,6 +1,6 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions } from './client-types.ts';
-import type { EntityCalls } from './entity-calls.ts';
+import type { EntityCalls } from './core.ts';
 import type { EntityDescription, RangesDescription } from './paths.ts';
 import type { Tools } from './tools.ts';
 

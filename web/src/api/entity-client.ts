@@ -5,13 +5,13 @@ import type {
   Listing,
   Operation,
   PageOptions,
+  Stored as StoredAs,
+  UploadOptions,
+  WriteOptions,
 } from '../../../lib/client/index.ts';
 import type { Values } from './model.ts';
 
-export interface Stored {
-  readonly etag: string;
-  readonly values: Values;
-}
+export type Stored = StoredAs<Values>;
 
 export interface ListOptions extends CallOptions {
   readonly from?: string | undefined;
@@ -22,18 +22,9 @@ export interface ListOptions extends CallOptions {
   readonly where?: Values | undefined;
 }
 
-interface WriteOptions extends CallOptions {
-  readonly ifMatch?: string;
-  readonly ifNoneMatch?: string;
-}
-
 interface FileClient {
   get(key: Values, options?: CallOptions): Promise<{ readonly blob: Blob; readonly etag: string } | undefined>;
-  put(
-    key: Values,
-    file: Blob,
-    options?: WriteOptions & { readonly type?: string; readonly onProgress?: (sent: number, total: number) => void },
-  ): Promise<Values | undefined>;
+  put(key: Values, file: Blob, options?: UploadOptions): Promise<Values | undefined>;
   delete(key: Values, options?: WriteOptions): Promise<void>;
 }
 
