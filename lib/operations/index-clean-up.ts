@@ -2,14 +2,11 @@ import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
-import type { RemoteIndex } from '../define/declaration/remote-index.ts';
-import { toIndex } from '../define/declaration/totals.ts';
-import { parseKey } from '../define/keys/key-template.ts';
 import { featuresOf } from '../define/link-entities.ts';
-import { isCopy, isRowOf, remoteIndexesOf } from '../define/places/index-entries.ts';
+import { isCopy, isRowAt, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
-import { siblingFormOf } from '../engine/write/siblings.ts';
+import { listFormOf } from '../engine/write/siblings.ts';
 import { patterns } from '../patterns/patterns.ts';
 import { dropTable } from '../storage/provision.ts';
 import { MAX_TRANSACTION_ACTIONS, type Row, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
@@ -68,7 +65,7 @@ export const cleanUpIndex = inPattern(
     if (!declared) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
     const former: Entity = { ...entity, indexes: {}, totals: {}, ...declared };
     const without: Entity = { ...former, features: featuresOf(former, patterns) };
-    const form = siblingFormOf(without);
+    const form = listFormOf(without);
     const isShared = (row: Row) => form?.has(row) ?? false;
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.
     const mayOwn = (row: Row) => (isShared(row) ? entities : [entity]);
@@ -97,11 +94,8 @@ export const cleanUpIndex = inPattern(
 );
 
 function isRowOfAny(entity: Entity, row: Row): boolean {
-  const isOfIndex = Object.values(entity.indexes).some((index) => isRowOf(entity, index, row));
-  const isOf = ({ table, row: template }: RemoteIndex) =>
-    table === row.table && parseKey(template, row.row) !== undefined;
-  const totals = Object.values(entity.totals).map(toIndex);
-  return isOfIndex || remoteIndexesOf(entity).some(isOf) || totals.some((total) => isRowOf(entity, total, row));
+  const totals = Object.values(entity.totals).map(({ table, totalRow }) => ({ table, row: totalRow }));
+  return [...projectionsOf(entity).map(({ at }) => at), ...totals].some((at) => isRowAt(at, row));
 }
 
 interface Copy {
@@ -136,8 +130,7 @@ function takeRows(rows: readonly Row[], isLeftOver: (row: Row) => boolean, forme
 function indexOfCopy(former: Entity, row: Row): string | undefined {
   const { EntityType, Claim } = row.properties;
   if (EntityType !== former.name || !isCopy(row) || Claim) return undefined;
-  const names = Object.entries(former.indexes).filter(([, index]) => isRowOf(former, index, row));
-  return names[0]?.[0];
+  return projectionsOf(former).find(({ at, merge }) => !merge && isRowAt(at, row))?.name;
 }
 
 /**
@@ -164,12 +157,12 @@ async function deleteCopies({ storage }: Engine, copies: readonly Copy[]) {
 
 /** A list of a former index is deleted as a whole, with the blob that may have its members. */
 async function wholeRow({ storage }: Engine, entity: Entity, row: Row): Promise<Suspicion[]> {
-  const [of] = Object.entries(entity.indexes).find(([, index]) => isRowOf(entity, index, row)) ?? [];
+  const of = projectionsOf(entity).find(({ at }) => isRowAt(at, row))?.name;
   if (of === undefined) return [];
   const { table, partition, row: key, etag } = row;
   const repair = async () => {
     const isDone = await tryAction(storage, row, { kind: 'delete', row: key, etag });
-    if (isDone) await siblingFormOf(entity)?.drop(storage, row);
+    if (isDone) await listFormOf(entity)?.drop(storage, row);
     return isDone;
   };
   return [{ kind: 'orphaned', of, table, partition, row: key, repair }];

@@ -9,6 +9,7 @@ import { optionsWith } from '../define/declaration/declaration.ts';
 import { decidedFields, type Entity } from '../define/declaration/entity.ts';
 import type { Remembered } from '../define/declaration/feature.ts';
 import { IndexShape } from '../define/declaration/index-shape.ts';
+import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
@@ -326,10 +327,7 @@ function toShape({ properties }: Row): Shape {
 
 function shapeOf(entity: Entity, before: Remembered): Shape {
   const { partition, row, archive, columns } = entity;
-  const indexes = Object.assign(
-    {},
-    ...patterns.map(({ projections, fanOut }) => ({ ...projections?.shapes?.(entity), ...fanOut?.shapes(entity) })),
-  );
+  const indexes = shapesOf(entity, patterns);
   const memories = patterns.map(({ memory }) => memory?.remember(entity, before));
   const shape = {
     ...Object.assign({}, ...memories),

@@ -2,20 +2,18 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { VerifySubject } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
-import type { IndexEntry } from '../define/declaration/remote-index.ts';
-import type { Live } from '../define/declaration/snapshot.ts';
-import { addressIfAny, indexEntriesOf, isContested, remoteIndexOf } from '../define/places/index-entries.ts';
+import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
+import { addressIfAny, indexEntriesOf, isSibling, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';
-import { repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
+import { repairEntries, repairIntent, repairSibling } from '../engine/reconcile/repair.ts';
 import { claim, hasLiveClaim, isConfirmed, isOwnedBy } from '../engine/reconcile/unique-claim.ts';
-import { siblingFormOf } from '../engine/write/siblings.ts';
 import { blobsOf } from '../engine/write/stored-values.ts';
-import { isLostList } from '../pattern-helpers/member-list.ts';
 import { blobLength } from '../storage/blobs.ts';
-import { type Address, readRow } from '../storage/rows.ts';
+import { type Address, type Properties, type Row, readRow } from '../storage/rows.ts';
 
 /** Finds index entries, copies and blobs of an entity that are missing or differ from it. */
 
@@ -40,51 +38,93 @@ export async function checkEntity(
   const found: Suspicion[] = [];
   for (const { check } of entity.features)
     found.push(...((await check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
-  found.push(...(await checkRemote(engine, entity, { address, snapshot, only })));
+  found.push(...(await checkProjections(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   return found;
 }
 
-async function checkRemote(
+/** Compares each row that follows from the entity with the stored one. */
+async function checkProjections(engine: Engine, entity: Entity, subject: VerifySubject): Promise<Suspicion[]> {
+  const { snapshot, only } = subject;
+  const state = { entries: indexEntriesOf(entity, snapshot.values), isSettled: false };
+  const suspicions: Suspicion[] = [];
+  for (const projection of projectionsOf(entity).filter(({ name }) => only === undefined || only === name))
+    for (const indexEntry of projection.rows(snapshot.values)) {
+      const suspicion = await checkEntry(engine, entity, subject, { projection, indexEntry, state });
+      if (suspicion) suspicions.push(suspicion);
+    }
+  return suspicions;
+}
+
+interface CheckedEntry {
+  readonly projection: Projection;
+  readonly indexEntry: IndexEntry;
+  readonly state: { readonly entries: readonly IndexEntry[]; isSettled: boolean };
+}
+
+async function checkEntry(
   engine: Engine,
   entity: Entity,
-  { address, snapshot, only }: { address: Address; snapshot: Live; only: string | undefined },
-): Promise<Suspicion[]> {
-  const suspicions: Suspicion[] = [];
-  const entries = indexEntriesOf(entity, snapshot.values);
-  const state = { entries, isSettled: false };
-  for (const indexEntry of entries.filter(({ index }) => only === undefined || index === only)) {
-    const { index: of, table, partition, row, member } = indexEntry;
-    const form = siblingFormOf(entity);
-    const found = await (form ? form.readAny(engine.storage, indexEntry) : readRow(engine.storage, indexEntry));
-    const repair = () => repairRemote(engine, entity, address, { indexEntry, state });
-    const common = { of, table, partition, row } as const;
-    const remote = remoteIndexOf(entity, indexEntry);
-    if (remote?.list && member !== undefined) {
-      if (!remote.list.holds(found, member)) {
-        const losesValues = found !== undefined && isLostList(found);
-        suspicions.push({ kind: 'missing', ...common, repair, losesValues });
-      }
-      continue;
-    }
-    if (!found) {
-      suspicions.push({ kind: 'missing', ...common, repair });
-      continue;
-    }
-    if (hasLiveClaim(found, { intent: repairIntent(address) }, engine)) continue;
-    const properties = remote?.properties?.(snapshot.values);
-    if (!isOwnedBy(found, address)) suspicions.push({ kind: 'conflict', ...common });
-    else if (remote && properties) {
-      const isSettled = !remote.isContested || isConfirmed(found);
-      const { shared, isPartial } = remote;
-      const isCurrent =
-        (shared?.isCurrent(found, properties) ?? sameCopy(entity, found, properties)) ||
-        // A build of the index writes copies of earlier versions again.
-        (!shared && only === undefined && isUpgradable(entity, found, { expected: properties, isPartial }));
-      if (!isCurrent || !isSettled) suspicions.push({ kind: 'stale', ...common, repair });
-    }
+  subject: VerifySubject,
+  checked: CheckedEntry,
+): Promise<Suspicion | undefined> {
+  const { address, snapshot, only } = subject;
+  const { settle, merge, isPartial, ...projection } = checked.projection;
+  const { index: of, table, partition, row, member } = checked.indexEntry;
+  const found = await (merge?.list?.readAny ?? readRow)(engine.storage, checked.indexEntry);
+  const properties = projection.properties?.(snapshot.values);
+  const repair = () =>
+    isSibling(checked.projection)
+      ? repairInPartition(engine, subject, { ...checked, found, properties })
+      : repairRemote(engine, entity, address, checked);
+  const common = { of, table, partition, row } as const;
+  const isHeld = merge?.holds(found, { member, properties });
+  if (merge?.list)
+    return isHeld
+      ? undefined
+      : { kind: 'missing', ...common, repair, losesValues: found !== undefined && merge.list.isLost(found) };
+  if (!found) return { kind: 'missing', ...common, repair };
+  if (hasLiveClaim(found, { intent: repairIntent(address) }, engine)) return undefined;
+  if (!isOwnedBy(found, address)) return { kind: 'conflict', ...common };
+  if (!properties) return undefined;
+  const isSettled = settle !== 'claim' || isConfirmed(found);
+  const isCurrent =
+    isHeld ??
+    (sameCopy(entity, found, properties) ||
+      // A build of the index writes copies of earlier versions again.
+      (only === undefined && isUpgradable(entity, found, { expected: properties, isPartial })));
+  return isCurrent && isSettled ? undefined : { kind: 'stale', ...common, repair };
+}
+
+/** Writes a row under its ETag and that of the entity. A copy of another entity that came meanwhile is not overwritten. */
+async function repairInPartition(
+  engine: Engine,
+  { address, snapshot }: VerifySubject,
+  {
+    projection: { merge },
+    indexEntry,
+    found,
+    properties = {},
+  }: CheckedEntry & { readonly found: Row | undefined; readonly properties: Properties | undefined },
+): Promise<boolean> {
+  const { row, member = '' } = indexEntry;
+  const list = merge?.list;
+  if (!list) {
+    const action = found
+      ? ({ kind: 'replace', row, properties, etag: found.etag } as const)
+      : ({ kind: 'insert', row, properties } as const);
+    return repairSibling(engine, address, snapshot, action);
   }
-  return suspicions;
+  const action = list.change(found, row, { add: [member], remove: [] });
+  if (!action) return true;
+  const isRepaired = await repairSibling(
+    engine,
+    address,
+    snapshot,
+    await list.write(engine.storage, indexEntry, action),
+  );
+  if (isRepaired && found) await list.drop(engine.storage, found);
+  return isRepaired;
 }
 
 /**
@@ -95,19 +135,15 @@ async function repairRemote(
   engine: Engine,
   entity: Entity,
   address: Address,
-  {
-    indexEntry,
-    state,
-  }: { indexEntry: IndexEntry; state: { readonly entries: readonly IndexEntry[]; isSettled: boolean } },
+  { projection: { settle, merge }, indexEntry, state }: CheckedEntry,
 ): Promise<boolean> {
-  if (isContested(entity, indexEntry)) {
+  if (settle === 'claim') {
     const outcome = await claim(engine, indexEntry, address, { intent: repairIntent(address) });
     if (typeof outcome !== 'object') return false;
     // The reconciler confirms the claim.
     return repairEntries(engine, entity, address, indexEntry);
   }
-  const list = remoteIndexOf(entity, indexEntry)?.list;
-  if (list && !(await list.restore(engine.storage, indexEntry))) return false;
+  if (merge?.list && !(await merge.list.restore(engine.storage, indexEntry))) return false;
   state.isSettled ||= await repairEntries(engine, entity, address, ...state.entries);
   return state.isSettled;
 }

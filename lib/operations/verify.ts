@@ -8,7 +8,7 @@ import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow } from '../engine/read/judge-row.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
-import { siblingFormOf } from '../engine/write/siblings.ts';
+import { listFormOf } from '../engine/write/siblings.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
 import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -157,7 +157,7 @@ async function* splitRows(
   entity: Entity,
   { table, rows, after }: { table: string; rows: readonly Row[]; after: VerifyPosition['after'] },
 ): AsyncGenerator<Unit, undefined> {
-  const form = siblingFormOf(entity);
+  const form = listFormOf(entity);
   if (form && after?.member !== undefined) {
     const row = await form.readAny(storage, { table, ...after });
     if (row) yield* splitMembers(row, form.members(row), after.member);

@@ -1,6 +1,6 @@
 import { RowkeyError } from '../base/errors.ts';
 import type { Hold } from '../define/declaration/engine.ts';
-import type { IndexEntry } from '../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../define/declaration/projection.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import { dropList, listAction, membersOf, readList, toStoredList } from './member-list.ts';

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { pick, type Values } from '../base/values.ts';
 import type { Hold } from '../define/declaration/engine.ts';
-import type { IndexEntry } from '../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../define/declaration/projection.ts';
 import { contributedFields, type Total } from '../define/declaration/totals.ts';
 import { buildKey, rangeOfPrefix } from '../define/keys/key-template.ts';
 import { isExplaining } from '../storage/explain.ts';

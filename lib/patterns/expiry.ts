@@ -6,11 +6,11 @@ import { furtherRowFormOf } from '../define/codec/further-rows.ts';
 import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Feature } from '../define/declaration/feature.ts';
-import type { IndexEntry, RemoteIndex } from '../define/declaration/remote-index.ts';
+import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
 import { liveValues } from '../define/declaration/snapshot.ts';
 import { addPeriods, periodOf } from '../define/keys/calendar.ts';
 import { compileTemplate } from '../define/keys/key-template.ts';
-import { addressIfAny, copyProperties, indexEntriesOf, isSameEntry } from '../define/places/index-entries.ts';
+import { addressIfAny, copyProperties, indexEntriesOf, isSameEntry, rowsAt } from '../define/places/index-entries.ts';
 import { fieldSchemas } from '../define/schema/field-schema.ts';
 import { readJoinedRow } from '../engine/read/entity-rows.ts';
 import { repairEntries } from '../engine/reconcile/repair.ts';
@@ -46,7 +46,7 @@ export const expiry: Feature<Entity> = {
       expiryTable === undefined || entity?.expiry ? undefined : (table) => table === expiryTable,
   },
   projections: {
-    remote: (entity) => (entity.expiry ? [toRemoteIndex(entity, entity.expiry.clock)] : []),
+    of: (entity) => (entity.expiry ? [toProjection(entity, entity.expiry.clock)] : []),
   },
   timer: {
     name: 'expire',
@@ -74,15 +74,18 @@ function tableOf({ table }: Entity): string {
   return `${table}${INDEX}`;
 }
 
-function toRemoteIndex(entity: Entity, clock: string): RemoteIndex {
-  return {
-    name: INDEX,
+function toProjection(entity: Entity, clock: string): Projection {
+  const at = {
     table: tableOf(entity),
     partition: compileTemplate(`{${clock}}_{${entity.keyFields.at(-1)}%${BUCKETS}}`),
     row: compileTemplate(`${entity.partition.template}_${entity.row.template}`),
-    isContested: false,
+  };
+  return {
+    name: INDEX,
+    at,
+    settle: 'inline',
     // An entity that was stored before expiry was declared has no clock until it changes.
-    selections: (values) => (typeof values[clock] === 'string' ? [values] : []),
+    rows: (values) => (typeof values[clock] === 'string' ? rowsAt(INDEX, at, [values]) : []),
     properties: (values) => copyProperties(entity, values, 'keys'),
     isPartial: true,
   };

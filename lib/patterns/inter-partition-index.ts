@@ -1,16 +1,7 @@
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Feature } from '../define/declaration/feature.ts';
-import { type InterPartitionIndex, interPartitionIndex } from '../define/declaration/indexes.ts';
-import type { RemoteIndex } from '../define/declaration/remote-index.ts';
-import {
-  arePartial,
-  copyProperties,
-  indexesOfKind,
-  indexKeyFields,
-  indexShape,
-  selectIndexed,
-  shapesOf,
-} from '../define/places/index-entries.ts';
+import { interPartitionIndex } from '../define/declaration/indexes.ts';
+import { indexesOfKind, indexKeyFields, projectionOf } from '../define/places/index-entries.ts';
 import { settleErrors } from '../define/validate/index-errors.ts';
 
 /**
@@ -35,28 +26,12 @@ export const interPartitionIndexes: Feature<Entity> = {
     }
   },
   projections: {
-    shapes: (entity) =>
-      shapesOf(indexesOf(entity), (index) => ({ ...indexShape(index), copies: index.copies, unique: index.unique })),
     former: ({ kind, table = '', partition = '', row }, name) =>
       kind === 'inter-partition'
         ? { indexes: { [name]: interPartitionIndex({ table, partition, row, when: () => false }) } }
         : undefined,
-    remote: (entity) => indexesOf(entity).map(([name, index]) => toRemoteIndex(entity, name, index)),
+    of: (entity) => indexesOf(entity).map(([name, index]) => projectionOf(entity, name, index)),
   },
 };
 
 const indexesOf = (entity: Entity) => indexesOfKind(entity, 'inter-partition');
-
-function toRemoteIndex(entity: Entity, name: string, index: InterPartitionIndex): RemoteIndex {
-  const { remote, row, unique, copies, settle } = index;
-  return {
-    name,
-    ...remote,
-    row,
-    isContested: unique,
-    isLeftToQueue: settle === 'queue',
-    selections: (values) => selectIndexed(index, values),
-    properties: (values) => copyProperties(entity, values, copies),
-    isPartial: arePartial(entity, copies),
-  };
-}

@@ -4,10 +4,10 @@ import type { Engine } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Feature, VerifySubject } from '../define/declaration/feature.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
-import type { IndexEntry, RemoteIndex } from '../define/declaration/remote-index.ts';
+import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
 import { type Total, toIndex, total } from '../define/declaration/totals.ts';
-import { compileTemplate, type Part, parseKey } from '../define/keys/key-template.ts';
-import { addressOf, indexEntriesOf, remoteIndexOf, selectIndexed } from '../define/places/index-entries.ts';
+import { compileTemplate, type KeyTemplate, type Part, parseKey } from '../define/keys/key-template.ts';
+import { addressOf, indexEntriesOf, remoteIndexOf, rowsAt, selectIndexed } from '../define/places/index-entries.ts';
 import { fieldSchemas, isInstant } from '../define/schema/field-schema.ts';
 import { repairEntries } from '../engine/reconcile/repair.ts';
 import {
@@ -34,14 +34,7 @@ export const maintainedTotals: Feature<Entity> = {
   isUsed: (entity) => totalsOf(entity).length > 0,
   validate: validationErrors,
   projections: {
-    remote: (entity) => totalsOf(entity).map(([name, declared]) => toRemoteIndex(entity, name, declared)),
-    shapes: (entity) =>
-      Object.fromEntries(
-        totalsOf(entity).map(([name, { table, partition, row, sum, min, max }]) => [
-          name,
-          { kind: TOTAL, table, partition: partition.template, row: row.template, copies: { sum, min, max } },
-        ]),
-      ),
+    of: (entity) => totalsOf(entity).map(([name, declared]) => toProjection(entity, name, declared)),
     former: ({ kind, table = '', partition = '', row }, name) =>
       kind === TOTAL ? { totals: { [name]: total({ table, partition, row, when: () => false }) } } : undefined,
   },
@@ -78,29 +71,37 @@ const NUMBERS = ['Int32', 'Int64', 'Double'];
 
 const totalsOf = ({ totals }: Entity): [string, Total][] => Object.entries(totals);
 
-function toRemoteIndex(entity: Entity, name: string, declared: Total): RemoteIndex {
+function toProjection(entity: Entity, name: string, declared: Total): Projection {
+  const { table, partition, sum, min, max } = declared;
   // The key of the entity gives each contribution a row of its own.
   const row = compileTemplate(`${declared.contributions.template}${entity.partition.template}_${entity.row.template}`);
+  const at = { table, partition, row };
   return {
     name,
-    table: declared.table,
-    partition: declared.partition,
-    row,
-    isContested: false,
-    selections: (values) => selectIndexed(toIndex(declared), values),
-    properties(values) {
-      const { partition, row: SourceRow } = addressOf(entity, values);
-      return { EntityType: entity.name, SourcePartition: partition, SourceRow, ...toContribution(declared, values) };
+    at,
+    settle: 'inline',
+    shape: {
+      kind: TOTAL,
+      table,
+      partition: partition.template,
+      row: declared.row.template,
+      copies: { sum, min, max },
     },
-    shared: {
-      settle: (storage, entry, options) =>
-        settleContribution(storage, { declared, group: groupOfEntry(declared, row, entry), entry, ...options }),
-      isCurrent: isSameContribution,
+    rows: (values) => rowsAt(name, at, selectIndexed(toIndex(declared), values)),
+    properties(values) {
+      const { partition: SourcePartition, row: SourceRow } = addressOf(entity, values);
+      return { EntityType: entity.name, SourcePartition, SourceRow, ...toContribution(declared, values) };
+    },
+    merge: {
+      settle: (storage, entry, part) =>
+        settleContribution(storage, { declared, group: groupOfEntry(declared, row, entry), entry, ...part }),
+      holds: (found, { properties }) =>
+        found !== undefined && properties !== undefined && isSameContribution(found, properties),
     },
   };
 }
 
-function groupOfEntry(declared: Total, template: RemoteIndex['row'], { partition, row }: IndexEntry): Group {
+function groupOfEntry(declared: Total, template: KeyTemplate, { partition, row }: IndexEntry): Group {
   const values = parseKey(template, row);
   if (!values) throw new Error(`The key of a contribution in ${declared.table} does not match its template.`);
   return groupOf(declared, partition, values);
@@ -114,7 +115,7 @@ async function findLostTotal(
 ): Promise<Suspicion[]> {
   const remote = remoteIndexOf(entity, entry);
   if (!remote) return [];
-  const group = groupOfEntry(declared, remote.row, entry);
+  const group = groupOfEntry(declared, remote.at.row, entry);
   if (await readRow(engine.storage, group.total)) return [];
   if (!(await readContributions(engine.storage, group, { first: 1 })).has(entry.row)) return [];
   const repair = () => repairEntries(engine, entity, subject.address, entry);

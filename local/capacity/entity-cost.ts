@@ -1,5 +1,5 @@
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { RemoteIndex } from '../../lib/define/declaration/remote-index.ts';
+import type { Projection } from '../../lib/define/declaration/projection.ts';
 import type { KeyTemplate } from '../../lib/define/keys/key-template.ts';
 import { remoteIndexesOf } from '../../lib/define/places/index-entries.ts';
 
@@ -49,9 +49,9 @@ export function costOfEntity(entity: Entity): EntityCost {
     const declared = entity.indexes[index.name];
     const isWhole = declared !== undefined && declared.kind !== 'index-entity' && declared.copies === 'everything';
     return {
-      what: `${index.shared ? 'totals' : 'index'} ${index.name}`,
-      table: index.table,
-      ...partitionsOf(index.partition),
+      what: `${isTotal(index) ? 'totals' : 'index'} ${index.name}`,
+      table: index.at.table,
+      ...partitionsOf(index.at.partition),
       rows: 1,
       calls: callsOf(index),
       isWhole,
@@ -70,7 +70,7 @@ export function costOfEntity(entity: Entity): EntityCost {
   const placeholder = entity.features.some(({ write }) => write?.remains?.isLikely(entity)) ? 1 : 0;
   const own = 1 + checked + parent + placeholder;
   const entries = remote.reduce((sum, { calls }) => sum + calls, 0);
-  const left = remoteIndexesOf(entity).filter(({ isLeftToQueue }) => isLeftToQueue).length;
+  const left = remoteIndexesOf(entity).filter(({ settle }) => settle === 'queue').length;
   const settling = (left < remote.length ? SETTLE_CALLS : 0) + (left > 0 ? QUEUED_SETTLE_CALLS : 0);
   return {
     read: 1,
@@ -91,9 +91,12 @@ export function costOfEntity(entity: Entity): EntityCost {
   };
 }
 
-function callsOf({ shared, list, isContested }: RemoteIndex): number {
-  if (shared) return TOTAL_CALLS;
-  return list || isContested ? SHARED_ENTRY_CALLS : ENTRY_CALLS;
+/** True if the rows change together with one that several entities share. */
+const isTotal = ({ merge }: Projection) => merge !== undefined && !merge.list;
+
+function callsOf(projection: Projection): number {
+  if (isTotal(projection)) return TOTAL_CALLS;
+  return projection.merge || projection.settle === 'claim' ? SHARED_ENTRY_CALLS : ENTRY_CALLS;
 }
 
 function partitionsOf({ parts }: KeyTemplate): Pick<RowPlace, 'partitions' | 'fields'> {

@@ -7,7 +7,13 @@ import type { Index } from '../../lib/define/declaration/indexes.ts';
 import type { Total } from '../../lib/define/declaration/totals.ts';
 import { parseFurtherRowKey } from '../../lib/define/keys/further-rows.ts';
 import { buildKey } from '../../lib/define/keys/key-template.ts';
-import { indexEntriesOf, isIndexed, isRowOf, remoteTables } from '../../lib/define/places/index-entries.ts';
+import {
+  indexEntriesOf,
+  isIndexed,
+  isRowAt,
+  projectionOf,
+  remoteTables,
+} from '../../lib/define/places/index-entries.ts';
 import { POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { membersOf, readList } from '../../lib/pattern-helpers/member-list.ts';
 import type { Row } from '../../lib/storage/rows.ts';
@@ -54,7 +60,8 @@ export async function compareStored(
       if (row.Claim !== undefined) differences.push(about(`claim in ${table}`)(row));
       const address = { table, partition: String(row.partitionKey), row: String(row.rowKey) };
       // Another entity of the table may have indexes, too.
-      if (isList && !lists.some((index) => isRowOf(entity, index, { ...toRow(row), table }))) continue;
+      if (isList && !lists.some((index) => isRowAt(projectionOf(entity, '', index).at, { ...toRow(row), table })))
+        continue;
       const members = isList ? membersOf(await readList(storage, address)) : [];
       const copied = () => textOf(toValues(entity, row));
       const isTotal = Object.values(entity.totals).some((declared) => declared.table === table);

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { omit, pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { shapesOf } from '../../lib/define/places/index-entries.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
@@ -317,7 +318,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       return { path: `/api/${path}`, body };
     }
     const id = path.includes('{id}') ? await poison() : '';
-    const built = entity?.features.flatMap(({ projections }) => Object.keys(projections?.shapes?.(entity) ?? {})) ?? [];
+    const built = entity ? Object.keys(shapesOf(entity)) : [];
     const filledPath = fill(path, { id, index: parts[1] === 'reindex' ? String(built[0]) : 'former' });
     if (path.endsWith('/replays')) return { path: filledPath, body: { queue: 'none' } };
     return { path: filledPath + (method === 'GET' ? '' : '?top=1000').repeat(path.includes('{id}') ? 0 : 1) };

@@ -1,14 +1,13 @@
 import type { Values } from '../../base/values.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
-import type { Action, Address, Properties, Row } from '../../storage/rows.ts';
-import type { Storage } from '../../storage/storage.ts';
+import type { Address, Properties, Row } from '../../storage/rows.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import type { CarriedRows, Change, PlanDraft } from './change.ts';
 import type { Engine, Hold } from './engine.ts';
 import type { Suspicion } from './finding.ts';
 import type { IndexShape } from './index-shape.ts';
 import type { Index } from './indexes.ts';
-import type { RemoteIndex } from './remote-index.ts';
+import type { Projection } from './projection.ts';
 import type { Live } from './snapshot.ts';
 import type { Total } from './totals.ts';
 
@@ -55,14 +54,7 @@ export interface Feature<Entity> {
 
 /** Rows that follow from one entity, such as copies and members of lists. */
 export interface ProjectionSource<Entity> {
-  /** The rows in other partitions or tables. */
-  remote?(entity: Entity): readonly RemoteIndex[];
-  /** The keys of the rows in the partitions of the entity. Two rows must not be able to have one key. */
-  rowKeys?(entity: Entity): readonly RowKeys[];
-  /** How sibling rows that may be longer than a row are read and written. At most one feature has this member. */
-  readonly siblingForm?: SiblingForm;
-  /** The declared indexes of the feature by name, as the model guard remembers them. */
-  shapes?(entity: Entity): Readonly<Record<string, IndexShape>>;
+  of(entity: Entity): readonly Projection[];
   /** A former index without entities, so that its rows are left over; undefined for an index of another feature. */
   former?(shape: IndexShape, name: string): Former | undefined;
 }
@@ -182,12 +174,7 @@ export interface SpecialCheck<Entity> {
   /** Checks the feature's rows in the partition of one entity, and its fields. */
   entity?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
   /** Checks a row of the entity's tables that is not an entity. Returns undefined for a row of another feature. */
-  row?(
-    engine: Engine,
-    entity: Entity,
-    row: Row,
-    members?: readonly string[],
-  ): Promise<readonly Suspicion[] | undefined>;
+  row?(engine: Engine, entity: Entity, row: Row): Promise<readonly Suspicion[] | undefined>;
   /** Checks a partition, once, if it contains a row of one of these types. */
   readonly partition?: {
     types(entity: Entity): readonly string[];
@@ -286,24 +273,6 @@ export interface DividedValues {
   readonly own: Values;
   /** The fields in each further row, by its name: see keys/further-rows.ts. A row without fields is left out. */
   readonly further: ReadonlyMap<string, Values>;
-}
-
-/** Storage of sibling rows that may be longer than a row. */
-export interface SiblingForm {
-  /** Reads a whole row. Throws `needs-repair` if a part is lost. */
-  read(storage: Storage, address: Address): Promise<Row | undefined>;
-  /** Reads a row for a check: the row is returned even if a part is lost. */
-  readAny(storage: Storage, address: Address): Promise<Row | undefined>;
-  /** Completes a row of a scan with the part of it that is stored in a blob. Reads nothing else. */
-  complete(storage: Storage, row: Row): Promise<Row | undefined>;
-  /** The members of a row that lists several entities, so that a check can process them in parts. */
-  members(row: Row): readonly string[];
-  /** True for a row that is stored in this form. The row does not name its entity. */
-  has(row: Row): boolean;
-  /** Converts an action to one that storage can hold. */
-  write(storage: Storage, address: Address, action: Action): Promise<Action>;
-  /** Deletes the blob of a row that was replaced or never written. */
-  drop(storage: Storage, row: Pick<Row, 'properties'>): Promise<void>;
 }
 
 /** The subject of a check: an entity, or with `only` its entries of this index. */

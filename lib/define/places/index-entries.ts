@@ -8,7 +8,7 @@ import type { DeclaredEntity } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import type { IndexShape } from '../declaration/index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../declaration/indexes.ts';
-import type { IndexEntry, RemoteIndex } from '../declaration/remote-index.ts';
+import type { IndexEntry, Projection, ProjectionKeys } from '../declaration/projection.ts';
 import { periodOf, tableOfPeriod } from '../keys/calendar.ts';
 import { buildKey, parseKey } from '../keys/key-template.ts';
 
@@ -73,40 +73,81 @@ export function selectIndexed(index: Index, values: Values): Values[] {
   return all.filter((one) => isIndexed(index, one));
 }
 
-/** All rows in other partitions or tables that the engine keeps for an entity. */
-export const remoteIndexesOf = onceFor((entity: Entity): readonly RemoteIndex[] =>
-  entity.features.flatMap(({ projections }) => projections?.remote?.(entity) ?? []),
+/** All rows that follow from an entity, in its partition and elsewhere. */
+export const projectionsOf = onceFor((entity: Entity): readonly Projection[] =>
+  entity.features.flatMap(({ projections }) => projections?.of(entity) ?? []),
 );
+
+/** The projections in the entity's partition, which its transaction writes. */
+export const siblingProjectionsOf = onceFor((entity: Entity): readonly Projection[] =>
+  projectionsOf(entity).filter(isSibling),
+);
+
+/** The projections in other partitions or tables. */
+export const remoteIndexesOf = onceFor((entity: Entity): readonly Projection[] =>
+  projectionsOf(entity).filter((projection) => !isSibling(projection)),
+);
+
+/** True if the rows are in the partition of the entity, and its transaction writes them. */
+export function isSibling({ settle }: Projection): boolean {
+  return settle === 'transaction';
+}
 
 const remoteIndexesByName = onceFor(
   (entity: Entity) => new Map(remoteIndexesOf(entity).map((remote) => [remote.name, remote])),
 );
 
-/** The remote index that an entry belongs to. */
-export function remoteIndexOf(entity: Entity, { index }: Pick<IndexEntry, 'index'>): RemoteIndex | undefined {
+/** The projection that an entry outside the partition belongs to. */
+export function remoteIndexOf(entity: Entity, { index }: Pick<IndexEntry, 'index'>): Projection | undefined {
   return remoteIndexesByName(entity).get(index);
 }
 
 /** True if several entities compete for the row of an entry. */
 export function isContested(entity: Entity, indexEntry: IndexEntry): boolean {
-  return remoteIndexOf(entity, indexEntry)?.isContested ?? false;
+  return remoteIndexOf(entity, indexEntry)?.settle === 'claim';
+}
+
+/** The rows of a projection with these keys, one for each of the values. */
+export function rowsAt(index: string, at: ProjectionKeys, selections: readonly Values[]): IndexEntry[] {
+  const { table, partition, row, member } = at;
+  return selections.map((one) => {
+    const indexEntry = { index, table, partition: buildKey(partition, one), row: buildKey(row, one) };
+    return member ? { ...indexEntry, member: buildKey(member, one) } : indexEntry;
+  });
 }
 
 /** The index entries outside the partition that an entity with these values has. */
 export function indexEntriesOf(entity: Entity, values: Values | undefined): IndexEntry[] {
-  if (!values) return [];
-  return remoteIndexesOf(entity).flatMap((remote) =>
-    remote.selections(values).map((one) => {
-      const { name: index, table, partition, row, list } = remote;
-      const indexEntry = { index, table, partition: buildKey(partition, one), row: buildKey(row, one) };
-      return list ? { ...indexEntry, member: buildKey(list.member, one) } : indexEntry;
-    }),
-  );
+  return values ? remoteIndexesOf(entity).flatMap((remote) => [...remote.rows(values)]) : [];
+}
+
+/**
+ * The projection of a declared index, without what its kind adds. An index without a table is in the partition of the entity.
+ */
+export function projectionOf(entity: Entity, name: string, index: Index): Projection {
+  const { remote, row } = index;
+  const { table, partition } = remote ?? entity;
+  const member = index.kind === 'index-entity' ? { member: index.holds } : {};
+  const at = { table, partition, row, ...member };
+  const settle = index.kind === 'intra-partition' || !remote ? 'transaction' : isUnique(index) ? 'claim' : index.settle;
+  return {
+    name,
+    at,
+    settle,
+    shape: shapeOf(index),
+    rows: (values) => rowsAt(name, at, selectIndexed(index, values)),
+    ...('copies' in index
+      ? {
+          properties: (values) => copyProperties(entity, values, index.copies),
+          isPartial: arePartial(entity, index.copies),
+        }
+      : {}),
+  };
 }
 
 /** The tables of an entity's indexes, besides its own. */
 export function remoteTables(entity: Entity): string[] {
-  return remoteIndexesOf(entity).map(({ table }) => table);
+  return remoteIndexesOf(entity).map(({ at }) => at.table);
 }
 
 /** All tables of an entity, the first part of a name if each period has a table. */
@@ -132,17 +173,21 @@ export function indexesOfKind<Kind extends Index['kind']>(entity: Pick<DeclaredE
   return (indexesByKind(entity).get(kind) ?? []) as [string, Extract<Index, { readonly kind: Kind }>][];
 }
 
-/** The shapes of indexes, by name. */
-export function shapesOf<Of extends Index>(
-  indexes: readonly (readonly [string, Of])[],
-  toShape: (index: Of) => IndexShape,
-): Readonly<Record<string, IndexShape>> {
-  return Object.fromEntries(indexes.map(([name, index]) => [name, toShape(index)]));
+/** What a deployment remembers of an index. */
+function shapeOf(index: Index): IndexShape {
+  const { kind, remote, row } = index;
+  const keys = { kind, table: remote?.table, partition: remote?.partition.template, row: row.template };
+  if (index.kind === 'index-entity') return { ...keys, holds: index.holds.template };
+  return { ...keys, copies: index.copies, ...(index.kind === 'inter-partition' ? { unique: index.unique } : {}) };
 }
 
-/** The members of a shape that all indexes have. */
-export function indexShape({ kind, remote, row }: Index): IndexShape {
-  return { kind, table: remote?.table, partition: remote?.partition.template, row: row.template };
+/** The shapes of what is built from the stored entities, by name: indexes, totals, and copies of other entities' fields. */
+export function shapesOf(entity: Entity, features = entity.features): Readonly<Record<string, IndexShape>> {
+  const shapes = features.flatMap(({ projections, fanOut }) => [
+    ...(projections?.of(entity) ?? []).flatMap(({ name, shape }) => (shape ? [[name, shape] as const] : [])),
+    ...Object.entries(fanOut?.shapes(entity) ?? {}),
+  ]);
+  return Object.fromEntries(shapes);
 }
 
 /** The fields in the keys of an index. */
@@ -182,7 +227,7 @@ export function isCopy({ properties }: Row): boolean {
   return typeof properties.SourceRow === 'string';
 }
 
-/** True if the row is in the table of the index and its key matches the index's template. */
-export function isRowOf(entity: Entity, index: Pick<Index, 'remote' | 'row'>, { table, row }: Row): boolean {
-  return table === (index.remote ?? entity).table && parseKey(index.row, row) !== undefined;
+/** True if the row is in the table and its key matches the template. */
+export function isRowAt({ table, row: template }: Pick<ProjectionKeys, 'table' | 'row'>, row: Row): boolean {
+  return table === row.table && parseKey(template, row.row) !== undefined;
 }

@@ -2,7 +2,7 @@ import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../st
 import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../declaration/entity.ts';
 import type { RowKeys } from '../declaration/feature.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
-import { remoteIndexesOf, tablesOf } from '../places/index-entries.ts';
+import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { canBeGranted, canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../places/key-overlap.ts';
 
 /**
@@ -212,13 +212,13 @@ function rowKinds(entity: Entity): RowKind[] {
   const archived = archive ? [archive, ...archive.children] : [];
   return [
     { entity, table, partition, row, what: 'its row' },
-    ...features.flatMap(({ layout, projections }) =>
-      [...(layout?.numbered?.keys(entity) ?? []), ...(projections?.rowKeys?.(entity) ?? [])].map((keys) => {
+    ...features.flatMap(({ layout }) =>
+      (layout?.numbered?.keys(entity) ?? []).map((keys) => {
         return { ...keys, entity, table, partition };
       }),
     ),
-    ...remoteIndexesOf(entity).map(({ name, table, partition, row }) => {
-      return { entity, table, partition, row, what: `the rows of its index "${name}"` };
+    ...projectionsOf(entity).map(({ name, at: { member: _, ...at } }) => {
+      return { entity, ...at, what: `the rows of its index "${name}"` };
     }),
     ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
   ];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { IndexEntry as Entry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry as Entry } from '../../define/declaration/projection.ts';
 
 /** The queue of intents: work outside the partition that a write may have left. */
 export const INDEX_CHANGES_QUEUE = 'index-changes';

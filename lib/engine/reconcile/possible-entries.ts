@@ -1,7 +1,7 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { buildKey, type KeyTemplate, parseKey } from '../../define/keys/key-template.ts';
 import { remoteIndexOf, tableOf } from '../../define/places/index-entries.ts';
 import type { Address } from '../../storage/rows.ts';
@@ -55,9 +55,10 @@ type Pair = readonly [template: KeyTemplate, key: string];
 function pairsOf(entity: Entity, indexEntry: IndexEntry): Pair[] | undefined {
   const { table, partition, row, member } = indexEntry;
   const remote = remoteIndexOf(entity, indexEntry);
-  if (remote?.table !== table || (member !== undefined) !== (remote.list !== undefined)) return undefined;
-  const ofList: Pair[] = remote.list && member !== undefined ? [[remote.list.member, member]] : [];
-  return [[remote.partition, partition], [remote.row, row], ...ofList];
+  const at = remote?.at;
+  if (at?.table !== table || (member !== undefined) !== (at.member !== undefined)) return undefined;
+  const ofList: Pair[] = at.member && member !== undefined ? [[at.member, member]] : [];
+  return [[at.partition, partition], [at.row, row], ...ofList];
 }
 
 /** The typed values of the fields in these keys; undefined for a key of another template. */

@@ -12,7 +12,7 @@ import {
 } from '../../define/codec/entity-codec.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { liveValues, type Snapshot } from '../../define/declaration/snapshot.ts';
 import { indexEntriesOf, isContested, isCopy, isSameEntry, remoteIndexOf } from '../../define/places/index-entries.ts';
 import { isExplaining } from '../../storage/explain.ts';
@@ -182,11 +182,11 @@ async function settleOwn(
   },
 ): Promise<boolean> {
   const remote = remoteIndexOf(entity, indexEntry);
-  if (remote?.list)
-    return remote.list.settle(engine.storage, indexEntry, { isWanted: isWanted(values, indexEntry), hold });
-  const properties = isWanted(values, indexEntry) ? remote?.properties?.(values) : undefined;
+  const isNeeded = isWanted(values, indexEntry);
+  const properties = isNeeded ? remote?.properties?.(values) : undefined;
   const isOwn = (row: Row) => isEntryOf(entity, address, row);
-  if (remote?.shared) return remote.shared.settle(engine.storage, indexEntry, { properties, isOwn, hold });
+  if (remote?.merge)
+    return remote.merge.settle(engine.storage, indexEntry, { isWanted: isNeeded, properties, isOwn, hold });
   if (!properties) {
     const row = await readRow(engine.storage, indexEntry);
     if (!row || !isOwn(row)) return true;

@@ -1,5 +1,5 @@
 import { isoInstant } from '../../base/time.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { type Address, type Row, readRow, tryAction, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown } from '../note-change.ts';

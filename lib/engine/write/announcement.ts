@@ -3,7 +3,7 @@ import pMap from 'p-map';
 import { busy } from '../../base/errors.ts';
 import type { Change } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import type { Row } from '../../storage/rows.ts';
@@ -197,7 +197,7 @@ export async function settle(
 
 /** The items with the entries that the writer settles, and those with the entries that it leaves to the queue. */
 function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' | 'queued', Plan['items']>> {
-  const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.isLeftToQueue ?? false;
+  const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.settle === 'queue';
   const queued = items
     .map((item) => ({ ...item, indexEntries: item.indexEntries.filter(isLeft) }))
     .filter(({ indexEntries }) => indexEntries.length > 0);

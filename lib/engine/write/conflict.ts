@@ -4,7 +4,7 @@ import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Change } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
 import type { Snapshot, Unread } from '../../define/declaration/snapshot.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { ANY_ETAG, readRow } from '../../storage/rows.ts';
@@ -80,7 +80,7 @@ export function duplicateKey(entity: Entity, values: Values): RowkeyError {
 /** The error of a unique value that another entity has. */
 export function duplicateEntry(entity: Entity, indexEntry: IndexEntry): RowkeyError {
   const remote = remoteIndexOf(entity, indexEntry);
-  return duplicateValue(entity, remote ? [...remote.partition.fields, ...remote.row.fields] : []);
+  return duplicateValue(entity, remote ? [...remote.at.partition.fields, ...remote.at.row.fields] : []);
 }
 
 /** The error of a value that another entity has in an index with these fields in its key. */

@@ -4,7 +4,7 @@ import type { Values } from '../../base/values.ts';
 import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/declaration/change.ts';
 import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
-import type { IndexEntry } from '../../define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
 import { indexEntriesOf, isContested, isSameEntry, remoteIndexesOf } from '../../define/places/index-entries.ts';
 import {
@@ -19,6 +19,7 @@ import {
 import type { IntentItem } from '../reconcile/intent.ts';
 import { duplicateEntry, EntityChanged } from './conflict.ts';
 import { planFurtherRows } from './further-rows.ts';
+import { listRowsOf, planProjections } from './projections.ts';
 
 /**
  * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
@@ -78,7 +79,7 @@ export function siblingRowsOf(entity: Entity, changes: readonly Change[]): strin
   const rows = entity.features.flatMap(({ write }) =>
     acting.flatMap((change) => [...(write?.siblings?.(entity, change) ?? [])]),
   );
-  return [...new Set(rows)];
+  return [...new Set([...rows, ...acting.flatMap((change) => listRowsOf(entity, change))])];
 }
 
 /** The changes that have an effect. */
@@ -94,6 +95,7 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
   for (const { rows } of planned) draft.actions.push(...rows.actions);
+  planProjections(entity, changes, draft);
   for (const { write } of entity.features) write?.plan?.(entity, changes, draft);
   for (const change of given) if (change.isUnchanged) requireUnchanged(change, draft);
   const { actions } = draft;

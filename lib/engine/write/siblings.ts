@@ -4,7 +4,8 @@ import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
 import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { SiblingForm } from '../../define/declaration/feature.ts';
+import type { ListForm } from '../../define/declaration/projection.ts';
+import { projectionsOf } from '../../define/places/index-entries.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
@@ -136,7 +137,7 @@ export async function readSiblings(
 }
 
 function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
-  return siblingFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
+  return listFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
 }
 
 /** Reads the rows that a plan needs besides the sibling rows. */
@@ -166,7 +167,7 @@ export async function toStoredActions(
   where: Omit<Address, 'row'>,
   { actions }: Plan,
 ): Promise<Action[]> {
-  const form = siblingFormOf(entity);
+  const form = listFormOf(entity);
   if (!form) return actions.map(({ action }) => action);
   const store = ({ action }: PlannedAction) => form.write(storage, { ...where, row: action.row }, action);
   return pMap(actions, store, { concurrency: READS_CONCURRENCY });
@@ -192,16 +193,15 @@ export async function dropStoredParts(
   entity: Entity,
   rows: readonly (Action | Row)[],
 ): Promise<void> {
-  const form = siblingFormOf(entity);
+  const form = listFormOf(entity);
   if (!form) return;
   const drop = async (row: Action | Row) => 'properties' in row && form.drop(storage, row);
   await pMap(rows, drop, { concurrency: READS_CONCURRENCY });
 }
 
-/** How the entity's sibling rows are stored; undefined if each fits into its row. */
-export const siblingFormOf = onceFor(
-  (entity: Entity): SiblingForm | undefined =>
-    entity.features.find(({ projections }) => projections?.siblingForm)?.projections?.siblingForm,
+/** How the entity's lists are stored; undefined if it has none. */
+export const listFormOf = onceFor(
+  (entity: Entity): ListForm | undefined => projectionsOf(entity).flatMap(({ merge }) => merge?.list ?? [])[0],
 );
 
 /**

@@ -5,6 +5,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { omit } from '../../base/values.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { type Finding, Findings, VisibleFinding } from '../../define/declaration/finding.ts';
+import { shapesOf } from '../../define/places/index-entries.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
@@ -112,10 +113,7 @@ function reindexRoute(entity: Entity): OperatorRoute {
 
 /** The names of what is built from the stored entities: indexes, and copies of other entities' fields. */
 function listBuilt(entity: Entity): string[] {
-  const shapes = entity.features.flatMap(({ projections, fanOut }) =>
-    Object.keys({ ...projections?.shapes?.(entity), ...fanOut?.shapes(entity) }),
-  );
-  return [...new Set([...Object.keys(entity.indexes), ...shapes])];
+  return [...new Set([...Object.keys(entity.indexes), ...Object.keys(shapesOf(entity))])];
 }
 
 async function verify(entity: Entity, context: RequestContext, path: string) {

@@ -69,7 +69,7 @@ function rowsOf(entity: Entity, values: Values): string[] {
   const row = buildKey(entity.row, values);
   const indexed = entity.features.flatMap(({ layout, projections }) => [
     ...(layout?.numbered?.keys(entity) ?? []),
-    ...(projections?.rowKeys?.(entity) ?? []),
+    ...(projections?.of(entity) ?? []).flatMap(({ at, settle }) => (settle === 'transaction' ? [at] : [])),
   ]);
   return [
     row,

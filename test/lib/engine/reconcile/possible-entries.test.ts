@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import type { IndexEntry } from '../../../../lib/define/declaration/remote-index.ts';
+import type { IndexEntry } from '../../../../lib/define/declaration/projection.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import { possibleItems } from '../../../../lib/engine/reconcile/possible-entries.ts';
