@@ -11,7 +11,7 @@ import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
 import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
 import type { Handler } from './http/handler.ts';
 import { type Route, rootOf } from './http/route.ts';
-import { type Mounted, mountErrors } from './http/route-conflicts.ts';
+import { type Mounted, mountErrors } from './http/router.ts';
 import { createRoutes } from './http/routes.ts';
 import { withTextResponse } from './http/text-response.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';

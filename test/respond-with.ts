@@ -1,7 +1,6 @@
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
-import { catchProblems } from '../lib/http/middleware/problems.ts';
 import { createResponder } from '../lib/http/respond.ts';
-import { toResponse } from '../lib/http/response.ts';
+import { catchProblems, toResponse } from '../lib/http/response.ts';
 import { type App, type Route, rootOf } from '../lib/http/route.ts';
 
 /** A handler of one route, which takes the parameters of the path from the request. */

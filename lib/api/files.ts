@@ -26,7 +26,7 @@ import { countGrant } from '../telemetry/metrics.ts';
 import type { Operation, View } from './operation.ts';
 import { readOwn } from './own.ts';
 
-export interface FileInput {
+interface FileInput {
   readonly key: Values;
 }
 

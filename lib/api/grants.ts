@@ -40,7 +40,7 @@ export const Grant = z.object({
 
 type Issued = z.output<typeof Grant>;
 
-export interface GrantInput {
+interface GrantInput {
   readonly entity: Entity;
   readonly permissions: string;
   /** True for a new grant instead of a repeated one. */

@@ -1,8 +1,9 @@
-import { requireFields, requireReader } from '../access/rule.ts';
+import pMap from 'p-map';
+import { hiddenFields, requireFields, requireReader } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
-import { type AskedFilter, askedFields, compileChildFilters, compileFilter } from '../define/codec/filter.ts';
+import { type AskedFilter, askedFields, compileChildFilters, compileFilter, matches } from '../define/codec/filter.ts';
 import { toSelection } from '../define/codec/select.ts';
 import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -10,11 +11,27 @@ import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
 import { copiedFields, type IndexBounds } from '../define/places/index-range.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../define/places/readers.ts';
-import { type Page, type PageOptions, scanEntities } from '../engine/read/retrieve.ts';
+import type { Engine } from '../engine/engine.ts';
+import {
+  listedFields,
+  type Page,
+  type PageOptions,
+  readEntities,
+  readEntity,
+  readWithChildren,
+  scanEntities,
+} from '../engine/read/retrieve.ts';
 import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../pattern-helpers/read-lookup.ts';
+import {
+  type IndexPageOptions,
+  readByCopies,
+  readByCopy,
+  readByList,
+  readByLists,
+} from '../pattern-helpers/read-through-index.ts';
 import { readTotal, readTotals } from '../pattern-helpers/read-totals.ts';
-import { hiddenOf, openLookup, openPage, readIndexPage, readOne, readRangePage, readThroughIndex } from './open.ts';
-import type { Operation } from './operation.ts';
+import { openPage, openSelected } from './open.ts';
+import type { Operation, View } from './operation.ts';
 
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
 
@@ -51,25 +68,42 @@ export const getEntity = onceFor(
     kind: 'read',
     roles: entity.access.read,
     admit(caller, { include, where = {} }) {
+      if (!include) return;
       for (const kind of includedOf(entity, include).kinds) {
         requireReader(kind, caller);
         requireFields(kind, caller, askedFields(where[kind.name]));
       }
     },
     async run(view, { key, include, select, where, isKnown }) {
-      const { kinds, groups } = includedOf(entity, include);
+      const { kinds, groups } = include ? includedOf(entity, include) : NOTHING_INCLUDED;
       const selection = select || groups.length > 0 ? toSelection(entity, select, { kinds, groups }) : {};
+      // Throws for a filter of a child that is not included.
       const filters = where ? compileChildFilters(entity, kinds, where) : {};
       const fields = selection[entity.name];
-      const known = isKnown && ((etag: string) => isKnown({ etag, fields }));
-      const found = await readOne(view, entity, key, { kinds, select: selection, where: filters, isKnown: known });
-      return { ...found, fields };
+      if (kinds.length === 0) {
+        const { etag, values } = await readEntity(view.engine, entity, key, { select: fields });
+        if (isKnown?.({ etag, fields })) return { etag, fields, values: undefined };
+        return { etag, fields, values: await openSelected(view, entity, values, fields) };
+      }
+      const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, {
+        select: selection,
+        where: filters,
+      });
+      const children = await pMap(kinds, async (kind) => {
+        const list = values[kind.name];
+        const page = { items: Array.isArray(list) ? list : [], next: undefined };
+        return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
+      });
+      const own = await openSelected(view, entity, values, fields);
+      return { etag, fields, values: { ...own, ...Object.fromEntries(children) } };
     },
   }),
 );
 
+const NOTHING_INCLUDED = { kinds: [], groups: [] };
+
 /** Sorts the included names. Throws `invalid-input`. */
-function includedOf(entity: Entity, include: readonly string[] = []) {
+function includedOf(entity: Entity, include: readonly string[]) {
   const names = [...new Set(include)];
   const groups = names.filter((name) => Object.hasOwn(entity.split, name));
   const kinds = names.filter((name) => !groups.includes(name)).map((name) => childOf(entity, name));
@@ -110,12 +144,11 @@ export const listRange = onceFor(
     kind: 'read',
     roles: entity.access.read,
     ...admitFilterOf(entity),
-    run: (view, { partition, where, select, ...page }) =>
-      readRangePage(view, entity, partition, {
-        ...page,
-        select: toSelection(entity, select)[entity.name],
-        where: compileFilter(entity, where),
-      }),
+    async run(view, { partition, where, select: names, ...page }) {
+      const select = toSelection(entity, names)[entity.name] ?? listedFields(entity);
+      const options = { ...page, select, where: compileFilter(entity, where) };
+      return openPage(view, entity, await readEntities(view.engine, entity, partition, options), select);
+    },
   }),
 );
 
@@ -154,7 +187,27 @@ export function listIndex(entity: Entity, index: Index): Operation<IndexInput, P
   };
 }
 
-export interface OneInput {
+/**
+ * A page of the entities with the given values, or of a range over the rest of the row key. Large fields are omitted unless
+ * selected.
+ */
+async function readIndexPage(
+  view: View,
+  entity: Entity,
+  index: Index,
+  { given, ...options }: IndexPageOptions & { readonly given: Values },
+): Promise<Page> {
+  const asked = { ...options, select: options.select ?? listedFields(entity) };
+  return openPage(view, entity, await readPage(view.engine, entity, index, given, asked), asked.select);
+}
+
+function readPage(engine: Engine, entity: Entity, index: Index, given: Values, options: IndexPageOptions) {
+  if (index.kind !== 'index-entity') return readByCopies(engine, entity, index, given, options);
+  const isOneList = index.row.fields.every((field) => field in given);
+  return (isOneList ? readByList : readByLists)(engine, entity, index, given, options);
+}
+
+interface OneInput {
   readonly given: Values;
   readonly select?: readonly string[] | undefined;
 }
@@ -166,20 +219,23 @@ export function getThroughIndex(entity: Entity, index: Index): Operation<OneInpu
     roles: rolesToReadIndex(entity, index),
     async run(view, { given, select: names }) {
       const select = toSelection(entity, names)[entity.name];
-      const values = await readThroughIndex(view, entity, index, { given, select });
+      if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
+      const fields = select && [...new Set([...entity.keyFields, ...select])];
+      const found = await readByCopy(view.engine, entity, index, given, fields);
+      const values = await openSelected(view, entity, found, fields);
       return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
     },
   };
 }
 
-export interface LookupInput extends ListInput {
+interface LookupInput extends ListInput {
   /** The next page of a list that is not whole. */
   readonly after?: PageOptions['after'];
   /** True for the ETag of a list that the caller has already. */
   readonly isKnown?: ((etag: string) => boolean) | undefined;
 }
 
-export interface LookupList extends Page {
+interface LookupList extends Page {
   /** Undefined if the list exceeds what a process keeps, so that this is one of its pages. */
   readonly etag: string | undefined;
 }
@@ -200,9 +256,11 @@ export const listLookup = onceFor((entity: Entity): Operation<LookupInput, Looku
         return { ...(await readIndexPage(view, entity, index, page)), etag: undefined };
       }
       const list = await readLookup(view.engine, entity);
-      const etag = list.isWhole ? list.etagWithout(hiddenOf(view, entity)) : undefined;
+      const etag = list.isWhole ? list.etagWithout(view.caller ? hiddenFields(entity, view.caller) : []) : undefined;
       if (etag !== undefined && isKnown?.(etag)) return { items: [], next: undefined, etag };
-      return { ...(await openLookup(view, entity, list, { select, where })), etag };
+      // The list is shared by all readers.
+      const items = list.items.filter((values) => matches(where ?? [], values));
+      return { ...(await openPage(view, entity, { items, next: list.next }, select)), etag };
     },
   };
 });
@@ -216,7 +274,7 @@ export function wholeList({ name, lookup }: Entity, { items, etag }: LookupList)
   });
 }
 
-export interface GroupInput {
+interface GroupInput {
   /** The fields of a group, or the first ones of a range. */
   readonly group: Values;
 }

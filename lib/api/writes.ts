@@ -20,7 +20,7 @@ import type { Operation } from './operation.ts';
 
 /** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */
 
-export interface CreateInput {
+interface CreateInput {
   readonly values: unknown;
   /** Identifies a request that may be repeated. */
   readonly id?: string | undefined;
@@ -75,7 +75,7 @@ export const remove = onceFor(
   }),
 );
 
-export interface BatchInput {
+interface BatchInput {
   readonly actions: readonly BatchAction[];
   /** All actions in one transaction, or none. */
   readonly atomic: boolean;

@@ -2,9 +2,8 @@ import type { HttpMethod } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
 import { nameRequest } from '../telemetry/invocation.ts';
 import type { Handler } from './handler.ts';
-import { catchProblems } from './middleware/problems.ts';
 import { createResponder } from './respond.ts';
-import { toResponse } from './response.ts';
+import { catchProblems, toResponse } from './response.ts';
 import { type App, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
 import { createRouter } from './router.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Operation, perform, type View } from '../api/operation.ts';
+import { type Operation, perform } from '../api/operation.ts';
 import type { Values } from '../base/values.ts';
 import { partialSchema, readableSchema, validateTexts } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -28,7 +28,7 @@ export function bind<Input, Read extends Input, Output>(
     kind,
     async handle(context) {
       const input = await read(context);
-      const output = await perform(operation, toView(context), () => input);
+      const output = await perform(operation, context, () => input);
       if (present) return present(output, context, input);
       return body ? { status, body: output } : { status };
     },
@@ -61,14 +61,9 @@ export function bindPage<Input extends PageOptions>(
       const { input, path, ...asked } = read(context);
       const bound = JSON.stringify(asked.bound);
       const whole = { ...input, ...(await readPageQuery(context, bound)) } as Input;
-      return presentPage(context, await perform(operation, toView(context), () => whole), { path, bound });
+      return presentPage(context, await perform(operation, context, () => whole), { path, bound });
     },
   };
-}
-
-/** The view of a request's caller. */
-export function toView({ app, caller, isLastAttempt }: RequestContext): View {
-  return { engine: app.engine, caller, isLastAttempt };
 }
 
 /** Reads the key of an entity from the path. Throws `invalid-input`. */

@@ -2,7 +2,7 @@ import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/fu
 import { RowkeyError } from '../base/errors.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Handler } from './handler.ts';
-import { catchProblems } from './middleware/problems.ts';
+import { catchProblems } from './response.ts';
 import { createStaticFolder } from './static-folder.ts';
 
 /** How people sign in to the console. */

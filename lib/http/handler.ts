@@ -1,8 +1,7 @@
 import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import type { Caller } from '../access/token.ts';
 import { admit } from './middleware/admission.ts';
-import { catchProblems } from './middleware/problems.ts';
-import { formatTiming } from './response.ts';
+import { catchProblems, formatTiming } from './response.ts';
 import { type App, rootOf, type Spent } from './route.ts';
 
 export interface HandlerOptions {

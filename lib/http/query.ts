@@ -4,7 +4,7 @@ import { textToValue } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
 import type { PageOptions } from '../engine/read/retrieve.ts';
-import type { FilterParameter, RequestContext } from './route.ts';
+import type { FilterParameter, RequestContext, RouteResult } from './route.ts';
 
 export function queryError(name: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `Query parameter "${name}" ${why}.`, { field: name, accepted });
@@ -50,6 +50,16 @@ export async function readPageQuery(context: RequestContext, bound: string): Pro
   const top = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (top < 1 || top > MAX_TOP) throw queryError('top', 'must be a whole number in range', `1 to ${MAX_TOP}`);
   return { top, after: await readContinuation(context, bound) };
+}
+
+/** The response of a route below the root that reads or works on one page. `bound` is by default the path. */
+export async function respondWithPage(
+  context: RequestContext,
+  { path, bound = path, status = 200 }: { readonly path: string; readonly bound?: string; readonly status?: number },
+  run: (page: PageOptions) => Promise<{ readonly body: unknown; readonly next: Position | undefined }>,
+): Promise<RouteResult> {
+  const { body, next } = await run(await readPageQuery(context, bound));
+  return { status, body, headers: await toNextLink(context, next, { path: `${context.root}/${path}`, bound }) };
 }
 
 /** Reads the position alone. */

@@ -19,9 +19,11 @@ export function createResponder(
     (next, middleware) => middleware(route, next),
     (exchange) => {
       const { request, bytes, invocation } = exchange;
+      const opened = app();
       return route.handle({
         ...exchange,
-        app: app(),
+        app: opened,
+        engine: opened.engine,
         log: invocation,
         header: (name) => request.headers.get(name) ?? undefined,
         json: async () => {

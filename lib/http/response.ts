@@ -1,4 +1,7 @@
-import type { HttpResponseInit } from '@azure/functions';
+import type { HttpResponseInit, InvocationContext } from '@azure/functions';
+import { RowkeyError } from '../base/errors.ts';
+import { measureCost } from '../storage/cost.ts';
+import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import type { RouteResult, Spent } from './route.ts';
 
 /**
@@ -29,4 +32,27 @@ export function toResponse({ status, body, bytes, headers }: RouteResult, spent:
 export function formatTiming({ cost: { transactions, milliseconds }, audit }: Spent): string {
   const storage = `storage;dur=${milliseconds.toFixed(1)};desc="${transactions} transaction${transactions === 1 ? '' : 's'}"`;
   return audit === undefined ? storage : `${storage}, audit;dur=${audit.toFixed(1)};desc="appends, shared"`;
+}
+
+/** Returns the error of `work`, or of its serialization, as a problem: the host would respond without a body. */
+export function catchProblems(
+  invocation: InvocationContext,
+  root: string,
+  work: (spent: Spent) => Promise<HttpResponseInit>,
+): Promise<HttpResponseInit> {
+  return measureCost((cost) => {
+    const spent: Spent = { cost };
+    return work(spent).catch((error: unknown) => toResponse(toErrorResult(error, root, invocation), spent));
+  });
+}
+
+function toErrorResult(error: unknown, root: string, invocation: InvocationContext): RouteResult {
+  const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
+  const problem = reportProblem(error, root, invocation);
+  if (!(error instanceof RowkeyError)) return { status: problem.status, body: problem, headers };
+  if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;
+  if (error.retryAfter !== undefined) headers['retry-after'] = String(error.retryAfter);
+  if (error.etag !== undefined) headers.etag = error.etag;
+  return { status: problem.status, body: problem, headers };
 }

@@ -1,6 +1,7 @@
 import type { HttpRequest, InvocationContext } from '@azure/functions';
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
+import type { View } from '../api/operation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Log } from '../engine/consume/poison.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -24,7 +25,7 @@ export interface App {
 /** The media type of the response to `explain=true`, which tells it from the response to the request itself. */
 export const EXPLANATION_TYPE = 'application/vnd.rowkey.explanation+json';
 
-export interface RequestContext {
+export interface RequestContext extends View {
   readonly app: App;
   /** Links begin with it: `/api`, or `/api/shop` for an instance with the path `shop`. */
   readonly root: string;
@@ -32,12 +33,11 @@ export interface RequestContext {
   readonly caller: Caller;
   /** The decoded parameters of the path. */
   readonly params: Readonly<Record<string, string>>;
+  /** The query of the URL, because the host joins repeated parameters in `request.query`. */
   readonly query: URLSearchParams;
   readonly header: (name: string) => string | undefined;
   /** Reads the body as JSON. Throws `invalid-input`. */
   readonly json: () => Promise<unknown>;
-  /** True on the last retry of a read, when a missing blob means data loss rather than a stale row. */
-  readonly isLastAttempt: boolean;
   /** Reads the body as bytes. Throws `too-large`, `length-required`. */
   readonly bytes: () => Promise<Uint8Array>;
 }
@@ -53,26 +53,16 @@ export interface RouteResult {
   readonly onRecorded?: () => void;
 }
 
-/** A request to a route on its way through the middleware. */
-export interface Exchange {
+/** A request to a route on its way through the middleware. Its caller is nobody before admission, and on a route without a token. */
+export interface Exchange
+  extends Pick<RequestContext, 'root' | 'params' | 'query' | 'bytes' | 'caller' | 'isLastAttempt'> {
   /** Throws `wrong-setting` while a setting is wrong. */
   readonly app: () => App;
   readonly request: HttpRequest;
-  readonly root: string;
-  /** The parameters of the path, with `%2F` still encoded. */
-  readonly params: Readonly<Record<string, string>>;
-  /** The query of the URL, because the host joins repeated parameters in `request.query`. */
-  readonly query: URLSearchParams;
-  /** The body. Throws `too-large`, `length-required`. */
-  readonly bytes: () => Promise<Uint8Array>;
   readonly invocation: InvocationContext;
   readonly spent: Spent;
-  /** Nobody before the caller is admitted, and on a route without a token. */
-  readonly caller: Caller;
   /** True if the steps of the request are wanted, and not its effect. */
   readonly isExplanation: boolean;
-  /** True on the last retry of a read, when a missing blob means data loss rather than a stale row. */
-  readonly isLastAttempt: boolean;
 }
 
 /** What a request has cost so far. */

@@ -4,14 +4,14 @@ import type { LinkedModel } from '../define/define-model.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { queryError } from './query.ts';
 import { type OperatorRoute, type Route, tagOf } from './route.ts';
-import { canConflict, routeErrors } from './route-conflicts.ts';
+import { canConflict, routeErrors } from './router.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
 import { entityReadRoutes, lookupRoutes, scanRoute } from './routes/entity-read-routes.ts';
-import { deleteRangeRoutes, deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
+import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
-import { incompleteIndexRoutes, incompleteTotalRoutes, indexRoutes, totalRoutes } from './routes/index-routes.ts';
+import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
 import { overviewRoutes, periodTableRoute } from './routes/overview-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
@@ -34,11 +34,8 @@ export function createRoutes(model: LinkedModel): Route[] {
       withEntity((entity) => [
         ...entityReadRoutes(entity),
         ...lookupRoutes(entity),
-        deleteRoute(entity),
-        ...deleteRangeRoutes(entity),
         ...entityWriteRoutes(entity),
         ...indexRoutes(entity),
-        ...totalRoutes(entity),
         ...transferRoutes(entity),
         ...attachmentRoutes(entity),
         // An archive is written only by archiving.
@@ -104,8 +101,7 @@ export function createRoutes(model: LinkedModel): Route[] {
   const isFree = (route: Route) =>
     errorsOf([...all.filter((other) => other.entity === route.entity && canConflict(other, route)), route]).length ===
     0;
-  const incomplete = (entity: Entity) => [...incompleteIndexRoutes(entity), ...incompleteTotalRoutes(entity)];
-  const rejecting = single.flatMap(withEntity(incomplete)).filter(isFree);
+  const rejecting = single.flatMap(withEntity(incompleteIndexRoutes)).filter(isFree);
   return [...all, ...rejecting];
 }
 

@@ -76,6 +76,7 @@ export async function prepareWorlds(
         const caller = { subject: 'walk', roles: model.roles, claims: {} };
         const context = {
           app: { engine, entities: model.list },
+          engine,
           root: '/api',
           log,
           caller,

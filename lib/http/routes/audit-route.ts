@@ -6,8 +6,8 @@ import { omit } from '../../base/values.ts';
 import { POISON_TABLE } from '../../engine/consume/poison.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import { readChanges } from '../../operations/audit-log.ts';
-import { PAGE_QUERY, queryError, readPageQuery, toNextLink } from '../query.ts';
-import { type OperatorRoute, pathTo, type RequestContext, type RouteResult } from '../route.ts';
+import { PAGE_QUERY, queryError, respondWithPage } from '../query.ts';
+import type { OperatorRoute, RequestContext, RouteResult } from '../route.ts';
 
 /** Without the key if the caller may not see it. */
 const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
@@ -44,15 +44,15 @@ async function listChanges(context: RequestContext): Promise<RouteResult> {
   if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
   if (to - from > MAX_DAYS * DAY_MS)
     throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
-  const path = pathTo(context.root, 'operations', 'audit');
-  const bound = JSON.stringify([path, from, to]);
-  const { top, after } = await readPageQuery(context, bound);
-  const { items, next } = await readChanges(context.app.engine, { from, to, after, limit: top });
-  const { app, caller } = context;
+  const { app, caller, root } = context;
+  const path = 'operations/audit';
   const isVisible = ({ entity }: ChangeRecord) =>
     OF_THE_ENGINE.includes(entity) || canReadKeys(app.entities, entity, caller);
-  const visible = items.map((item) => (isVisible(item) ? item : omit(item, ['partition', 'row'])));
-  return { status: 200, body: { items: visible }, headers: await toNextLink(context, next, { path, bound }) };
+  const bound = JSON.stringify([`${root}/${path}`, from, to]);
+  return respondWithPage(context, { path, bound }, async ({ top, after }) => {
+    const { items, next } = await readChanges(app.engine, { from, to, after, limit: top });
+    return { body: { items: items.map((item) => (isVisible(item) ? item : omit(item, ['partition', 'row']))) }, next };
+  });
 }
 
 function readInstant({ query }: RequestContext, name: 'from' | 'to'): number {

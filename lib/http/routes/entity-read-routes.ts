@@ -1,4 +1,4 @@
-import { type Found, type GetInput, getEntity, listLookup, listRange, scan } from '../../api/reads.ts';
+import { type GetInput, getEntity, listLookup, listRange, scan } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/filter.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
@@ -55,22 +55,19 @@ function getRoute(entity: Entity, path: string): Route {
       const isKnown: GetInput['isKnown'] =
         context.header('if-none-match') === undefined
           ? undefined
-          : (found) => isNotModified(context, headersOf(entity, context, found).etag);
+          : ({ etag, fields: select }) =>
+              isNotModified(context, toEntityHeaders(entity, context.caller, { etag, select }).etag);
       // Most requests have no query, of which nothing has to be read.
       return context.query.size === 0 ? { key, isKnown } : { key, isKnown, ...readGetQuery(entity, context) };
     },
-    present(found, context, { include }) {
-      const headers = headersOf(entity, context, found);
-      if (!found.values) return { status: 304, headers };
+    present({ etag, fields: select, values }, { caller }, { include }) {
+      const headers = toEntityHeaders(entity, caller, { etag, select });
+      if (!values) return { status: 304, headers };
       // The children may change without the entity, so a client may not reuse them.
       const hasChildren = include?.some((name) => childNames.includes(name));
-      return { status: 200, headers: hasChildren ? { etag: headers.etag } : headers, body: found.values };
+      return { status: 200, headers: hasChildren ? { etag: headers.etag } : headers, body: values };
     },
   });
-}
-
-function headersOf(entity: Entity, { caller }: RequestContext, { etag, fields }: Pick<Found, 'etag' | 'fields'>) {
-  return toEntityHeaders(entity, caller, { etag, select: fields });
 }
 
 function rangeRoute(entity: Entity, path: string): Route {

@@ -15,7 +15,7 @@ import {
 } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
-import { bind, readKey, toEntityPath, toEntityTemplate, toView } from '../bind.ts';
+import { bind, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
 import { readRequestId } from '../idempotency.ts';
 import { Problem, toProblem } from '../problem.ts';
 import { readBoolean, readContinuation, toNextLink } from '../query.ts';
@@ -78,6 +78,8 @@ export function entityWriteRoutes(entity: Entity): Route[] {
     }),
   });
   return [
+    deleteRoute(entity),
+    ...deleteRangeRoutes(entity),
     bind(create(entity), {
       name: `${name}-create`,
       method: 'POST',
@@ -153,7 +155,7 @@ async function presentStored(
 /** The response to a write: the entity, or only its key for a caller who may not read the entity. */
 export async function presentToWriter(context: RequestContext, entity: Entity, values: Values): Promise<Values> {
   if (!canRead(entity, context.caller)) return pick(values, entity.keyFields);
-  return openWithGaps(toView(context), entity, values);
+  return openWithGaps(context, entity, values);
 }
 
 /** A caller who may not read the entity gets only its key. */
@@ -265,7 +267,7 @@ const DeletedRange = z.object({
 });
 
 /** None for an entity whose partition has only one row, which a single delete deletes. */
-export function deleteRangeRoutes(entity: Entity): Route[] {
+function deleteRangeRoutes(entity: Entity): Route[] {
   const { fields } = entity.partition;
   const path = `${entity.name}/${toPathTemplate(fields)}`;
   if (path === toEntityTemplate(entity)) return [];

@@ -8,7 +8,7 @@ import { parse } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { listPeriodArchives, type PeriodArchive, State } from '../../pattern-helpers/period-archive.ts';
 import { bind } from '../bind.ts';
-import { PAGE_QUERY, readPageQuery, toNextLink } from '../query.ts';
+import { PAGE_QUERY, respondWithPage } from '../query.ts';
 import type { OperatorRoute, RequestContext, Route } from '../route.ts';
 
 const NO_STORE = { 'cache-control': 'no-store' };
@@ -48,11 +48,13 @@ const Revocation = z.object({
   revokedAt: z.iso.datetime(),
 });
 
+const REVOKED_PATH = 'operations/grants/revoked';
+
 export const revocationRoutes: readonly OperatorRoute[] = [
   {
     name: 'operations-grants-revoked',
     method: 'GET',
-    path: 'operations/grants/revoked',
+    path: REVOKED_PATH,
     query: PAGE_QUERY,
     summary: 'List the identities to which no grants are issued',
     success: {
@@ -61,14 +63,11 @@ export const revocationRoutes: readonly OperatorRoute[] = [
       body: () => z.object({ items: z.array(Revocation) }),
       headers: ['Link'],
     },
-    handle: async (context) => {
-      const path = 'operations/grants/revoked';
-      const { top, after } = await readPageQuery(context, path);
-      const { items, next } = await listRevocations(context.app.engine, { limit: top, after: after?.row });
-      const row = next === undefined ? undefined : { row: next };
-      const headers = await toNextLink(context, row, { path: `${context.root}/${path}`, bound: path });
-      return { status: 200, body: { items }, headers };
-    },
+    handle: (context) =>
+      respondWithPage(context, { path: REVOKED_PATH }, async ({ top, after }) => {
+        const { items, next } = await listRevocations(context.app.engine, { limit: top, after: after?.row });
+        return { body: { items }, next: next === undefined ? undefined : { row: next } };
+      }),
   },
   {
     name: 'operations-grants-revoke',

@@ -19,13 +19,26 @@ import { bind, bindPage, describeList, toEntityPath } from '../bind.ts';
 import { filterParameters, PAGE_QUERY, queryError, readFilter, readSelect, SELECT, SELECT_ONE } from '../query.ts';
 import { pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
+/** The routes that read through indexes and totals. */
+export function indexRoutes(entity: Entity): Route[] {
+  return [...routesOfIndexes(entity), ...routesOfTotals(entity)];
+}
+
+/**
+ * Routes of paths that are too short for an index or totals: without them, a request would reach no route, or that of an entity with
+ * such a key. The response says which field comes first.
+ */
+export function incompleteIndexRoutes(entity: Entity): Route[] {
+  return [...incompleteRoutesOfIndexes(entity), ...incompleteRoutesOfTotals(entity)];
+}
+
 type NamedIndex = readonly [name: string, index: Index];
 
 /**
  * The routes of each index: one for a single value, which returns an object if the index leads to one entity, and one for each
  * smaller number of fields with which a range may begin.
  */
-export function indexRoutes(entity: Entity): Route[] {
+function routesOfIndexes(entity: Entity): Route[] {
   return Object.entries(entity.indexes).flatMap((named) => {
     const [, index] = named;
     const fields = indexFields(entity, index);
@@ -45,11 +58,7 @@ export function indexRoutes(entity: Entity): Route[] {
   });
 }
 
-/**
- * Routes of paths that are too short for an index: without them, a request would reach no route, or that of an entity with
- * such a key. The response says which field comes first.
- */
-export function incompleteIndexRoutes(entity: Entity): Route[] {
+function incompleteRoutesOfIndexes(entity: Entity): Route[] {
   return Object.entries(entity.indexes).flatMap(([name, index]) => {
     const fields = indexFields(entity, index);
     const shortest = Math.min(...[fields, ...rangeStarts(entity, index)].map(({ length }) => length));
@@ -143,7 +152,7 @@ function readBounds(query: URLSearchParams): IndexBounds {
 }
 
 /** The routes of totals: one for a group, and one for each smaller number of fields with which a range may begin. */
-export function totalRoutes(entity: Entity): Route[] {
+function routesOfTotals(entity: Entity): Route[] {
   return Object.entries(entity.totals).flatMap(([name, declared]) => {
     const fields = groupFields(declared);
     const starts = rangeStarts(entity, toIndex(declared));
@@ -154,8 +163,7 @@ export function totalRoutes(entity: Entity): Route[] {
   });
 }
 
-/** Routes of paths that are too short, as for indexes. */
-export function incompleteTotalRoutes(entity: Entity): Route[] {
+function incompleteRoutesOfTotals(entity: Entity): Route[] {
   return Object.entries(entity.totals).flatMap(([name, declared]) => {
     const fields = groupFields(declared);
     const index = toIndex(declared);

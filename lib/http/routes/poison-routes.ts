@@ -3,7 +3,7 @@ import { canReadKeys } from '../../access/rule.ts';
 import { omit } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
 import { dropPoison, listPoison, Poison, PoisonFilter, replayPage, replayPoison } from '../../engine/consume/poison.ts';
-import { PAGE_QUERY, readPageQuery, toNextLink } from '../query.ts';
+import { PAGE_QUERY, respondWithPage } from '../query.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';
 
 const PATH = 'operations/poison';
@@ -25,7 +25,13 @@ export const poisonRoutes: readonly OperatorRoute[] = [
       body: () => z.object({ items: z.array(VisiblePoison) }),
       headers: ['Link'],
     },
-    handle: listMessages,
+    handle: (context) =>
+      respondWithPage(context, { path: PATH }, async ({ top, after }) => {
+        const { items, more } = await listPoison(context.app.engine, { limit: top, after: after?.row });
+        const last = items.at(-1);
+        const body = { items: items.map((item) => hideText(context, item)) };
+        return { body, next: more && last ? { row: last.id } : undefined };
+      }),
   },
   {
     name: 'operations-poison-replay',
@@ -54,16 +60,13 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     },
     handle: async (context) => {
       const filter = parse(PoisonFilter, await context.json());
+      const path = `${PATH}/replays`;
       const bound = JSON.stringify([PATH, 'replays', filter]);
-      const { top, after } = await readPageQuery(context, bound);
-      const { replayed, last, more } = await replayPage(context.app.engine, {
-        ...filter,
-        limit: top,
-        after: after?.row,
+      return respondWithPage(context, { path, bound, status: 202 }, async ({ top, after }) => {
+        const page = { ...filter, limit: top, after: after?.row };
+        const { replayed, last, more } = await replayPage(context.app.engine, page);
+        return { body: { replayed }, next: more && last ? { row: last } : undefined };
       });
-      const next = more && last ? { row: last } : undefined;
-      const headers = await toNextLink(context, next, { path: `${context.root}/${PATH}/replays`, bound });
-      return { status: 202, body: { replayed }, headers };
     },
   },
   {
@@ -78,19 +81,6 @@ export const poisonRoutes: readonly OperatorRoute[] = [
     },
   },
 ];
-
-async function listMessages(context: RequestContext) {
-  const { engine } = context.app;
-  const { top, after } = await readPageQuery(context, PATH);
-  const { items, more } = await listPoison(engine, { limit: top, after: after?.row });
-  const last = items.at(-1);
-  const next = more && last ? { row: last.id } : undefined;
-  return {
-    status: 200,
-    body: { items: items.map((item) => hideText(context, item)) },
-    headers: await toNextLink(context, next, { path: `${context.root}/${PATH}`, bound: PATH }),
-  };
-}
 
 function hideText({ app, caller }: RequestContext, poison: Poison): z.infer<typeof VisiblePoison> {
   return canReadKeys(app.entities, entityNameIn(poison.text), caller)

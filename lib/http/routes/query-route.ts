@@ -21,7 +21,6 @@ import { fromContinuation, toContinuation } from '../../engine/read/continuation
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
 import { measureCost } from '../../storage/cost.ts';
-import { toView } from '../bind.ts';
 import { Problem, reportProblem } from '../problem.ts';
 import { MAX_TOP } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
@@ -180,7 +179,7 @@ async function runLookup(
   const lookups = entities.filter(({ lookup }) => lookup);
   const entity = findEntity(lookups, 'list', name);
   return {
-    items: [...wholeList(entity, await perform(listLookup(entity), toView(context), () => ({ where, select })))],
+    items: [...wholeList(entity, await perform(listLookup(entity), context, () => ({ where, select })))],
   };
 }
 
@@ -189,7 +188,7 @@ async function runGet(
   context: RequestContext,
   { key, include = [], where, select = [] }: z.infer<typeof Get>,
 ): Promise<Found> {
-  const { etag, fields, values } = await perform(getEntity(entity), toView(context), () => {
+  const { etag, fields, values } = await perform(getEntity(entity), context, () => {
     const kinds = entity.children.filter(({ name }) => include.includes(name));
     checkSmall([entity, ...kinds], select);
     const own = select.filter((name) => !name.includes('.'));
@@ -213,7 +212,7 @@ async function runBy(entity: Entity, context: RequestContext, read: z.infer<type
       if (!isOneValue) requireRangeStart(entity, index, { name, fields: given });
       return { ...options, given: checkFields(entity, values, given) };
     });
-  const one = await perform(getThroughIndex(entity, index), toView(context), () => {
+  const one = await perform(getThroughIndex(entity, index), context, () => {
     const name = OF_LISTS.find((option) => read[option] !== undefined);
     if (name) throw queryError(name, 'is for lists, and the index leads to one entity', 'no such member');
     checkSmall([entity], read.select);
@@ -231,7 +230,7 @@ async function runList<Input>(
 ): Promise<Found> {
   const { storage } = context.app.engine;
   const bound = JSON.stringify(['query', read]);
-  const { items, next } = await perform(operation, toView(context), async () => {
+  const { items, next } = await perform(operation, context, async () => {
     const input = readInput();
     checkSmall([entity], read.select);
     const after = continuation === undefined ? undefined : await fromContinuation(storage, bound, continuation);

@@ -11,7 +11,7 @@ import { markBuilt } from '../../operations/model-guard.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
-import { PAGE_QUERY, readBoolean, readPageQuery, toNextLink } from '../query.ts';
+import { PAGE_QUERY, readBoolean, respondWithPage } from '../query.ts';
 import type { OperatorRoute, RequestContext } from '../route.ts';
 
 /** For operators: compares a page with its index entries and repairs it, builds a new index, cleans up a removed one. */
@@ -151,17 +151,17 @@ interface PageRequest {
 }
 
 /** The next page's link is valid only for the same operation and parameters (`bound`). */
-async function presentWalk(
+function presentWalk(
   context: RequestContext,
-  { entity, path, bound = path }: { entity: Entity; path: string; bound?: string },
+  { entity, ...asked }: { readonly entity: Entity; readonly path: string; readonly bound?: string },
   walk: (page: PageRequest) => Promise<VerifyPage>,
 ) {
-  const { top, after } = await readPageQuery(context, bound);
-  const position = after && VerifyPosition.parse(JSON.parse(after.row));
-  const { checked, findings, next } = await walk({ position, top });
-  const row = next && { row: JSON.stringify(next) };
-  const headers = await toNextLink(context, row, { path: `${context.root}/${path}`, bound });
-  return { status: 200, body: { checked, findings: hideKeys(entity, context.caller, findings) }, headers };
+  return respondWithPage(context, asked, async ({ top, after }) => {
+    const position = after && VerifyPosition.parse(JSON.parse(after.row));
+    const { checked, findings, next } = await walk({ position, top });
+    const body = { checked, findings: hideKeys(entity, context.caller, findings) };
+    return { body, next: next && { row: JSON.stringify(next) } };
+  });
 }
 
 function hideKeys(entity: Entity, caller: Caller, findings: readonly Finding[]) {
@@ -191,13 +191,10 @@ export function rewrapRoute(entity: Entity): OperatorRoute {
       body: () => Rewrapped,
       headers: ['Link'],
     },
-    handle: async (context) => {
-      const { next, ...body } = await rewrapEntities(context.app.engine, entity, await readPageQuery(context, path));
-      return {
-        status: 200,
-        body,
-        headers: await toNextLink(context, next, { path: `${context.root}/${path}`, bound: path }),
-      };
-    },
+    handle: (context) =>
+      respondWithPage(context, { path }, async (page) => {
+        const { next, ...body } = await rewrapEntities(context.app.engine, entity, page);
+        return { body, next };
+      }),
   };
 }

@@ -6,7 +6,6 @@ import { toSelection } from '../../../lib/define/codec/select.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { toView } from '../../../lib/http/bind.ts';
 import { readSelect } from '../../../lib/http/query.ts';
 import type { App } from '../../../lib/http/route.ts';
 import { presentToWriter } from '../../../lib/http/routes/entity-write-routes.ts';
@@ -52,12 +51,12 @@ const withoutOwner = { site: vault.site, vaultId: vault.vaultId, code: vault.cod
 describe('an entity', () => {
   test('is presented with its encrypted and large fields, which are stored as references', async () => {
     expect(typeof stored.code).toBe('object');
-    expect(await openValues(toView(as('hr')), vaults, stored)).toEqual(vault);
+    expect(await openValues(as('hr'), vaults, stored)).toEqual(vault);
   });
 
   test('is presented without the restricted fields that no role of the caller may read', async () => {
-    expect(await openValues(toView(as('reader')), vaults, stored)).toEqual(withoutOwner);
-    expect(await openList(toView(as('reader')), vaults, [stored, stored])).toEqual([withoutOwner, withoutOwner]);
+    expect(await openValues(as('reader'), vaults, stored)).toEqual(withoutOwner);
+    expect(await openList(as('reader'), vaults, [stored, stored])).toEqual([withoutOwner, withoutOwner]);
   });
 
   test('is presented by its key alone to a writer who may not read it', async () => {
@@ -71,7 +70,7 @@ describe('a field that cannot be read', () => {
   const broken = () => ({ ...stored, vaultId: '2' });
 
   test('fails a read of the entity, naming the field and no value', async () => {
-    await expect(openValues(toView(as('hr')), vaults, broken())).rejects.toMatchObject({
+    await expect(openValues(as('hr'), vaults, broken())).rejects.toMatchObject({
       code: 'needs-repair',
       message: '"code" of an entity of vaults cannot be read.',
       field: 'code',
@@ -80,16 +79,16 @@ describe('a field that cannot be read', () => {
 
   test('is null in a list and in the response to a write', async () => {
     const gap = { ...vault, vaultId: '2', code: null };
-    expect(await openWithGaps(toView(as('hr')), vaults, broken())).toEqual(gap);
-    expect(await openList(toView(as('hr')), vaults, [stored, broken()])).toEqual([vault, gap]);
+    expect(await openWithGaps(as('hr'), vaults, broken())).toEqual(gap);
+    expect(await openList(as('hr'), vaults, [stored, broken()])).toEqual([vault, gap]);
     expect(await presentToWriter(as('hr'), vaults, broken())).toEqual(gap);
   });
 
   test('asks for another read when only its blob is missing, until the last attempt', async () => {
     const lost = { ...stored, note: { ...Object(stored.note), blob: 'vaults/none' } };
-    await expect(openWithGaps(toView(as('hr', false)), vaults, lost)).rejects.toBeInstanceOf(BlobGone);
-    expect(await openWithGaps(toView(as('hr')), vaults, lost)).toEqual({ ...vault, note: null });
-    await expect(openValues(toView(as('hr')), vaults, lost)).rejects.toMatchObject({ field: 'note' });
+    await expect(openWithGaps(as('hr', false), vaults, lost)).rejects.toBeInstanceOf(BlobGone);
+    expect(await openWithGaps(as('hr'), vaults, lost)).toEqual({ ...vault, note: null });
+    await expect(openValues(as('hr'), vaults, lost)).rejects.toMatchObject({ field: 'note' });
   });
 });
 

@@ -23,6 +23,7 @@ export function testApp(url: string, over: Partial<App> = {}): App {
 export function testContext(app: App, over: Partial<RequestContext> = {}): RequestContext {
   return {
     app,
+    engine: app.engine,
     root: '/api',
     log: { warn: () => undefined, error: () => undefined },
     caller: { subject: 'ann', roles: ['reader'], claims: {} },
