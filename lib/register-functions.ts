@@ -13,7 +13,7 @@ import type { Handler } from './http/handler.ts';
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/router.ts';
 import { createRoutes } from './http/routes.ts';
-import { withTextResponse } from './http/text-response.ts';
+import { toTextResponse } from './http/text-response.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { drainPoison } from './operations/drain-poison.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
@@ -108,12 +108,13 @@ function registerApi(
 ): void {
   const { path } = runtime;
   const above = [...(routePrefix === '' ? ['api'] : []), ...(path === '' ? [] : [path])];
+  const handle = createApiHandler(runtime.app, routes, rootOf(path));
   app.http(path === '' ? API.root : API.below(path), {
     methods: ANY_METHOD,
     route: [...above, ANY_PATH].join('/'),
     // The handler verifies tokens, and some routes are public. A function key in a URL would be a second secret.
     authLevel: 'anonymous',
-    handler: withTextResponse(createApiHandler(runtime.app, routes, rootOf(path))),
+    handler: async (request, invocation) => toTextResponse(await handle(request, invocation)),
   });
 }
 

@@ -90,6 +90,15 @@ export function createRuntime(
   const audit = once(() => createAuditLog(engine()));
   const signer = once(() => tableSasSigner(storage()));
   const authenticate = once(() => createAuthenticator(requireSettings().auth, model));
+  const app = once(() => ({
+    engine: engine(),
+    entities,
+    signer,
+    authenticate: authenticate(),
+    audit: audit(),
+    ready: readyEngine,
+    findMissing: findMissingOnce,
+  }));
 
   /** Sends no request to storage or Key Vault: an outage is not an invalid setting. Throws `wrong-setting`. */
   async function checkSettings(): Promise<void> {
@@ -164,15 +173,7 @@ export function createRuntime(
     },
     app() {
       if (refusal) throw refusal;
-      return {
-        engine: engine(),
-        entities,
-        signer,
-        authenticate: authenticate(),
-        audit: audit(),
-        ready: readyEngine,
-        findMissing: findMissingOnce,
-      };
+      return app();
     },
     consoleApp() {
       if (refusal) throw refusal;

@@ -1,5 +1,4 @@
 import { HttpResponse, type HttpResponseInit } from '@azure/functions';
-import type { Handler } from './handler.ts';
 
 const encoder = new TextEncoder();
 
@@ -35,8 +34,4 @@ class TextResponse extends HttpResponse {
 export function toTextResponse(response: HttpResponseInit): HttpResponseInit {
   const { body, ...init } = response;
   return typeof body === 'string' ? new TextResponse(init, body) : response;
-}
-
-export function withTextResponse(handler: Handler): Handler {
-  return async (request, invocation) => toTextResponse(await handler(request, invocation));
 }

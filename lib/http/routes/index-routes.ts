@@ -29,7 +29,48 @@ export function indexRoutes(entity: Entity): Route[] {
  * such a key. The response says which field comes first.
  */
 export function incompleteIndexRoutes(entity: Entity): Route[] {
-  return [...incompleteRoutesOfIndexes(entity), ...incompleteRoutesOfTotals(entity)];
+  const indexes = Object.entries(entity.indexes).flatMap(([name, index]) => {
+    const common = { roles: rolesToReadIndex(entity, index), query: { ...RANGE_QUERY, select: SELECT, ...PAGE_QUERY } };
+    return incompleteRoutes(entity, { name, index, fields: indexFields(entity, index) }, common);
+  });
+  const totals = Object.entries(entity.totals).flatMap(([name, declared]) => {
+    const common = { roles: getTotal(entity, declared).roles, query: { ...RANGE_QUERY, ...PAGE_QUERY } };
+    const index = toIndex(declared);
+    return incompleteRoutes(entity, { what: 'totals', name, index, fields: groupFields(declared) }, common);
+  });
+  return [...indexes, ...totals];
+}
+
+function incompleteRoutes(
+  entity: Entity,
+  { index, fields, ...asked }: Parameters<typeof incompleteError>[2] & { readonly index: Index },
+  common: Pick<Route, 'roles' | 'query'>,
+): Route[] {
+  const shortest = Math.min(...[fields, ...rangeStarts(entity, index)].map(({ length }) => length));
+  return Array.from({ length: shortest }, (_, count): Route => {
+    const given = fields.slice(0, count);
+    const route = commonOf(entity, asked.what === 'totals' ? 'totals' : 'by', asked.name, given);
+    return {
+      ...common,
+      ...route,
+      name: `${route.name}-incomplete-${count}`,
+      isUndescribed: true,
+      summary: 'Reject a path that is too short',
+      success: { status: 400, description: 'Never sent' },
+      handle: async () => {
+        throw incompleteError(entity, index, { ...asked, fields: given });
+      },
+    };
+  });
+}
+
+/** The fields of one value, or the first ones of a range, are the end of the path. */
+function commonOf(entity: Entity, section: 'by' | 'totals', name: string, fields: readonly string[]) {
+  return {
+    name: `${entity.name}-by-${section === 'totals' ? 'totals-' : ''}${name}`,
+    method: 'GET',
+    path: [entity.name, section, name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
+  } as const;
 }
 
 type NamedIndex = readonly [name: string, index: Index];
@@ -58,36 +99,6 @@ function routesOfIndexes(entity: Entity): Route[] {
   });
 }
 
-function incompleteRoutesOfIndexes(entity: Entity): Route[] {
-  return Object.entries(entity.indexes).flatMap(([name, index]) => {
-    const fields = indexFields(entity, index);
-    const shortest = Math.min(...[fields, ...rangeStarts(entity, index)].map(({ length }) => length));
-    return Array.from({ length: shortest }, (_, count): Route => {
-      const common = commonOf(entity, [name, index], fields.slice(0, count));
-      return {
-        ...common,
-        name: `${common.name}-incomplete-${count}`,
-        isUndescribed: true,
-        query: { ...RANGE_QUERY, select: SELECT, ...PAGE_QUERY },
-        summary: 'Reject a path that is too short',
-        success: { status: 400, description: 'Never sent' },
-        handle: async () => {
-          throw incompleteError(entity, index, { name, fields: fields.slice(0, count) });
-        },
-      };
-    });
-  });
-}
-
-function commonOf(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]) {
-  return {
-    name: `${entity.name}-by-${indexName}`,
-    method: 'GET',
-    path: [entity.name, 'by', indexName, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
-    roles: rolesToReadIndex(entity, index),
-  } as const;
-}
-
 function listRoute(
   entity: Entity,
   [indexName, index]: NamedIndex,
@@ -98,7 +109,7 @@ function listRoute(
   const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
   return bindPage(listIndex(entity, index), {
-    ...commonOf(entity, [indexName, index], fields),
+    ...commonOf(entity, 'by', indexName, fields),
     query,
     filters,
     summary: `List ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}${isRange ? `, in the order of ${bounded}` : ''}`,
@@ -116,7 +127,7 @@ function listRoute(
 
 function entityRoute(entity: Entity, [indexName, index]: NamedIndex, fields: readonly string[]): Route {
   return bind(getThroughIndex(entity, index), {
-    ...commonOf(entity, [indexName, index], fields),
+    ...commonOf(entity, 'by', indexName, fields),
     query: { select: SELECT_ONE },
     summary: `Get the entity of ${entity.name} with this ${fields.join(', ')}`,
     success: {
@@ -163,40 +174,9 @@ function routesOfTotals(entity: Entity): Route[] {
   });
 }
 
-function incompleteRoutesOfTotals(entity: Entity): Route[] {
-  return Object.entries(entity.totals).flatMap(([name, declared]) => {
-    const fields = groupFields(declared);
-    const index = toIndex(declared);
-    const shortest = Math.min(...[fields, ...rangeStarts(entity, index)].map(({ length }) => length));
-    return Array.from({ length: shortest }, (_, count): Route => {
-      const common = totalCommonOf(entity, name, declared, fields.slice(0, count));
-      return {
-        ...common,
-        name: `${common.name}-incomplete-${count}`,
-        isUndescribed: true,
-        query: { ...RANGE_QUERY, ...PAGE_QUERY },
-        summary: 'Reject a path that is too short',
-        success: { status: 400, description: 'Never sent' },
-        handle: async () => {
-          throw incompleteError(entity, index, { what: 'totals', name, fields: fields.slice(0, count) });
-        },
-      };
-    });
-  });
-}
-
-function totalCommonOf(entity: Entity, name: string, declared: Total, fields: readonly string[]) {
-  return {
-    name: `${entity.name}-by-totals-${name}`,
-    method: 'GET',
-    path: [entity.name, 'totals', name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
-    roles: getTotal(entity, declared).roles,
-  } as const;
-}
-
 function totalRoute(entity: Entity, name: string, declared: Total, fields: readonly string[]): Route {
   return bind(getTotal(entity, declared), {
-    ...totalCommonOf(entity, name, declared, fields),
+    ...commonOf(entity, 'totals', name, fields),
     summary: `Get the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
     success: {
       status: 200,
@@ -208,7 +188,7 @@ function totalRoute(entity: Entity, name: string, declared: Total, fields: reado
 }
 
 function totalRangeRoute(entity: Entity, name: string, declared: Total, fields: readonly string[]): Route {
-  const common = totalCommonOf(entity, name, declared, fields);
+  const common = commonOf(entity, 'totals', name, fields);
   return bindPage(listTotals(entity, declared), {
     ...common,
     name: `${common.name}-range-${fields.length}`,
