@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { checkMentions, requireRemover } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
@@ -19,6 +20,14 @@ import { readOperation, type Operation as Transfer } from '../engine/write/opera
 import type { Operation } from './operation.ts';
 
 /** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */
+
+/** An id of a request in the engine's form, derived from its parts, so that a repeated request has the same id. */
+export function toRequestId(parts: readonly (string | Uint8Array)[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part).update('\0');
+  const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash.digest('hex')) ?? [];
+  return groups.join('-');
+}
 
 interface CreateInput {
   readonly values: unknown;

@@ -2,6 +2,7 @@ import type { Binding, One, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Declared, Entities, Key, Named, Output, PartitionKey } from '../api/entity-types.ts';
 import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
+import type { DeleteRangeInput } from '../api/writes.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
@@ -48,10 +49,7 @@ export interface BatchOptions extends CallOptions {
 }
 
 /** At least one inclusive bound of the first field of the row key, each a prefix, or `all`. */
-export interface DeleteRange extends CallOptions {
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-  readonly all?: boolean | undefined;
+export interface DeleteRange extends CallOptions, Pick<DeleteRangeInput, 'from' | 'to' | 'all'> {
   /** Called after each request with the number of entities deleted so far. */
   readonly onProgress?: (deleted: number) => void;
 }

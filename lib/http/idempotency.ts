@@ -1,5 +1,5 @@
+import { toRequestId } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { toRequestId } from '../store/request-id.ts';
 import type { RequestContext } from './route.ts';
 
 const MAX_KEY_LENGTH = 200;

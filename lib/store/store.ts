@@ -31,6 +31,7 @@ import {
   type RemoveInput,
   remove,
   replace,
+  toRequestId,
 } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Stored, type Values } from '../base/values.ts';
@@ -46,7 +47,6 @@ import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/re
 import type { BatchAction, BatchOutcome } from '../engine/write/entity-batch.ts';
 import { checkGroup } from '../pattern-helpers/read-totals.ts';
 import { type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
-import { toRequestId } from './request-id.ts';
 
 const PAGE_TOP = 100;
 
