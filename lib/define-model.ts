@@ -3,10 +3,10 @@ import type { DeclaredEntity } from './define/declaration/declaration.ts';
 import { linkModel, type Model, type ModelDeclaration } from './define/define-model.ts';
 import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
+import { LIST } from './engine/read/member-list.ts';
+import { features } from './features/features.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from './features/high-volume-delete/period-archive.ts';
 import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
-import { LIST } from './pattern-helpers/member-list.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from './pattern-helpers/period-archive.ts';
-import { patterns } from './patterns/patterns.ts';
 
 /** Supplies what a model needs from rooms that lib/define cannot import. */
 const { tables, containers } = resourcesOf([]);
@@ -29,5 +29,5 @@ const RESERVED: Reserved = {
 export function defineModel<const Declared extends readonly DeclaredEntity[], const Roles extends readonly string[]>(
   declaration: ModelDeclaration<Declared, Roles>,
 ): Model<Declared> {
-  return linkModel<Declared>(declaration, { reserved: RESERVED, features: patterns });
+  return linkModel<Declared>(declaration, { reserved: RESERVED, features });
 }

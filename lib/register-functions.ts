@@ -7,6 +7,7 @@ import type { Feature } from './define/declaration/feature.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
+import { features } from './features/features.ts';
 import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
 import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
 import type { Handler } from './http/handler.ts';
@@ -19,7 +20,6 @@ import { drainPoison } from './operations/drain-poison.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
-import { patterns } from './patterns/patterns.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
@@ -179,7 +179,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       await drainPoison({ engine, entities: runtime.model.list, log: context }, { until });
     },
   },
-  ...Object.fromEntries(patterns.flatMap((pattern) => timerOf(pattern))),
+  ...Object.fromEntries(features.flatMap((feature) => timerOf(feature))),
 };
 
 /** The timer of a feature, for all entities that use the feature. */

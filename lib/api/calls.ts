@@ -1,6 +1,6 @@
 import type { Stored } from '../base/values.ts';
 import type { TypesOf } from '../define/declaration/indexes.ts';
-import type { SeriesPoint, SpanBounds } from '../pattern-helpers/series-span.ts';
+import type { SeriesPoint, SpanBounds } from '../features/data-series/series-span.ts';
 import type { Binding, Many, One, Read } from './binding.ts';
 import type {
   BatchAction,

@@ -20,7 +20,7 @@ import {
   putAttachment,
   readAttachment,
   removeAttachment,
-} from '../pattern-helpers/attachment.ts';
+} from '../features/large-entities/attachment.ts';
 import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blob-sas.ts';
 import { countGrant } from '../telemetry/metrics.ts';
 import type { Operation, View } from './operation.ts';

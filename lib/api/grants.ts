@@ -21,7 +21,7 @@ import { addressOf } from '../define/places/index-entries.ts';
 import { rolesToGrant } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import { noteChange } from '../engine/note-change.ts';
-import type { PeriodArchive } from '../pattern-helpers/period-archive.ts';
+import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../storage/blob-sas.ts';
 import { rowUrl, type TableSasSigner, tableUrl } from '../storage/table-sas.ts';
 import { countGrant } from '../telemetry/metrics.ts';

@@ -5,8 +5,8 @@ import { omit, pick, type Values } from '../base/values.ts';
 import { withKeyOfReferences } from '../define/codec/select.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Page } from '../engine/read/retrieve.ts';
+import { BlobGone } from '../engine/read/text-blobs.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
-import { BlobGone } from '../pattern-helpers/text-blobs.ts';
 import type { View } from './operation.ts';
 
 /** What is read is opened for a caller, over HTTP or in process: decrypted, and without the fields that the caller may not see. */

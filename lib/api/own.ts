@@ -5,7 +5,7 @@ import { validateTexts } from '../define/codec/validation.ts';
 import type { ClaimOwner } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { indexFields } from '../define/places/index-range.ts';
-import { readByReference } from '../pattern-helpers/read-through-index.ts';
+import { readByReference } from '../engine/read/read-through-index.ts';
 import type { View } from './operation.ts';
 
 /**

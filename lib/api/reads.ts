@@ -13,6 +13,13 @@ import { copiedFields, type IndexBounds } from '../define/places/index-range.ts'
 import { rolesToReadBy, rolesToReadIndex } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
+  type IndexPageOptions,
+  readByCopies,
+  readByCopy,
+  readByList,
+  readByLists,
+} from '../engine/read/read-through-index.ts';
+import {
   listedFields,
   type Page,
   type PageOptions,
@@ -21,15 +28,8 @@ import {
   readWithChildren,
   scanEntities,
 } from '../engine/read/retrieve.ts';
-import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../pattern-helpers/read-lookup.ts';
-import {
-  type IndexPageOptions,
-  readByCopies,
-  readByCopy,
-  readByList,
-  readByLists,
-} from '../pattern-helpers/read-through-index.ts';
-import { readTotal, readTotals } from '../pattern-helpers/read-totals.ts';
+import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../features/lookup/read-lookup.ts';
+import { readTotal, readTotals } from '../features/totals/read-totals.ts';
 import { openPage, openSelected } from './open.ts';
 import type { Operation, View } from './operation.ts';
 

@@ -2,8 +2,15 @@ import { canRead } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { readSpan, type SeriesPoint, type SpanBounds } from '../pattern-helpers/series-span.ts';
-import { deleteSeries, increment, readSeries, type Series, setCounts, toSlot } from '../patterns/data-series.ts';
+import {
+  deleteSeries,
+  increment,
+  readSeries,
+  type Series,
+  setCounts,
+  toSlot,
+} from '../features/data-series/data-series.ts';
+import { readSpan, type SeriesPoint, type SpanBounds } from '../features/data-series/series-span.ts';
 import type { Operation } from './operation.ts';
 import type { RemoveInput } from './writes.ts';
 

@@ -7,7 +7,7 @@ import { isCopy, isRowAt, projectionsOf } from '../define/places/index-entries.t
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
-import { patterns } from '../patterns/patterns.ts';
+import { features } from '../features/features.ts';
 import { dropTable } from '../storage/provision.ts';
 import { MAX_TRANSACTION_ACTIONS, type Row, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -59,12 +59,12 @@ export const cleanUpIndex = inPattern(
       limit: top,
       bound: ANY_ROWS,
     });
-    const declared = patterns
+    const declared = features
       .map((pattern) => pattern.projections?.former?.(shape, name))
       .find((each) => each !== undefined);
     if (!declared) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
     const former: Entity = { ...entity, indexes: {}, totals: {}, ...declared };
-    const without: Entity = { ...former, features: featuresOf(former, patterns) };
+    const without: Entity = { ...former, features: featuresOf(former, features) };
     const form = listFormOf(without);
     const isShared = (row: Row) => form?.has(row) ?? false;
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.

@@ -13,7 +13,7 @@ import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { patterns } from '../patterns/patterns.ts';
+import { features } from '../features/features.ts';
 import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
@@ -92,7 +92,7 @@ async function compareShapes(
       );
     else if (rows === 'unlisted') refuse(`${change}; stored rows would not be found`);
   }
-  for (const { memory } of patterns) for (const why of memory?.refuse?.(entity, before) ?? []) refuse(why);
+  for (const { memory } of features) for (const why of memory?.refuse?.(entity, before) ?? []) refuse(why);
   for (const [field, type] of Object.entries(before.columns)) {
     const other = now.columns[field];
     // A new version has an upgrade function for stored values.
@@ -110,7 +110,7 @@ async function compareShapes(
     if (next && isDeepStrictEqual(next, index)) continue;
     if (next?.unique && !index.unique) refuse(`the index ${name} became unique; stored entities may share a value`);
     if (next) unbuilt.add(name);
-    const hasRows = patterns.some(({ projections }) => projections?.former?.(index, name));
+    const hasRows = features.some(({ projections }) => projections?.former?.(index, name));
     if (hasRows && (!next || !haveSameRows(next, index))) leftOver[nameIn(leftOver, name, index)] = index;
   }
   for (const [name, index] of Object.entries(now.indexes)) {
@@ -250,7 +250,7 @@ async function findLeftTables(
   stored: readonly Stored[],
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const found = stored.flatMap(({ name, entity, shape }) =>
-    patterns.flatMap(({ memory }) => {
+    features.flatMap(({ memory }) => {
       const isLeft = memory?.leftTables?.(shape, entity);
       return isLeft ? [{ name, table: shape.table, isLeft }] : [];
     }),
@@ -327,8 +327,8 @@ function toShape({ properties }: Row): Shape {
 
 function shapeOf(entity: Entity, before: Remembered): Shape {
   const { partition, row, archive, columns } = entity;
-  const indexes = shapesOf(entity, patterns);
-  const memories = patterns.map(({ memory }) => memory?.remember(entity, before));
+  const indexes = shapesOf(entity, features);
+  const memories = features.map(({ memory }) => memory?.remember(entity, before));
   const shape = {
     ...Object.assign({}, ...memories),
     ...pick({ ...entity }, Object.keys(optionsWith('remembered'))),

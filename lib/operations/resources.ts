@@ -5,15 +5,15 @@ import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
 import { operations } from '../engine/write/operation.ts';
-import { ARRIVALS_CONTAINER } from '../pattern-helpers/attachment.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../pattern-helpers/period-archive.ts';
-import { patterns } from '../patterns/patterns.ts';
+import { features } from '../features/features.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../features/high-volume-delete/period-archive.ts';
+import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import type { Resources } from '../storage/provision.ts';
 import { AUDIT_CONTAINER } from './audit-log.ts';
 import { containersOf } from './collect-orphans.ts';
 
 /** The engine's own entities, with their patterns. */
-export const OWN_ENTITIES: readonly Entity[] = [{ ...operations, features: featuresOf(operations, patterns) }];
+export const OWN_ENTITIES: readonly Entity[] = [{ ...operations, features: featuresOf(operations, features) }];
 
 /**
  * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are

@@ -7,7 +7,7 @@ import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { type PageOptions, scanEntities } from '../engine/read/retrieve.ts';
 import { changeEntity } from '../engine/write/entity-store.ts';
-import { rewrap, SealBroken } from '../patterns/encrypted-properties.ts';
+import { rewrap, SealBroken } from '../features/encrypted-properties/encrypted-properties.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**

@@ -3,10 +3,10 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, ListForm, Projection } from '../define/declaration/projection.ts';
 import { parseKey } from '../define/keys/key-template.ts';
-import { addressIfAny, isRowAt, isSameEntry, isSibling, projectionsOf } from '../define/places/index-entries.ts';
+import { addressIfAny, CLAIM, isRowAt, isSameEntry, isSibling, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readValues, repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
-import { CLAIM, hasLiveClaim } from '../engine/reconcile/unique-claim.ts';
+import { hasLiveClaim } from '../engine/reconcile/unique-claim.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
 

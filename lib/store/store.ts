@@ -45,8 +45,8 @@ import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
 import type { BatchAction, BatchOutcome } from '../engine/write/entity-batch.ts';
-import { checkGroup } from '../pattern-helpers/read-totals.ts';
-import { type SpanBounds, spanKeyFields } from '../pattern-helpers/series-span.ts';
+import { type SpanBounds, spanKeyFields } from '../features/data-series/series-span.ts';
+import { checkGroup } from '../features/totals/read-totals.ts';
 
 const PAGE_TOP = 100;
 

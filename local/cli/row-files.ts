@@ -5,8 +5,8 @@ import { resolve, sep } from 'node:path';
 import { z } from 'zod';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { checkFile, SAMPLE_BYTES } from '../../lib/features/large-entities/attachment.ts';
 import { Problem } from '../../lib/http/problem.ts';
-import { checkFile, SAMPLE_BYTES } from '../../lib/pattern-helpers/attachment.ts';
 import type { ImportRow } from './csv-rows.ts';
 import { ask, type Target } from './target.ts';
 

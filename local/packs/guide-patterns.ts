@@ -19,7 +19,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Intra-partition secondary index',
     about:
       'The entity is copied within its partition under another row key. The entity and its copy change in one entity group transaction, so readers always see both in the same version. One query reads a [range](http.md#ranges-of-an-index) of the index, in its order.',
-    modules: ['lib/patterns/intra-partition-index.ts', 'lib/engine/write/plan.ts'],
+    modules: ['lib/features/intra-partition-index/intra-partition-index.ts', 'lib/engine/write/plan.ts'],
     tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
   },
   {
@@ -27,9 +27,9 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       'The entity is copied to another partition or table, which is updated after the entity. With `unique`, the writer claims the row before it writes the entity, so two writers of one value cannot both succeed. See [consistency.md](consistency.md#how-a-write-works).',
     modules: [
-      'lib/patterns/inter-partition-index.ts',
+      'lib/features/inter-partition-index/inter-partition-index.ts',
       'lib/engine/reconcile/unique-claim.ts',
-      'lib/pattern-helpers/read-through-index.ts',
+      'lib/engine/read/read-through-index.ts',
     ],
     tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],
   },
@@ -40,7 +40,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     modules: [
       'lib/define/declaration/indexes.ts',
       'lib/define/places/index-entries.ts',
-      'lib/pattern-helpers/read-through-index.ts',
+      'lib/engine/read/read-through-index.ts',
     ],
     tests: ['test/scenarios/index-table-shapes.test.ts', 'test/scenarios/ranging-over-indexes.test.ts'],
   },
@@ -77,9 +77,9 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       'One row lists the entities that share a value. In the partition of the entity, the row changes in the same transaction; in another partition, it changes afterwards. A list that is too long for its row moves to a blob, and back when it shrinks. Readers get the same result.',
     modules: [
-      'lib/patterns/index-entities.ts',
-      'lib/pattern-helpers/member-list.ts',
-      'lib/pattern-helpers/list-upkeep.ts',
+      'lib/features/index-entities/index-entities.ts',
+      'lib/engine/read/member-list.ts',
+      'lib/features/index-entities/list-upkeep.ts',
     ],
     tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
   },
@@ -87,7 +87,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Denormalization',
     about:
       'An entity has copies of fields of another entity. A department has the name of its manager, and both change in one transaction. Each product has the tax rate of its category, and a queue updates all of them after a change, a hundred in a transaction. See [model.md](model.md#copied-fields).',
-    modules: ['lib/patterns/denormalization.ts', 'lib/patterns/fan-out.ts'],
+    modules: ['lib/features/denormalization/denormalization.ts', 'lib/features/denormalization/fan-out.ts'],
     tests: [
       'test/scenarios/company-directory.test.ts',
       'test/lib/engine/write/plan.test.ts',
@@ -98,7 +98,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'One-to-many relationships',
     about:
       "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](model.md#references).",
-    modules: ['lib/patterns/references.ts', 'lib/define/places/relation.ts'],
+    modules: ['lib/features/references/references.ts', 'lib/define/places/relation.ts'],
     tests: ['test/scenarios/referring.test.ts'],
   },
   {
@@ -106,10 +106,10 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries. Totals are numbers, sums and extremes of a group of entities in any partitions. See [model.md](model.md#totals).',
     modules: [
-      'lib/patterns/maintained-count.ts',
+      'lib/features/maintained-count/maintained-count.ts',
       'lib/engine/write/siblings.ts',
       'lib/engine/run-exclusive.ts',
-      'lib/patterns/totals.ts',
+      'lib/features/totals/totals.ts',
     ],
     tests: ['test/scenarios/counting.test.ts', 'test/scenarios/keeping-totals.test.ts'],
   },
@@ -117,7 +117,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Compound key',
     about:
       'A child is stored in the partition of its parent, and its row key begins with that of the parent. One range query reads both.',
-    modules: ['lib/patterns/compound-key.ts'],
+    modules: ['lib/features/compound-key/compound-key.ts'],
     tests: ['test/scenarios/compound-key.test.ts'],
   },
   {
@@ -130,17 +130,23 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'High volume delete',
     about:
       'Each day, month or year has a table. A table past retention is deleted in one storage operation, however many rows it has. Its rows may be archived in a blob before. See [model.md](model.md#periods).',
-    modules: ['lib/patterns/high-volume-delete.ts', 'lib/pattern-helpers/period-archive.ts'],
-    tests: ['test/lib/patterns/high-volume-delete.test.ts', 'test/scenarios/archiving-periods.test.ts'],
+    modules: [
+      'lib/features/high-volume-delete/high-volume-delete.ts',
+      'lib/features/high-volume-delete/period-archive.ts',
+    ],
+    tests: [
+      'test/lib/features/high-volume-delete/high-volume-delete.test.ts',
+      'test/scenarios/archiving-periods.test.ts',
+    ],
   },
   {
     name: 'Data series',
     about:
       'Counts of one key, such as the 24 hours of a day, are properties of one row. One merge sets a count, one get reads all of them, and one range query the last 24 hours of two days.',
-    modules: ['lib/patterns/data-series.ts', 'lib/pattern-helpers/series-span.ts'],
+    modules: ['lib/features/data-series/data-series.ts', 'lib/features/data-series/series-span.ts'],
     tests: [
-      'test/lib/patterns/data-series.test.ts',
-      'test/lib/pattern-helpers/series-span.test.ts',
+      'test/lib/features/data-series/data-series.test.ts',
+      'test/lib/features/data-series/series-span.test.ts',
       'test/scenarios/charting.test.ts',
     ],
   },
@@ -148,10 +154,10 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Wide entities',
     about:
       'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction. With `wide`, an entity has up to 2,000 fields or 3.5 MiB over several rows: one range query reads it, and one transaction changes it. See [model.md](model.md#wide-entities).',
-    modules: ['lib/patterns/data-series.ts', 'lib/patterns/wide-entities.ts'],
+    modules: ['lib/features/data-series/data-series.ts', 'lib/features/wide-entities/wide-entities.ts'],
     tests: [
-      'test/lib/patterns/data-series.test.ts',
-      'test/lib/patterns/wide-entities.test.ts',
+      'test/lib/features/data-series/data-series.test.ts',
+      'test/lib/features/wide-entities/wide-entities.test.ts',
       'test/scenarios/wide-entities.test.ts',
     ],
   },
@@ -159,7 +165,11 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Vertical split',
     about:
       'Groups of rarely read fields are in rows of their own beside the entity. A read leaves them out, and a write of other fields neither reads nor writes them. Both rows change in one transaction, and the ETag of the entity covers both. See [model.md](model.md#vertical-split).',
-    modules: ['lib/patterns/vertical-split.ts', 'lib/engine/read/entity-rows.ts', 'lib/engine/write/further-rows.ts'],
+    modules: [
+      'lib/features/vertical-split/vertical-split.ts',
+      'lib/engine/read/entity-rows.ts',
+      'lib/engine/write/further-rows.ts',
+    ],
     tests: ['test/scenarios/vertical-split.test.ts'],
   },
   {
@@ -167,16 +177,16 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file). A data series that outgrows its row is stored the same way.',
     modules: [
-      'lib/pattern-helpers/attachment.ts',
-      'lib/patterns/large-entities.ts',
-      'lib/patterns/large-series.ts',
-      'lib/pattern-helpers/series-blob.ts',
+      'lib/features/large-entities/attachment.ts',
+      'lib/features/large-entities/large-entities.ts',
+      'lib/features/data-series/large-series.ts',
+      'lib/features/data-series/series-blob.ts',
       'lib/operations/collect-orphans.ts',
     ],
     tests: [
       'test/scenarios/large-entities.test.ts',
       'test/scenarios/files-and-secrets.test.ts',
-      'test/lib/patterns/large-series.test.ts',
+      'test/lib/features/data-series/large-series.test.ts',
     ],
   },
   {
@@ -189,7 +199,11 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Encrypted properties',
     about:
       'A field is encrypted with AES-256-GCM under a data key of its entity, which is wrapped by a key in Key Vault or in a file. The ciphertext is bound to its row and field. A write replaces the field and never merges it. Callers without the role do not see it.',
-    modules: ['lib/patterns/encrypted-properties.ts', 'lib/operations/rewrap.ts', 'lib/storage/key-vault-key-ring.ts'],
+    modules: [
+      'lib/features/encrypted-properties/encrypted-properties.ts',
+      'lib/operations/rewrap.ts',
+      'lib/storage/key-vault-key-ring.ts',
+    ],
     tests: ['test/scenarios/encrypting.test.ts', 'test/lib/storage/key-vault-key-ring.test.ts'],
   },
   {
@@ -224,7 +238,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Lookup tables',
     about:
       'Each process keeps the list of a small entity in memory. See [model.md](model.md#lookup-tables) for what bounds its age and its size.',
-    modules: ['lib/patterns/lookup.ts', 'lib/pattern-helpers/read-lookup.ts'],
+    modules: ['lib/features/lookup/lookup.ts', 'lib/features/lookup/read-lookup.ts'],
     tests: ['test/scenarios/looking-up.test.ts'],
   },
   {

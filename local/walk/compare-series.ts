@@ -3,7 +3,7 @@ import { pick, type Values } from '../../lib/base/values.ts';
 import type { Slots } from '../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { periodOf, periodsBetween } from '../../lib/define/keys/calendar.ts';
-import type { SeriesPoint } from '../../lib/pattern-helpers/series-span.ts';
+import type { SeriesPoint } from '../../lib/features/data-series/series-span.ts';
 import type { Step } from './steps.ts';
 import type { WalkWorld } from './walk-world.ts';
 

@@ -15,7 +15,7 @@ import {
   remoteTables,
 } from '../../lib/define/places/index-entries.ts';
 import { POISON_TABLE } from '../../lib/engine/consume/poison.ts';
-import { membersOf, readList } from '../../lib/pattern-helpers/member-list.ts';
+import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
 import type { Row } from '../../lib/storage/rows.ts';
 import type { Storage } from '../../lib/storage/storage.ts';
 

@@ -1,4 +1,4 @@
-import { listAction, toStoredList } from '../../lib/pattern-helpers/member-list.ts';
+import { listAction, toStoredList } from '../../lib/engine/read/member-list.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { type Address, tryAction } from '../../lib/storage/rows.ts';
 import type { GrowthWorld } from './growth-world.ts';

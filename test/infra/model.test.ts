@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
+import { ARRIVALS_CONTAINER } from '../../lib/features/large-entities/attachment.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
-import { ARRIVALS_CONTAINER } from '../../lib/pattern-helpers/attachment.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/pattern-helpers/period-archive.ts';
 import { formatInfraModel } from '../../local/cli/infra-model.ts';
 import { MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { model } from '../../model/model.ts';

@@ -15,7 +15,7 @@ import { requestArchive, requestMove, runTransfer, type Transfer } from '../../l
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
-import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
+import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';

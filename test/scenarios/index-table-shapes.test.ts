@@ -12,10 +12,10 @@ import {
 } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { indexFields } from '../../lib/define/places/index-range.ts';
+import { readByCopies, readByCopy } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { readByCopies, readByCopy } from '../../lib/pattern-helpers/read-through-index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
 import { deploy } from '../fixtures/deploy.ts';

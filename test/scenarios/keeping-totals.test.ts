@@ -8,7 +8,7 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { readTotal } from '../../lib/pattern-helpers/read-totals.ts';
+import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import { describeAttachment, readAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
-import { describeAttachment, readAttachment } from '../../lib/pattern-helpers/attachment.ts';
 import { employees } from '../fixtures/model.ts';
 import { type KilledHost, openKilledHost } from '../killed-host.ts';
 import { countEach, countTried } from '../tried-faults.ts';

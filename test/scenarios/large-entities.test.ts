@@ -6,10 +6,10 @@ import { DAY_MS } from '../../lib/base/time.ts';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntities, readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
+import { BlobGone } from '../../lib/engine/read/text-blobs.ts';
 import { requestArchive, requestMove, runTransfer, Transfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import {
   acceptFile,
   announceFile,
@@ -17,8 +17,8 @@ import {
   putAttachment,
   readAttachment,
   removeAttachment,
-} from '../../lib/pattern-helpers/attachment.ts';
-import { BlobGone } from '../../lib/pattern-helpers/text-blobs.ts';
+} from '../../lib/features/large-entities/attachment.ts';
+import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blob-sas.ts';
 import { listContainer } from '../../lib/storage/blobs.ts';
 import { measureCost } from '../../lib/storage/cost.ts';

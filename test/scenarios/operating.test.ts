@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../lib/base/time.ts';
 import type { Poison } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
+import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { logins } from '../fixtures/model.ts';
 import { type Client, eventually, useProduct } from '../product.ts';

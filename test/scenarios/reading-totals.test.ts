@@ -6,7 +6,7 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import { buildKey, buildKeys } from '../../lib/define/keys/key-template.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import { readTotals } from '../../lib/pattern-helpers/read-totals.ts';
+import { readTotals } from '../../lib/features/totals/read-totals.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { createTable } from '../../lib/storage/provision.ts';
 import { submit } from '../../lib/storage/rows.ts';

@@ -6,7 +6,7 @@ import { DAY_MS, MINUTE_MS } from '../../lib/base/time.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntities } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { rollPeriods } from '../../lib/patterns/high-volume-delete.ts';
+import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
 import { logins } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';

@@ -5,8 +5,8 @@ import { type Total, total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
-import { readTotal } from '../../lib/pattern-helpers/read-totals.ts';
 import { sales as entity } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 

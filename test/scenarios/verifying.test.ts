@@ -7,12 +7,12 @@ import { type IndexEntity, indexEntity, interPartitionIndex } from '../../lib/de
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
-import { putAttachment } from '../../lib/pattern-helpers/attachment.ts';
-import { readByList } from '../../lib/pattern-helpers/read-through-index.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';

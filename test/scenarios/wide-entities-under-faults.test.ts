@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { RowkeyError } from '../../lib/base/errors.ts';
 import { omit, pick, type Values } from '../../lib/base/values.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
+import { readByCopies, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { writeAtomically } from '../../lib/engine/write/entity-batch.ts';
@@ -10,7 +11,6 @@ import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../li
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
-import { readByCopies, readByList } from '../../lib/pattern-helpers/read-through-index.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { testFaultsOfChanges, tryFaultsOfTransfers } from '../further-row-faults.ts';

@@ -4,6 +4,7 @@ import { omit, pick, type Values } from '../../lib/base/values.ts';
 import { compileFilter } from '../../lib/define/codec/filter.ts';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
+import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange } from '../../lib/engine/write/delete-range.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
@@ -17,7 +18,6 @@ import {
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { readByCopies, readByCopy, readByList } from '../../lib/pattern-helpers/read-through-index.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { deploy } from '../fixtures/deploy.ts';

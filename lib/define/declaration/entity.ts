@@ -13,7 +13,7 @@ interface ToEntities {
 
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */
 interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>> {
-  /** The features that the entity uses, in the order of lib/patterns/patterns.ts. */
+  /** The features that the entity uses, in the order of lib/features/features.ts. */
   readonly features: readonly Feature<Entity>[];
   /** True for an archive itself, whose rows arrive by transfers. An archive can only be read and deleted. */
   readonly isArchive: boolean;

@@ -14,7 +14,7 @@ import type { Total } from './totals.ts';
 /**
  * What one option of a declaration does, such as a pattern of the design guide. The engine, the codec and the consistency check know no
  * feature by name. Each stage of the engine knows one facet below and calls it for each feature that an entity uses, in the order of
- * lib/patterns/patterns.ts. A new feature is one file in lib/patterns, one line in that list and one key of the declaration.
+ * lib/features/features.ts. A new feature is one folder in lib/features, one line in that list and one key of the declaration.
  *
  * All members but `isUsed` are called only for entities that use the feature. `Entity` is always that of entity.ts, which lists its
  * features; it is a parameter because the two files must not import each other.

@@ -231,3 +231,14 @@ export function isCopy({ properties }: Row): boolean {
 export function isRowAt({ table, row: template }: Pick<ProjectionKeys, 'table' | 'row'>, row: Row): boolean {
   return table === row.table && parseKey(template, row.row) !== undefined;
 }
+
+/** The `EntityType` of a row that has a claim and no copy yet. */
+export const CLAIM = 'claim';
+
+/** The property that tells the row of a committed entity from a claim. */
+export const CONFIRMED = 'Confirmed';
+
+/** True if the entity of a row of a unique index is committed. */
+export function isConfirmed(row: Row): boolean {
+  return row.properties[CONFIRMED] === true;
+}

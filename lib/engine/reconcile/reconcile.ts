@@ -14,7 +14,14 @@ import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { liveValues, type Snapshot } from '../../define/declaration/snapshot.ts';
-import { indexEntriesOf, isContested, isCopy, isSameEntry, remoteIndexOf } from '../../define/places/index-entries.ts';
+import {
+  indexEntriesOf,
+  isConfirmed,
+  isContested,
+  isCopy,
+  isSameEntry,
+  remoteIndexOf,
+} from '../../define/places/index-entries.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
@@ -22,7 +29,7 @@ import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
 import type { Intent, IntentItem } from './intent.ts';
-import { hasLiveClaim, isConfirmed, isOwnedBy } from './unique-claim.ts';
+import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 
 /**
  * Eventually consistent transactions pattern, the reconciler's side: makes the index entries that an intent names agree with

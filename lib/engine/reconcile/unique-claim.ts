@@ -1,13 +1,11 @@
 import { isoInstant } from '../../base/time.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
+import { CLAIM } from '../../define/places/index-entries.ts';
 import { type Address, type Row, readRow, tryAction, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { isUnknown } from '../note-change.ts';
 
 /** Entities may compete for a row of a unique index. A writer claims the row before it writes its entity. */
-
-/** The `EntityType` of a row that has a claim and no copy yet. */
-export const CLAIM = 'claim';
 
 /** A row with the claim of this write. */
 export interface ClaimedRow extends Row {
@@ -39,14 +37,6 @@ export function hasLiveClaim(row: Row, { intent, abandoned }: Claimant, { storag
   const { Claim, ClaimExpires } = row.properties;
   if (typeof Claim !== 'string' || Claim === '' || Claim === intent || abandoned?.has(Claim)) return false;
   return Date.parse(String(ClaimExpires)) > (storage.clock.earliestTime() ?? now());
-}
-
-/** The property that tells the row of a committed entity from a claim. */
-export const CONFIRMED = 'Confirmed';
-
-/** True if the entity of a row of a unique index is committed. */
-export function isConfirmed(row: Row): boolean {
-  return row.properties[CONFIRMED] === true;
 }
 
 /**

@@ -2,7 +2,7 @@ import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import { fileOperations, ReadGrant, Upload } from '../../api/files.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { Attachment, type AttachmentDeclaration } from '../../define/declaration/reference.ts';
-import { etagOf, fileHeaders, IMMUTABLE } from '../../pattern-helpers/attachment.ts';
+import { etagOf, fileHeaders, IMMUTABLE } from '../../features/large-entities/attachment.ts';
 import { bind, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
 import { isNotModified, readConditions } from '../view-etag.ts';

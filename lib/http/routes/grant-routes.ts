@@ -6,7 +6,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { isoInstant } from '../../base/time.ts';
 import { parse } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { listPeriodArchives, type PeriodArchive, State } from '../../pattern-helpers/period-archive.ts';
+import { listPeriodArchives, type PeriodArchive, State } from '../../features/high-volume-delete/period-archive.ts';
 import { bind } from '../bind.ts';
 import { PAGE_QUERY, respondWithPage } from '../query.ts';
 import type { OperatorRoute, RequestContext, Route } from '../route.ts';

@@ -14,7 +14,7 @@ import {
   rangeStarts,
 } from '../../define/places/index-range.ts';
 import { rolesToReadIndex } from '../../define/places/readers.ts';
-import { checkGroup } from '../../pattern-helpers/read-totals.ts';
+import { checkGroup } from '../../features/totals/read-totals.ts';
 import { bind, bindPage, describeList, toEntityPath } from '../bind.ts';
 import { filterParameters, PAGE_QUERY, queryError, readFilter, readSelect, SELECT, SELECT_ONE } from '../query.ts';
 import { pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';

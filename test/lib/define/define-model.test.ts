@@ -8,7 +8,7 @@ import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
 import { defineUnion } from '../../../lib/define/inheritance.ts';
 import { defineModel } from '../../../lib/define-model.ts';
-import { patterns } from '../../../lib/patterns/patterns.ts';
+import { features } from '../../../lib/features/features.ts';
 import { linkedEntities } from '../../fixtures/deploy.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
@@ -165,7 +165,7 @@ describe('a model is rejected', () => {
     const none = { ...stamp, keptFields: () => [] };
     const reserved = { tables: [], entities: [], containers: [], routes: [], rowTypes: [] };
     const link = (own: Feature<Entity>) =>
-      linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...patterns, own] });
+      linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...features, own] });
     expect(() => link(stamp)).toThrow(
       'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp. Remove those, also in entities that refer to it, or grant only r',
     );

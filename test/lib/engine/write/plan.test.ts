@@ -7,8 +7,8 @@ import type { Change } from '../../../../lib/define/declaration/change.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import type { Snapshot } from '../../../../lib/define/declaration/snapshot.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
+import { membersOf } from '../../../../lib/engine/read/member-list.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
-import { membersOf } from '../../../../lib/pattern-helpers/member-list.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';
 import { departments, employees } from '../../../fixtures/model.ts';
 

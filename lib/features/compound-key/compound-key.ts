@@ -1,0 +1,175 @@
+import pMap from 'p-map';
+import { busy, RowkeyError } from '../../base/errors.ts';
+import type { Values } from '../../base/values.ts';
+import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
+import type { CarriedRows, Change, Siblings } from '../../define/declaration/change.ts';
+import type { Engine } from '../../define/declaration/engine.ts';
+import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
+import type { Feature } from '../../define/declaration/feature.ts';
+import { liveValues } from '../../define/declaration/snapshot.ts';
+import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import { oracleErrors } from '../../define/validate/oracle-errors.ts';
+import { PlanTooLarge } from '../../engine/write/plan.ts';
+import { toPlaced } from '../../engine/write/stored-values.ts';
+import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
+
+/**
+ * Compound key pattern: `empid_000123` and `empid_000123_2012` are stored side by side, so that one range query reads an
+ * entity with its children. Each write of a child also writes its parent, under the parent's ETag, in the same transaction.
+ * A delete, an archive or a move of the parent includes its children, so this conflict keeps it from missing a new child.
+ */
+export const compoundKey: Feature<Entity> = {
+  name: 'compound key',
+  isUsed: ({ childOf, children }) => childOf !== undefined || children.length > 0,
+  write: {
+    leavesTombstone: true,
+    *siblings({ childOf: parent }, { before, after }) {
+      if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
+    },
+    plan(entity, changes, { siblings, actions, writeId }) {
+      for (const change of changes)
+        for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
+      for (const [row, etag] of collectParentEtags(entity, changes, siblings))
+        actions.push({
+          action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
+          part: { of: 'sibling' },
+        });
+    },
+    carried: {
+      read: readChildren,
+      async move(engine, entity, from, there) {
+        const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), {
+          table: there.address.table,
+          to: there.to,
+        });
+        const drop = (await readChildren(engine, there.entity, there.address)).map(({ row }) => row);
+        return { put, drop };
+      },
+    },
+  },
+  *validate(entity) {
+    const { childOf: parent, name, archive, movable } = entity;
+    if (!parent) return;
+    const isWithin =
+      parent.table === entity.table &&
+      parent.partition.template === entity.partition.template &&
+      entity.row.template.startsWith(`${parent.row.template}_`);
+    if (!isWithin)
+      yield `the key does not begin with that of its parent "${parent.name}" and "_". Use the table and the partition key of the parent, and its row key with "_" and a field after it.`;
+    // A write of a child without its parent is rejected.
+    yield* oracleErrors(`it is a child of "${parent.name}"`, {
+      writer: entity,
+      seen: parent,
+      field: parent.keyFields.at(-1) ?? '',
+      isUnique: true,
+    });
+    if (parent.childOf) yield `its parent "${parent.name}" is a child itself. Remove childOf from one of them.`;
+    if (Object.hasOwn(parent.schema.shape, name))
+      yield `its parent "${parent.name}" has a field "${name}", which a read with ?include=${name} would replace. Rename one of them.`;
+    const others = entity.features.filter(
+      (feature) => feature !== compoundKey && (hasRowsBeside(feature) || feature.layout?.further),
+    );
+    if (others.length > 0)
+      yield `a child goes where its parent "${parent.name}" goes, and only its row goes along. Remove ${others.map(({ name: pattern }) => pattern).join(', ')}.`;
+    if (archive || movable.length > 0)
+      yield `a child of "${parent.name}" is archived and moved with its parent. Remove archive and movable.`;
+  },
+};
+
+const CHILDREN_CONCURRENCY = 8;
+/** One row of the transaction is that of the parent. */
+const MAX_CHILDREN = MAX_TRANSACTION_ACTIONS - 1;
+
+/** Reads the rows of the children of an entity: one range query. */
+async function readChildren({ storage }: Engine, entity: Entity, { table, partition, row }: Address): Promise<Row[]> {
+  if (entity.children.length === 0) return [];
+  const range = rangeOfPrefix(prefixOfChildren(entity.row, row));
+  const { rows } = await readRange(storage, { table, partition, ...range });
+  return rows.filter((found) => findChildKind(entity, found));
+}
+
+/** Returns the rows of the children for the destination of their parent. `to` has the key fields that change. */
+async function copyChildren(
+  engine: Engine,
+  entity: Entity,
+  rows: readonly Row[],
+  there: { readonly table: string; readonly to: Values },
+): Promise<CarriedRows['put']> {
+  const moved = await pMap(
+    rows,
+    async (found) => {
+      const kind = findChildKind(entity, found);
+      const snapshot = kind && toSnapshot(kind, found);
+      if (!kind || snapshot?.state !== 'live') return [];
+      const values = await toPlaced(engine, kind, snapshot.values, {
+        entity: { ...kind, table: there.table },
+        to: there.to,
+      });
+      return [{ row: addressOf(kind, values).row, properties: toProperties(kind, values, snapshot.system) }];
+    },
+    { concurrency: CHILDREN_CONCURRENCY },
+  );
+  return moved.flat();
+}
+
+/**
+ * Returns the row keys of the parents of changed children, with their ETags. Throws `invalid-input` if a child has no parent,
+ * and `busy` while the parent is being moved to this partition.
+ */
+function collectParentEtags(entity: Entity, changes: readonly Change[], siblings: Siblings): Map<string, string> {
+  const { childOf: parent, name } = entity;
+  const touched = new Map<string, string>();
+  if (!parent) return touched;
+  for (const { before, after } of changes) {
+    const values = after ?? liveValues(before) ?? {};
+    const row = buildKey(parent.row, values);
+    const found = siblings.get(row);
+    const snapshot = toSnapshot(parent, found?.properties.EntityType === parent.name ? found : undefined);
+    if (snapshot.state === 'live') {
+      if (snapshot.system.MovingFrom) throw busy('The parent entity is being moved to this partition.');
+      touched.set(row, snapshot.etag);
+    } else if (after) {
+      const field = parent.keyFields.at(-1) ?? 'key';
+      throw new RowkeyError(
+        'invalid-input',
+        `"${field}" refers to no entity of ${parent.name}, the parent of ${name}.`,
+        {
+          field,
+          accepted: `the key of an existing entity of ${parent.name}`,
+        },
+      );
+    }
+  }
+  return touched;
+}
+
+/** Plans the deletion of the children of a deleted entity, or the writes of children that move with their parent. */
+function planChildren(entity: Entity, { address, after, carried }: Change, siblings: Siblings): Action[] {
+  const put = carried?.put ?? [];
+  const prefix = prefixOfChildren(entity.row, address.row);
+  const isOwn = (found: Row) => found.row.startsWith(prefix) && findChildKind(entity, found) !== undefined;
+  const own = [...siblings.values()].filter(isOwn).map(({ row }) => row);
+  const dropped = after ? (carried?.drop ?? []) : own;
+  const kept = new Set(put.map(({ row }) => row));
+  const actions = [
+    ...put.map(({ row, properties }) => ({ kind: 'upsert', row, properties }) as const),
+    ...dropped.filter((row) => !kept.has(row)).map((row) => ({ kind: 'delete', row }) as const),
+  ];
+  if (actions.length > MAX_CHILDREN) {
+    const kinds = entity.children.map(({ name }) => name).join(' and ');
+    throw new PlanTooLarge(
+      `An entity of ${entity.name} is deleted, archived or moved in one transaction with its children; it has ${actions.length}, and at most ${MAX_CHILDREN} are possible.`,
+      {
+        needed: actions.length,
+        limit: MAX_CHILDREN,
+        accepted: `at most ${MAX_CHILDREN} children; delete ranges of ${kinds} first`,
+      },
+    );
+  }
+  return actions;
+}
+
+function findChildKind(entity: Entity, { properties }: Row): Entity | undefined {
+  return entity.children.find(({ name }) => name === properties.EntityType);
+}

@@ -1,0 +1,187 @@
+import pMap from 'p-map';
+import { RowkeyError } from '../../base/errors.ts';
+import { isoSeconds } from '../../base/time.ts';
+import type { Values } from '../../base/values.ts';
+import type { Span } from '../../define/declaration/declaration.ts';
+import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
+import { keptPeriods, periodOfTable } from '../../define/keys/calendar.ts';
+import { rangeOfPrefix } from '../../define/keys/key-template.ts';
+import {
+  type Instants,
+  instantsOf,
+  periodValue,
+  type SlotTime,
+  slotsBetween,
+} from '../../define/places/slot-calendar.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { unlessTableMissing } from '../../engine/period-tables.ts';
+import { readEntityRow } from '../../engine/read/entity-rows.ts';
+import { type Address, type Row, readRange } from '../../storage/rows.ts';
+import { inPattern } from '../../telemetry/span.ts';
+import { openCounts } from './series-blob.ts';
+import { rowAddresses, rowOf, slotsOf } from './series-rows.ts';
+
+/** The count of one slot, as charts draw it. */
+export interface SeriesPoint {
+  /** When the slot begins: `2026-11-20T09:00:00Z`. */
+  readonly at: string;
+  readonly count: number;
+}
+
+/** The first and the last instant, each in full or as a prefix: `2026-11-20T09`. */
+export interface SpanBounds {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Days of a year and a month. */
+const MAX_ROWS = 400;
+/** About 4 million characters, as in a page of a list. A day has 86,400 seconds. */
+const MAX_POINTS = 90_000;
+const READS_CONCURRENCY = 16;
+
+/**
+ * Reads the counts from one instant to another, over as many keys as that takes; a slot without a count is 0. One range query for
+ * rows that follow each other in a partition, else one get for each row, concurrently. Throws `invalid-input`, `BlobGone`.
+ */
+export const readSpan = inPattern(
+  'data series',
+  async (engine: Engine, entity: Entity, key: Values, bounds: SpanBounds): Promise<SeriesPoint[]> => {
+    const wanted = wantedRows(entity, key, parseBounds(bounds));
+    const addresses = wanted.map(({ address }) => address).filter(({ table }) => isKept(entity, table, engine.now()));
+    const rows = await pMap(queriesOf(entity, addresses), (query) => query(engine), { concurrency: READS_CONCURRENCY });
+    const byAddress = new Map(rows.flat().map((row) => [idOf(row), row]));
+    const open = async ({ address, points }: WantedRow) => {
+      const countOf = await openCounts(engine.storage, byAddress.get(idOf(address)));
+      return points.map(({ slot, at }) => ({ at: isoSeconds(at), count: countOf(slot) }));
+    };
+    return (await pMap(wanted, open, { concurrency: READS_CONCURRENCY })).flat();
+  },
+);
+
+/** The span of a series. Throws a plain error if the entity declares none. */
+function spanOf(entity: Entity): Span {
+  const { span } = slotsOf(entity);
+  if (!span) throw new Error(`${entity.name} does not declare a span.`);
+  return span;
+}
+
+/** The fields of the key besides the period. */
+export function spanKeyFields(entity: Entity): string[] {
+  return entity.keyFields.filter((field) => field !== spanOf(entity).field);
+}
+
+/** A row, and the points of the span that are in it. */
+interface WantedRow {
+  readonly address: Address;
+  readonly points: readonly SlotTime[];
+}
+
+function wantedRows(entity: Entity, key: Values, instants: Instants): WantedRow[] {
+  const slots = slotsOf(entity);
+  const span = spanOf(entity);
+  const wanted: WantedRow[] = [];
+  // Both limits are checked before the next period, because a caller may request ten thousand years.
+  let count = 0;
+  for (const { period, slots: ofPeriod } of periodsOf(slotsBetween(slots, span, instants))) {
+    count += ofPeriod.length;
+    const addresses = rowAddresses(entity, { ...key, [span.field]: periodValue(entity.columns[span.field], period) });
+    for (const [index, points] of Map.groupBy(ofPeriod, ({ slot }) => rowOf(slots, slot))) {
+      const address = addresses[index];
+      if (address) wanted.push({ address, points });
+    }
+    if (count > MAX_POINTS) throw tooLong(`${MAX_POINTS} counts`);
+    if (wanted.length > MAX_ROWS) throw tooLong(`the counts of ${MAX_ROWS} rows`);
+  }
+  return wanted;
+}
+
+/** Groups slots, which come in order, by their period. */
+function* periodsOf(points: Iterable<SlotTime>): Generator<{ period: string; slots: SlotTime[] }> {
+  let current: { period: string; slots: SlotTime[] } | undefined;
+  for (const point of points) {
+    if (current?.period !== point.period) {
+      if (current) yield current;
+      current = { period: point.period, slots: [] };
+    }
+    current.slots.push(point);
+  }
+  if (current) yield current;
+}
+
+/** False if the table is of a period before retention or after the next period: it has no rows that a caller may expect. */
+function isKept({ period, table }: Entity, name: string, now: number): boolean {
+  if (!period) return true;
+  const { first, last } = keptPeriods(period, now);
+  const ofTable = periodOfTable(period.per, table, name);
+  return ofTable !== undefined && first <= ofTable && ofTable <= last;
+}
+
+type Query = (engine: Engine) => Promise<readonly Row[]>;
+
+function queriesOf(entity: Entity, addresses: readonly Address[]): Query[] {
+  const partitions = Map.groupBy(addresses, ({ table, partition }) => JSON.stringify([table, partition]));
+  return [...partitions.values()].flatMap((group): Query[] =>
+    group.length > 1 && areAdjacent(entity)
+      ? [(engine) => readAdjacent(engine, entity, group)]
+      : group.map((address) => (engine) => readSingle(engine, entity, address)),
+  );
+}
+
+/** True if the rows of successive periods follow each other in a partition: their keys differ only at the end. */
+function areAdjacent(entity: Entity): boolean {
+  const { parts } = entity.row;
+  const { field } = spanOf(entity);
+  const last = parts.at(-1);
+  return last?.field === field && last.after === '' && parts.filter((part) => part.field === field).length === 1;
+}
+
+async function readSingle(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]> {
+  const row = await readEntityRow(engine, entity, address);
+  return row ? [row] : [];
+}
+
+/**
+ * One range query. Clients may have written any number of other rows between these addresses: then each address is read for
+ * itself.
+ */
+async function readAdjacent(engine: Engine, entity: Entity, addresses: readonly Address[]): Promise<readonly Row[]> {
+  const [address] = addresses;
+  const keys = addresses.map(({ row }) => row).toSorted();
+  const [first, last] = [keys.at(0), keys.at(-1)];
+  if (!address || first === undefined || last === undefined) return [];
+  const { table, partition } = address;
+  const range = { table, partition, from: first, before: rangeOfPrefix(last).before, limit: addresses.length + 1 };
+  const type = isWrittenByClients(entity) ? undefined : entity.name;
+  const read = readRange(engine.storage, { ...range, type });
+  const { rows, more } = await unlessTableMissing(read, { rows: [], more: false });
+  if (!more) return rows;
+  const found = await pMap(addresses, (one) => readSingle(engine, entity, one), { concurrency: READS_CONCURRENCY });
+  return found.flat();
+}
+
+function idOf({ table, partition, row }: Address): string {
+  return JSON.stringify([table, partition, row]);
+}
+
+function parseBounds({ from, to }: SpanBounds): Instants {
+  const [first, last] = [parseBound('from', from), parseBound('to', to)];
+  if (first.first <= last.last) return { first: first.first, last: last.last };
+  throw new RowkeyError('invalid-input', '"from" must not be after "to".', { field: 'from', accepted: 'up to "to"' });
+}
+
+function parseBound(name: keyof SpanBounds, text: string): Instants {
+  const instants = instantsOf(text);
+  if (instants) return instants;
+  throw new RowkeyError('invalid-input', `"${name}" is not a date or an instant in UTC.`, {
+    field: name,
+    accepted: '2026, 2026-11, 2026-11-20, 2026-11-20T09, 2026-11-20T09:30Z or 2026-11-20T09:30:00Z',
+  });
+}
+
+function tooLong(accepted: string): RowkeyError {
+  return new RowkeyError('invalid-input', `The span from "from" to "to" is longer than ${accepted}.`, {
+    field: 'from',
+    accepted: `a span of at most ${accepted}`,
+  });
+}

@@ -1,0 +1,248 @@
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import { RowkeyError } from '../../base/errors.ts';
+import { MINUTE_MS } from '../../base/time.ts';
+import { pick, type Values } from '../../base/values.ts';
+import { MAX_STRING_LENGTH } from '../../define/codec/entity-codec.ts';
+import type { Engine } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Feature } from '../../define/declaration/feature.ts';
+import { isSealed, ReferenceBroken, type Sealed } from '../../define/declaration/reference.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import { keysWith } from '../../define/validate/index-errors.ts';
+import { type KeyRing, UnwrapFailed } from '../../storage/key-ring.ts';
+
+/**
+ * Encrypted properties pattern: AES-256-GCM with a data key for each entity. The data key is stored beside the ciphertext,
+ * wrapped by a key-encryption key. The ciphertext is bound to the entity's address and the field's name, so it cannot be
+ * decrypted in another row or field. Copies in indexes contain the ciphertext, as do all reads that bypass the API.
+ *
+ *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
+ */
+export const encryptedProperties: Feature<Entity> = {
+  name: 'encrypted properties',
+  isUsed: ({ encrypted }) => encrypted.length > 0,
+  *validate(entity) {
+    const { encrypted, columns, access } = entity;
+    for (const field of encrypted) {
+      if (columns[field] !== 'String') yield `the encrypted field "${field}" is not a text. Declare it as z.string().`;
+      if (!Object.hasOwn(access.restricted ?? {}, field))
+        yield `the encrypted field "${field}" is not restricted. Name the roles that read it in access.restricted.`;
+      for (const key of keysWith(entity, field))
+        yield `the encrypted field "${field}" is in ${key} in plain text. Remove it from encrypted, or from ${key}.`;
+    }
+  },
+  stored: {
+    references: ({ encrypted }) => encrypted,
+    columns: {
+      names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
+      encode: (_entity, field, value) => (isSealed(value) ? [[field, value.sealed]] : undefined),
+      decode(_entity, field, properties) {
+        const stored = properties[field];
+        return stored === undefined || stored === null ? undefined : { sealed: String(stored) };
+      },
+      longest: () => MAX_STRING_LENGTH,
+    },
+    async store(engine, entity, values, current) {
+      const plain: Record<string, string> = {};
+      for (const field of entity.encrypted) {
+        const value = values[field];
+        if (typeof value === 'string') plain[field] = value;
+      }
+      const fields = Object.keys(plain);
+      if (fields.length === 0) return values;
+      const isSame = await decryptsTo(
+        engine,
+        entity,
+        { ...pick(values, entity.keyFields), ...pick(current, fields) },
+        plain,
+      );
+      return { ...values, ...(isSame ? pick(current, fields) : await seal(engine, entity, values, plain)) };
+    },
+    async load(engine, entity, values, field) {
+      const value = values[field];
+      return isSealed(value) ? await open(engine, entity, values, { field, sealed: value }) : undefined;
+    },
+    refusePatch({ encrypted }, fields) {
+      const field = encrypted.find((each) => fields.includes(each));
+      return field === undefined
+        ? undefined
+        : new RowkeyError('invalid-input', `"${field}" is encrypted and cannot be changed by PATCH.`, {
+            field,
+            accepted: 'PUT with the whole entity',
+          });
+    },
+  },
+  memory: {
+    remember: ({ encrypted }) => ({ encrypted }),
+    *refuse({ encrypted: now }, before) {
+      const { encrypted } = Memory.parse(before);
+      for (const field of new Set([...encrypted, ...now]))
+        if (encrypted.includes(field) !== now.includes(field))
+          yield `the field ${field} was ${encrypted.includes(field) ? '' : 'not '}declared encrypted`;
+    },
+  },
+  check: {
+    /** Only the form of a ciphertext: to decrypt it would take the key-encryption key. */
+    async entity(_engine, { encrypted }, { address, snapshot: { values }, only }) {
+      if (only !== undefined) return [];
+      const unreadable = encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field]));
+      return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
+    },
+  },
+};
+
+const Memory = z.object({ encrypted: z.array(z.string()).default([]) });
+
+/** True if all of these fields are encrypted and decrypt to these texts. */
+async function decryptsTo(
+  engine: Engine,
+  entity: Entity,
+  values: Values,
+  texts: Readonly<Record<string, string>>,
+): Promise<boolean> {
+  const results = await Promise.all(
+    Object.entries(texts).map(async ([field, text]) => {
+      const sealed = values[field];
+      if (!isSealed(sealed)) return false;
+      try {
+        return (await open(engine, entity, values, { field, sealed })) === text;
+      } catch (error) {
+        if (error instanceof SealBroken) return false;
+        throw error;
+      }
+    }),
+  );
+  return results.every((isSame) => isSame);
+}
+
+/** A ciphertext cannot be decrypted: it was changed, or copied to another row or field. */
+export class SealBroken extends ReferenceBroken {
+  override readonly name = 'SealBroken';
+}
+
+const FORM = 'v1';
+const CIPHER = 'aes-256-gcm';
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+/** Unwrapping a data key is a request to Key Vault, so data keys are cached. */
+const KEYS_KEPT = 2_000;
+const KEYS_KEPT_MS = 5 * MINUTE_MS;
+
+/** Encrypts the fields of `plain` for the entity with `key`, with one new data key. Throws `wrong-setting`. */
+export async function seal(
+  { keys }: Pick<Engine, 'keys'>,
+  entity: Entity,
+  key: Values,
+  plain: Readonly<Record<string, string>>,
+): Promise<Record<string, Sealed>> {
+  const dataKey = randomBytes(KEY_BYTES);
+  const { keyId, wrapped } = await keys.wrap(dataKey);
+  const sealed = Object.entries(plain).map(([field, text]) => {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(toAssociatedData(entity, key, field));
+    const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return [field, toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext })] as const;
+  });
+  return Object.fromEntries(sealed);
+}
+
+/** Decrypts a field of the entity with `key`. Throws `SealBroken`, and as the key ring does. */
+export async function open(
+  { keys }: Pick<Engine, 'keys'>,
+  entity: Entity,
+  key: Values,
+  { field, sealed }: { readonly field: string; readonly sealed: Sealed },
+): Promise<string> {
+  const { nonce, ciphertext, ...wrapping } = parseSealed(sealed);
+  const dataKey = await unwrapDataKey(keys, wrapping);
+  try {
+    const decipher = createDecipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(toAssociatedData(entity, key, field));
+    decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
+    return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+  } catch {
+    throw new SealBroken(`The field "${field}" of an entity of ${entity.name} cannot be decrypted.`);
+  }
+}
+
+/** Wraps the data key with the current key-encryption key. The ciphertext stays the same. */
+export async function rewrap({ keys }: Pick<Engine, 'keys'>, sealed: Sealed): Promise<Sealed> {
+  const { nonce, ciphertext, ...wrapping } = parseSealed(sealed);
+  if (toText(wrapping.keyId) === (await keys.currentKeyId())) return sealed;
+  const { keyId, wrapped } = await keys.wrap((await unwrapDataKey(keys, wrapping)).export());
+  return toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext });
+}
+
+/** The wrapped data key of a sealed value and the id of the key that wrapped it, both in base64url. */
+interface Wrapping {
+  readonly keyId: string;
+  readonly wrapped: string;
+}
+
+interface Parts extends Wrapping {
+  readonly nonce: Buffer;
+  readonly ciphertext: Buffer;
+}
+
+function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'ciphertext', Uint8Array>>): Sealed {
+  const { keyId, wrapped, nonce, ciphertext } = parts;
+  const texts = [keyId, wrapped, nonce, ciphertext].map((bytes) => Buffer.from(bytes).toString('base64url'));
+  return { sealed: [FORM, ...texts].join('.') };
+}
+
+function hasSealedForm(value: unknown): boolean {
+  try {
+    return isSealed(value) && parseSealed(value) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function parseSealed({ sealed }: Sealed): Parts {
+  const [form, keyId, wrapped, nonceText = '', ciphertextText = ''] = sealed.split('.');
+  const nonce = Buffer.from(nonceText, 'base64url');
+  const ciphertext = Buffer.from(ciphertextText, 'base64url');
+  if (
+    form !== FORM ||
+    keyId === undefined ||
+    wrapped === undefined ||
+    nonce.length !== NONCE_BYTES ||
+    ciphertext.length < TAG_BYTES
+  )
+    throw new SealBroken('The encrypted value has an unknown form.');
+  return { keyId, wrapped, nonce, ciphertext };
+}
+
+function toText(base64url: string): string {
+  return Buffer.from(base64url, 'base64url').toString();
+}
+
+function toAssociatedData(entity: Entity, key: Values, field: string): Buffer {
+  const { table, partition, row } = addressOf(entity, key);
+  return Buffer.from(JSON.stringify([table, partition, row, field]));
+}
+
+function throwSealBroken(error: unknown): never {
+  throw error instanceof UnwrapFailed
+    ? new SealBroken('The data key of an encrypted value cannot be unwrapped.')
+    : error;
+}
+
+const caches = new WeakMap<KeyRing, LRUCache<string, KeyObject>>();
+
+async function unwrapDataKey(keys: KeyRing, { keyId, wrapped }: Wrapping): Promise<KeyObject> {
+  const cache = caches.get(keys) ?? new LRUCache<string, KeyObject>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
+  caches.set(keys, cache);
+  const id = `${keyId}.${wrapped}`;
+  const known = cache.get(id);
+  if (known) return known;
+  const bytes = await keys.unwrap(toText(keyId), Buffer.from(wrapped, 'base64url')).catch(throwSealBroken);
+  // A key object is imported once; a cipher imports bytes at each use, which takes longer than decrypting a short text.
+  const dataKey = createSecretKey(bytes);
+  cache.set(id, dataKey);
+  return dataKey;
+}

@@ -1,0 +1,177 @@
+import pMap from 'p-map';
+import { RowkeyError } from '../../base/errors.ts';
+import { pick } from '../../base/values.ts';
+import { currentValues, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { furtherRowFormOf } from '../../define/codec/further-rows.ts';
+import type { Engine } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Feature } from '../../define/declaration/feature.ts';
+import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
+import { liveValues } from '../../define/declaration/snapshot.ts';
+import { addPeriods, periodOf } from '../../define/keys/calendar.ts';
+import { compileTemplate } from '../../define/keys/key-template.ts';
+import {
+  addressIfAny,
+  copyProperties,
+  indexEntriesOf,
+  isSameEntry,
+  rowsAt,
+} from '../../define/places/index-entries.ts';
+import { fieldSchemas } from '../../define/schema/field-schema.ts';
+import { readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { repairEntries } from '../../engine/reconcile/repair.ts';
+import { deleteRows } from '../../engine/write/entity-batch.ts';
+import { type Row, scanTable } from '../../storage/rows.ts';
+import { inPattern } from '../../telemetry/span.ts';
+
+/**
+ * Expiry: a timer deletes entities that have not changed for a number of days, with their index entries, children and
+ * blobs. Their unique values become free.
+ *
+ * The clock is a field with the day (UTC) of the last change. Each change through the API sets it. A request without effect
+ * does not, nor does upkeep by the engine: a write of a child, a new count, a new copy of another entity's fields, a repair,
+ * a new wrapping of keys. An index in the table `{table}expiry` has an entry under that day, so the timer
+ * reads only the entries of due days. The entry moves when the day changes; further changes on the same day cost nothing
+ * more. The entities of a partition are deleted together, each under the ETag with which its clock was read, so an entity that changes
+ * concurrently stays.
+ */
+export const expiry: Feature<Entity> = {
+  name: 'expiry',
+  isUsed: (entity) => entity.expiry !== undefined,
+  validate: validationErrors,
+  keptFields: ({ expiry: declared }) => (declared ? [declared.clock] : []),
+  write: {
+    complete({ expiry: declared }, { after, isUpkeep }, { now }) {
+      if (!declared || (isUpkeep && after[declared.clock] !== undefined)) return after;
+      return { ...after, [declared.clock]: periodOf('day', now) };
+    },
+  },
+  memory: {
+    remember: (entity, { expiryTable }) => ({ expiryTable: entity.expiry ? tableOf(entity) : expiryTable }),
+    leftTables: ({ expiryTable }, entity) =>
+      expiryTable === undefined || entity?.expiry ? undefined : (table) => table === expiryTable,
+  },
+  projections: {
+    of: (entity) => (entity.expiry ? [toProjection(entity, entity.expiry.clock)] : []),
+  },
+  timer: {
+    name: 'expire',
+    // Hourly, so that the next run soon continues the work that a run could not finish.
+    schedule: '0 50 * * * *',
+    async run(engine, entities, { until, log }) {
+      for (const entity of entities) {
+        const { deleted, failed } = await expireEntities(engine, entity, { until });
+        log(`${entity.name}: ${deleted} expired entities deleted, ${failed} not.`);
+      }
+    },
+  },
+};
+
+const INDEX = 'expiry';
+const MAX_DAYS = 36_500;
+/** All changes of a day would otherwise go to one partition. */
+const BUCKETS = 16;
+const PAGE_ROWS = 100;
+/** Bounds memory use: an entity with further rows may have 3.5 MiB. */
+const WIDE_PAGE_ROWS = 8;
+const READS_CONCURRENCY = 16;
+
+function tableOf({ table }: Entity): string {
+  return `${table}${INDEX}`;
+}
+
+function toProjection(entity: Entity, clock: string): Projection {
+  const at = {
+    table: tableOf(entity),
+    partition: compileTemplate(`{${clock}}_{${entity.keyFields.at(-1)}%${BUCKETS}}`),
+    row: compileTemplate(`${entity.partition.template}_${entity.row.template}`),
+  };
+  return {
+    name: INDEX,
+    at,
+    settle: 'inline',
+    // An entity that was stored before expiry was declared has no clock until it changes.
+    rows: (values) => (typeof values[clock] === 'string' ? rowsAt(INDEX, at, [values]) : []),
+    properties: (values) => copyProperties(entity, values, 'keys'),
+    isPartial: true,
+  };
+}
+
+function* validationErrors(entity: Entity): Generator<string> {
+  if (!entity.expiry) return;
+  const { days, clock } = entity.expiry;
+  if (!Number.isInteger(days) || days < 1 || days > MAX_DAYS)
+    yield `expiry.days is ${days}. Use a whole number of days from 1 to ${MAX_DAYS}.`;
+  const type = fieldSchemas(entity.schema)[clock];
+  if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date. Declare it as z.iso.date().`;
+  if (Object.hasOwn(entity.indexes, INDEX))
+    yield `an index has the name "${INDEX}", which expiry uses. Rename the index.`;
+}
+
+export interface Expired {
+  readonly deleted: number;
+  /** Entities that could not be deleted now, for example because they are being moved. The next run tries again. */
+  readonly failed: number;
+}
+
+/** Deletes entities that are due, oldest first, and stale entries of entities that have changed since. */
+export const expireEntities = inPattern(
+  'expiry',
+  async (engine: Engine, entity: Entity, { until }: { readonly until: number }): Promise<Expired> => {
+    if (!entity.expiry) return { deleted: 0, failed: 0 };
+    const { days } = entity.expiry;
+    // A change late on a day leaves `days` whole days.
+    const firstKept = addPeriods('day', periodOf('day', engine.now()), -days);
+    const table = tableOf(entity);
+    const limit = furtherRowFormOf(entity) ? WIDE_PAGE_ROWS : PAGE_ROWS;
+    let deleted = 0;
+    let failed = 0;
+    let after: { partition: string; row: string } | undefined;
+    for (;;) {
+      const { rows, more } = await scanTable(engine.storage, {
+        table,
+        after,
+        beforePartition: firstKept,
+        limit,
+      });
+      if (engine.now() >= until) return { deleted, failed };
+      const found = await pMap(rows, (row) => findDue(engine, entity, row), { concurrency: READS_CONCURRENCY });
+      failed += found.filter((due) => due === 'failed').length;
+      const due = found.filter((each): each is Row => typeof each === 'object');
+      for (const some of Map.groupBy(due, ({ partition }) => partition).values()) {
+        if (engine.now() >= until) return { deleted, failed };
+        for (const outcome of await deleteRows(engine, entity, some, { ifUnchanged: true }))
+          if (!(outcome instanceof RowkeyError)) deleted += 1;
+          // Changed or deleted meanwhile: its own write settles the entry.
+          else if (!OVERTAKEN.has(outcome.code)) failed += 1;
+      }
+      after = rows.at(-1);
+      if (!more || !after) return { deleted, failed };
+    }
+  },
+);
+
+const OVERTAKEN = new Set<string>(['etag-mismatch', 'not-found']);
+
+/** Returns the row of the entity of an entry that is due. Settles the entry if the entity has another one, or does not exist. */
+async function findDue(
+  engine: Engine,
+  entity: Entity,
+  { table, partition, row, properties }: Row,
+): Promise<Row | 'failed' | undefined> {
+  // An entry has too few fields for an upgrade, which does not change a key.
+  const address = addressIfAny(entity, pick(currentValues(entity, properties), entity.keyFields));
+  // The consistency check reports a row that no entity could have written.
+  if (!address) return undefined;
+  const entry: IndexEntry = { index: INDEX, table, partition, row };
+  try {
+    const found = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
+    const values = liveValues(toSnapshot(entity, found));
+    if (values && indexEntriesOf(entity, values).some((each) => isSameEntry(each, entry))) return found;
+    await repairEntries(engine, entity, address, entry);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
+    return 'failed';
+  }
+}

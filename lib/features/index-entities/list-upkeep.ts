@@ -1,0 +1,70 @@
+import { RowkeyError } from '../../base/errors.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
+import { dropList, listAction, membersOf, readList, toStoredList } from '../../engine/read/member-list.ts';
+import { createSharedWrites, type SharedWriter } from '../../engine/write/shared-writes.ts';
+import { type Action, readRow, tryAction } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
+
+/** Index entities pattern: settles the members of lists in other partitions. */
+
+interface Request {
+  readonly indexEntry: IndexEntry;
+  readonly isWanted: boolean;
+  readonly hold: Hold;
+}
+
+const submitRequest = createSharedWrites<Request>({ write });
+
+/** Adds a member to a list or removes it. False if the list changed concurrently. */
+export function settleMember(
+  storage: Storage,
+  indexEntry: IndexEntry,
+  { isWanted, hold }: { readonly isWanted: boolean; readonly hold: Hold },
+): Promise<boolean> {
+  const { table, partition, row } = indexEntry;
+  return submitRequest(storage, JSON.stringify([table, partition, row]), { indexEntry, isWanted, hold });
+}
+
+async function write(
+  storage: Storage,
+  [first]: readonly Request[],
+  keepHolds: Parameters<SharedWriter<Request>['write']>[2],
+): Promise<boolean> {
+  if (!first) return true;
+  const { indexEntry } = first;
+  const row = await readList(storage, indexEntry);
+  const { requests, signal } = await keepHolds();
+  const members = (isWanted: boolean) =>
+    requests.filter((one) => one.isWanted === isWanted).map((one) => one.indexEntry.member ?? '');
+  const [add, remove] = [members(true), members(false)];
+  const isOther = row && row.properties.EntityType !== 'list';
+  if ((!row || isOther) && add.length === 0) return true;
+  if (isOther)
+    throw new RowkeyError(
+      'needs-repair',
+      `A row of the table ${indexEntry.table} is in the place of a list of the index ${indexEntry.index}.`,
+    );
+  // A list without members is deleted.
+  const isEmptied = add.length === 0 && membersOf(row).every((member) => remove.includes(member));
+  const changed =
+    isEmptied && row
+      ? ({ kind: 'delete', row: indexEntry.row, etag: row.etag } as const)
+      : listAction(row, indexEntry.row, { add, remove });
+  if (!changed) return true;
+  const action = await toStoredList(storage, indexEntry, changed);
+  const isWritten = await tryAction(storage, { ...indexEntry, signal }, action);
+  // Deletes the blob of the list that was replaced or not written.
+  if (isWritten || (await isOurs(storage, indexEntry, action))) {
+    await dropList(storage, row);
+    return true;
+  }
+  if ('properties' in action) await dropList(storage, action);
+  return false;
+}
+
+/** True if the row refers to this write's blob: the conflict came from the SDK's retry of a successful write. */
+async function isOurs(storage: Storage, indexEntry: IndexEntry, action: Action): Promise<boolean> {
+  const blob = 'properties' in action ? action.properties.MembersBlob : undefined;
+  return blob !== undefined && (await readRow(storage, indexEntry))?.properties.MembersBlob === blob;
+}

@@ -1,0 +1,279 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { fileTypeFromBuffer } from 'file-type';
+import { entityError, RowkeyError } from '../../base/errors.ts';
+import { omit, type Stored, type Values } from '../../base/values.ts';
+import { type Conditions, checkConditions } from '../../define/declaration/conditions.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { Attachment, type AttachmentDeclaration, readDescription } from '../../define/declaration/reference.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { readEntity } from '../../engine/read/retrieve.ts';
+import { createBlobName, readBytes, sha256, toReferrer } from '../../engine/read/text-blobs.ts';
+import { changeEntity } from '../../engine/write/entity-store.ts';
+import {
+  type BlobAddress,
+  type BlobHeaders,
+  blobLength,
+  type Metadata,
+  readBlobRange,
+  setBlobHeaders,
+  writeBlob,
+} from '../../storage/blobs.ts';
+import { copyBlob } from '../../storage/copy-blob.ts';
+import type { Address } from '../../storage/rows.ts';
+import { inPattern } from '../../telemetry/span.ts';
+
+/**
+ * Large entities pattern, for files: an employee's photo is a blob, and the entity has the name, the type and the size of the
+ * blob. The type is detected from the bytes, never read from a header. A client may also upload a file directly to storage: it
+ * gets a grant for one blob in a separate container. The API reads the beginning of the file, and storage copies it.
+ */
+
+/** The container of direct uploads. A file is emptied when it is accepted or rejected; a timer deletes empty and abandoned files. */
+export const ARRIVALS_CONTAINER = 'uploads';
+
+/** The Cache-Control of a URL or a blob that never has other bytes. */
+export const IMMUTABLE = 'max-age=31536000, immutable';
+
+/** A type is detected from the first bytes; the longest signatures are those of archives such as .docx. */
+export const SAMPLE_BYTES = 65_536;
+
+/** The errors after which an uploaded file can never be accepted. */
+const REFUSALS = new Set<string>(['invalid-input', 'too-large', 'unsupported-media-type']);
+
+/** Identifies an attachment of an entity. */
+export interface AttachmentKey {
+  readonly entity: Entity;
+  readonly key: Values;
+  readonly field: string;
+}
+
+/** The ETag of a file. It depends only on the bytes, so other changes of the entity keep it. */
+export function etagOf({ sha256, md5 }: Attachment): string {
+  return `"${sha256 ?? md5}"`;
+}
+
+/**
+ * Stores a file of an entity, and replaces the current one. The conditions apply to the file. Throws `too-large`,
+ * `unsupported-media-type`, and as `changeEntity` does.
+ */
+export const putAttachment = inPattern(
+  'large entities',
+  async (
+    engine: Engine,
+    { entity, key, field }: AttachmentKey,
+    bytes: Uint8Array,
+    conditions: Conditions = {},
+  ): Promise<Stored> => {
+    const type = await checkFile(entity, field, bytes);
+    const content = { type, bytes: bytes.byteLength, sha256: sha256(bytes) };
+    return storeFile(engine, { entity, key, field }, content, {
+      conditions,
+      isSame: (there) => {
+        const isEqual = there.md5 ? there.md5 === md5(bytes) : there.sha256 === content.sha256;
+        return isEqual && there.type === type;
+      },
+      write: (address, metadata) =>
+        writeBlob(engine.storage, address, bytes, { ...fileHeaders(findDeclaration(entity, field), type), metadata }),
+    });
+  },
+);
+
+/** Returns the hash in base64url. */
+function md5(bytes: Uint8Array): string {
+  return createHash('md5').update(bytes).digest('base64url');
+}
+
+interface FileSource {
+  readonly conditions?: Conditions;
+  /** True if the current file has the same bytes and type. */
+  isSame(there: Attachment): boolean;
+  write(to: BlobAddress, metadata: Metadata): Promise<void>;
+}
+
+/** Writes a file to a new blob, then refers to it from the entity. */
+async function storeFile(
+  engine: Engine,
+  { entity, key, field }: AttachmentKey,
+  content: Omit<Attachment, 'blob'>,
+  { conditions = {}, isSame, write }: FileSource,
+): Promise<Stored> {
+  const { container } = findDeclaration(entity, field);
+  const address = addressOf(entity, key);
+  return changeEntity(engine, entity, key, {}, async (current) => {
+    const there = parseAttachment(current, field);
+    checkConditions(conditions, there && etagOf(there));
+    const hasBlob = async (name: string) => (await blobLength(engine.storage, { container, name })) !== undefined;
+    if (there && isSame(there) && (await hasBlob(there.blob))) return current;
+    // Each attempt needs its own blob: an earlier one may have succeeded, and another writer may have deleted its blob since.
+    const name = createBlobName(address, field);
+    await write({ container, name }, toReferrer(address));
+    return { ...current, [field]: { blob: name, ...content } };
+  });
+}
+
+/**
+ * The headers of a file's blob. A browser shows images, sounds and videos. It saves all other files, because a document could
+ * contain scripts, which would run in the origin of storage. A blob never changes, so a public one may be kept.
+ */
+export function fileHeaders({ public: isPublic }: AttachmentDeclaration, type: string): Required<BlobHeaders> {
+  const disposition = /^(image|audio|video)\//.test(type) ? 'inline' : 'attachment';
+  return { type, disposition, cacheControl: isPublic ? `public, ${IMMUTABLE}` : 'private, no-cache' };
+}
+
+/** Returns the type, the size and the blob name of an attachment. Throws `not-found` if the entity has none. */
+export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
+  const { values } = await readEntity(engine, entity, key);
+  if (values[field] === undefined) throw entityError('not-found', entity, key, `has no "${field}".`, { field });
+  return readDescription(entity, field, values[field]);
+}
+
+/** Throws `BlobGone` if the file was replaced or deleted meanwhile. */
+export const readAttachment = inPattern(
+  'large entities',
+  async ({ storage }: Engine, { entity, field }: AttachmentKey, { blob }: Attachment): Promise<Buffer> => {
+    return readBytes(storage, { container: findDeclaration(entity, field).container, name: blob });
+  },
+);
+
+/** Removes a file; a missing file is no error. The conditions apply to the file. Throws as `changeEntity` does. */
+export const removeAttachment = inPattern(
+  'large entities',
+  async (engine: Engine, { entity, key, field }: AttachmentKey, conditions: Conditions = {}): Promise<void> => {
+    await changeEntity(engine, entity, key, {}, async (current) => {
+      const there = parseAttachment(current, field);
+      checkConditions(conditions, there && etagOf(there));
+      return omit(current, [field]);
+    });
+  },
+);
+
+/** The type and size of a file that a client is going to upload. */
+interface AnnouncedFile {
+  readonly type: string;
+  readonly bytes: number;
+}
+
+/**
+ * Returns the id of an upload, which contains the announced size and type, and the blob to upload. Throws `too-large`,
+ * `unsupported-media-type`.
+ */
+export function announceFile(entity: Entity, key: Values, field: string, { type, bytes }: AnnouncedFile) {
+  const { types, maxBytes } = findDeclaration(entity, field);
+  if (!types.includes(type)) throw wrongType(field, types, type);
+  if (bytes > maxBytes) throw tooManyBytes(field, maxBytes);
+  const uploadId = [randomUUID(), bytes, type.replace('/', '-')].join('.');
+  return { uploadId, blob: toArrivalAddress(addressOf(entity, key), field, uploadId) };
+}
+
+/**
+ * Accepts the file that was uploaded with an id. Works once for each id. Throws `not-found`, `too-large`,
+ * `unsupported-media-type`, and as `changeEntity` does.
+ */
+export const acceptFile = inPattern(
+  'large entities',
+  async (engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> => {
+    const { entity, key, field } = attachment;
+    const declaration = findDeclaration(entity, field);
+    const { types } = declaration;
+    // The last part needs no pattern: it is compared with the declared types.
+    const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.(.+)$/.exec(uploadId) ?? [];
+    const type = types.find((each) => each.replace('/', '-') === dashed);
+    const blob = toArrivalAddress(addressOf(entity, key), field, uploadId);
+    const start = type === undefined ? undefined : await readBlobRange(engine.storage, blob, { count: SAMPLE_BYTES });
+    if (!start) throw uploadNotFound();
+    try {
+      if (start.length > Number(digits)) throw tooManyBytes(field, Number(digits));
+      const found = await detectType(entity, field, start.bytes);
+      if (found !== type) throw wrongType(field, [type ?? ''], found);
+      const { length, etag, md5: sum } = start;
+      if (!sum)
+        throw new RowkeyError('invalid-input', `The upload of "${field}" has no MD5 hash.`, {
+          field,
+          accepted: 'a file that is uploaded with a single PUT',
+        });
+      const hash = Buffer.from(sum).toString('base64url');
+      const content = { type: found, bytes: length, md5: hash };
+      const stored = await storeFile(engine, attachment, content, {
+        isSame: (there) => there.type === found && there.md5 === hash,
+        write: async (to, metadata) => {
+          // Storage computes the hash again, because a client may have sent a wrong one.
+          if (!(await copyBlob(engine.storage, { from: blob, to }, { metadata, etag, md5: sum })))
+            throw uploadNotFound();
+          // The client chose the headers of its upload.
+          await setBlobHeaders(engine.storage, to, { ...fileHeaders(declaration, found), md5: sum });
+        },
+      });
+      await spendUpload(engine, blob);
+      return stored;
+    } catch (error) {
+      if (error instanceof RowkeyError && REFUSALS.has(error.code)) await spendUpload(engine, blob);
+      throw error;
+    }
+  },
+);
+
+/**
+ * Replaces an uploaded file with an empty blob, which is no upload. The signature can only create the blob, so it stays unusable until it
+ * expires; the timer that deletes abandoned files deletes the empty blob.
+ */
+function spendUpload({ storage }: Engine, blob: BlobAddress): Promise<void> {
+  return writeBlob(storage, blob, new Uint8Array(), { type: 'application/octet-stream' });
+}
+
+function uploadNotFound(): RowkeyError {
+  return new RowkeyError(
+    'not-found',
+    'Upload not found: no file was uploaded with this id, or it was already accepted.',
+  );
+}
+
+function parseAttachment(values: Values, field: string): Attachment | undefined {
+  return Attachment.safeParse(values[field]).data;
+}
+
+function toArrivalAddress(address: Address, field: string, uploadId: string): BlobAddress {
+  return {
+    container: ARRIVALS_CONTAINER,
+    name: [...createBlobName(address, field).split('/').slice(0, -1), uploadId].join('/'),
+  };
+}
+
+/** Returns the type detected from the first bytes of a file of this length. Throws `too-large`, `unsupported-media-type`. */
+export async function checkFile(
+  entity: Entity,
+  field: string,
+  bytes: Uint8Array,
+  length = bytes.byteLength,
+): Promise<string> {
+  const { maxBytes } = findDeclaration(entity, field);
+  if (length > maxBytes) throw tooManyBytes(field, maxBytes);
+  return detectType(entity, field, bytes);
+}
+
+/** Uses the first bytes only, so that all ways to send a file accept the same files. */
+async function detectType(entity: Entity, field: string, bytes: Uint8Array): Promise<string> {
+  const { types } = findDeclaration(entity, field);
+  const found = await fileTypeFromBuffer(bytes.subarray(0, SAMPLE_BYTES));
+  if (!found || !types.includes(found.mime)) throw wrongType(field, types, found?.mime ?? 'an unknown type');
+  return found.mime;
+}
+
+function wrongType(field: string, types: readonly string[], found: string): RowkeyError {
+  const accepted = types.join(', ');
+  const message = `Unsupported media type for "${field}": ${found}.`;
+  return new RowkeyError('unsupported-media-type', message, { field, accepted });
+}
+
+function tooManyBytes(field: string, maxBytes: number): RowkeyError {
+  return new RowkeyError('too-large', `"${field}" is too large.`, {
+    field,
+    accepted: `at most ${maxBytes} bytes`,
+  });
+}
+
+function findDeclaration(entity: Entity, field: string): AttachmentDeclaration {
+  const declaration = entity.attachments[field];
+  if (!declaration) throw new Error(`${entity.name} declares no attachment "${field}".`);
+  return declaration;
+}

@@ -1,0 +1,221 @@
+import { supportedMimeTypes } from 'file-type';
+import { z } from 'zod';
+import type { Values } from '../../base/values.ts';
+import { MAX_STRING_LENGTH, parseJson, splitText, tooLong } from '../../define/codec/entity-codec.ts';
+import { apartFields } from '../../define/codec/further-rows.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Feature } from '../../define/declaration/feature.ts';
+import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../../define/declaration/reference.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import { keysWith } from '../../define/validate/index-errors.ts';
+import {
+  createBlobName,
+  hasText,
+  LARGE_CONTAINER,
+  loadText,
+  sha256,
+  storeText,
+  toReferrer,
+} from '../../engine/read/text-blobs.ts';
+import type { BlobAddress } from '../../storage/blobs.ts';
+import { copyBlob } from '../../storage/copy-blob.ts';
+import type { Address } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
+
+/**
+ * Large entities pattern: a text that is too long for one property is split over several properties, and a longer one is
+ * stored in a blob. A file is always a blob. The row has the name of the blob. Each blob has a unique name and is written once,
+ * before the row that refers to it. It is deleted after the row stops referring to it. So a reader never sees a part of a
+ * value. A timer deletes the blobs that a crash leaves behind.
+ */
+export const largeEntities: Feature<Entity> = {
+  name: 'large entities',
+  isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
+  *validate(entity, { containers }) {
+    yield* textErrors(entity);
+    yield* attachmentErrors(entity, containers);
+  },
+  keptFields: ({ attachments }) => Object.keys(attachments),
+  stored: {
+    references: ({ large }) => large,
+    unlistedFields: ({ large }) => large,
+    columns: {
+      names: (entity, field) =>
+        entity.large.includes(field) ? [...partNames(entity, field), blobProperty(field)] : undefined,
+      encode(entity, field, value) {
+        if (!entity.large.includes(field)) return undefined;
+        if (isInBlob(value)) return [[blobProperty(field), JSON.stringify(value)]];
+        const text = String(value);
+        if (!fitsRow(entity, text)) throw tooLong(field, MAX_STRING_LENGTH * countParts(entity));
+        const parts = splitText(text, MAX_STRING_LENGTH);
+        return parts.length === 0 ? [[field, '']] : parts.map((part, index) => [partProperty(field, index), part]);
+      },
+      decode(entity, field, properties) {
+        const inBlob = properties[blobProperty(field)];
+        if (typeof inBlob === 'string') return parseJson(inBlob);
+        if (properties[field] === undefined || properties[field] === null) return undefined;
+        return partNames(entity, field)
+          .map((name) => properties[name] ?? '')
+          .join('');
+      },
+      longest: (entity) => MAX_STRING_LENGTH * countParts(entity),
+    },
+    async store({ storage }, entity, values, current) {
+      const stored: Record<string, unknown> = {};
+      for (const field of entity.large) {
+        const text = values[field];
+        if (typeof text !== 'string' || fitsRow(entity, text)) continue;
+        const before = current[field];
+        const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
+        const isThere = isSame && (await hasText(storage, before));
+        stored[field] = isThere ? before : await storeText(storage, addressOf(entity, values), field, text);
+      }
+      return { ...values, ...stored };
+    },
+    async load({ storage }, _entity, values, field) {
+      const value = values[field];
+      return isInBlob(value) ? loadText(storage, value) : undefined;
+    },
+    blobs: {
+      of: blobsOf,
+      containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
+      copy: ({ storage }, entity, values, to) => copyBlobs(storage, entity, values, to),
+    },
+  },
+  memory: {
+    remember: ({ large, attachments }) => ({
+      large,
+      attachments: Object.fromEntries(Object.entries(attachments).map(([field, { container }]) => [field, container])),
+    }),
+    *refuse(entity, before) {
+      const { large, attachments } = Memory.parse(before);
+      // A field that becomes large stays readable.
+      for (const field of large.filter((each) => !entity.large.includes(each)))
+        yield `the field ${field} was declared large`;
+      for (const [field, container] of Object.entries(attachments))
+        if (!Object.hasOwn(entity.attachments, field) || entity.attachments[field]?.container !== container)
+          yield `the container of the attachment ${field} changed from ${container}; stored files would not be found`;
+    },
+  },
+  check: {
+    async entity(_engine, { attachments }, { address, snapshot: { values }, only }) {
+      if (only !== undefined) return [];
+      const unreadable = Object.keys(attachments).filter(
+        (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
+      );
+      return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
+    },
+  },
+};
+
+/** Earlier releases stored no containers. */
+const Memory = z.object({
+  large: z.array(z.string()).default([]),
+  attachments: z.record(z.string(), z.string()).default({}),
+});
+
+/** https://learn.microsoft.com/rest/api/storageservices/naming-and-referencing-containers--blobs--and-metadata */
+const CONTAINER_NAME = /^(?=.{3,63}$)[a-z0-9]+(-[a-z0-9]+)*$/;
+/**
+ * The Functions host keeps its locks and secrets there, the deployment (infra/main.bicep) and the platform (scm-releases) their
+ * packages, and Azure Monitor its logs.
+ */
+const HOST_CONTAINERS = /^(azure-.*|insights-.*|scm-releases|deployments)$/;
+/** The Functions host accepts no larger body. */
+const MAX_FILE_BYTES = 104_857_600;
+const YEAR_S = 31_536_000;
+
+function* textErrors(entity: Entity): Generator<string> {
+  const { large, columns, indexes } = entity;
+  const inCopies = large.filter((field) => !apartFields(entity).includes(field));
+  for (const field of large) {
+    if (columns[field] !== 'String') yield `the large field "${field}" is not a text. Declare it as z.string().`;
+    for (const key of keysWith(entity, field))
+      yield `the large field "${field}" is in ${key}, and a key is at most 512 characters. Remove it from large, or from ${key}.`;
+  }
+  for (const [name, index] of Object.entries(indexes))
+    if (inCopies.length > 0 && 'copies' in index && index.copies === 'everything')
+      yield `the index "${name}" copies everything, and ${inCopies.join(', ')} may be large. Set copies to 'keys' or to a list of other fields.`;
+}
+
+function* attachmentErrors({ attachments, access }: Entity, reserved: readonly string[]): Generator<string> {
+  for (const [field, { container, maxBytes, types, maxAge, public: isPublic }] of Object.entries(attachments)) {
+    const what = `the attachment "${field}"`;
+    if (!CONTAINER_NAME.test(container))
+      yield `${what} has the container name "${container}", which is not accepted. Use 3 to 63 lower-case letters, digits and single hyphens.`;
+    if (reserved.includes(container) || HOST_CONTAINERS.test(container))
+      yield `the container "${container}" of ${what} is reserved, and its files would be deleted or mixed with others. Choose a name other than ${reserved.join(', ')}, deployments, scm-releases, azure-… and insights-….`;
+    if (!Number.isInteger(maxBytes) || maxBytes < 1 || maxBytes > MAX_FILE_BYTES)
+      yield `${what} has maxBytes ${maxBytes}. Use a whole number from 1 to ${MAX_FILE_BYTES}, which is the largest body of the Functions host.`;
+    if (maxAge !== undefined && (!Number.isInteger(maxAge) || maxAge < 0 || maxAge > YEAR_S))
+      yield `${what} has maxAge ${maxAge}. Use a whole number of seconds from 0 to ${YEAR_S}.`;
+    if (isPublic && access.restricted?.[field])
+      yield `${what} is public and restricted (access.restricted). Remove public, or the restriction.`;
+    if (types.length === 0) yield `${what} accepts no type. Add one to types, such as image/png.`;
+    for (const type of types)
+      if (!(supportedMimeTypes as ReadonlySet<string>).has(type))
+        yield `${what} accepts ${type}, which cannot be told from a file's bytes, so no file would be accepted. Use types such as image/png.`;
+  }
+}
+
+/** The most properties for large texts: half of the size of an entity. All large fields share them. Longer texts go to a blob. */
+const MAX_PARTS = 8;
+
+/** True if the row holds the text, in one property or in several. */
+function fitsRow(entity: Entity, text: string): boolean {
+  // A part may be one code unit shorter, because a surrogate pair is never split.
+  return text.length <= (MAX_STRING_LENGTH - 1) * countParts(entity);
+}
+
+function countParts({ large }: Entity): number {
+  return Math.max(1, Math.floor(MAX_PARTS / Math.max(1, large.length)));
+}
+
+function partNames(entity: Entity, field: string): string[] {
+  return Array.from({ length: countParts(entity) }, (_, index) => partProperty(field, index));
+}
+
+function partProperty(field: string, index: number): string {
+  return index === 0 ? field : `Part${index + 1}_${field}`;
+}
+
+function blobProperty(field: string): string {
+  return `${BLOB_PREFIX}${field}`;
+}
+
+/** Lets storage copy the blobs of an entity that moves to `address`. A reference whose blob is missing is left out. */
+async function copyBlobs(storage: Storage, entity: Entity, values: Values, address: Address): Promise<Values> {
+  const copies: Record<string, unknown> = {};
+  const copy = async (field: string, container: string, value: { readonly blob: string }) => {
+    const to = { container, name: createBlobName(address, field) };
+    const metadata = toReferrer(address);
+    if (await copyBlob(storage, { from: { container, name: value.blob }, to }, { metadata }))
+      copies[field] = { ...value, blob: to.name };
+  };
+  for (const field of entity.large) {
+    const value = values[field];
+    if (isInBlob(value)) await copy(field, LARGE_CONTAINER, value);
+  }
+  for (const [field, { container }] of Object.entries(entity.attachments)) {
+    const value = values[field];
+    if (value !== undefined) await copy(field, container, readDescription(entity, field, value));
+  }
+  return copies;
+}
+
+/** The blobs that these values refer to. */
+function blobsOf(entity: Entity, values: Values): BlobAddress[] {
+  const texts = entity.large.flatMap((field) => {
+    const value = values[field];
+    return isInBlob(value) ? [{ container: LARGE_CONTAINER, name: value.blob }] : [];
+  });
+  const files = Object.entries(entity.attachments).flatMap(([field, { container }]) => {
+    const value = values[field];
+    return hasBlob(value) ? [{ container, name: value.blob }] : [];
+  });
+  return [...texts, ...files];
+}
+
+function hasBlob(value: unknown): value is { readonly blob: string } {
+  return typeof value === 'object' && value !== null && 'blob' in value && typeof value.blob === 'string';
+}

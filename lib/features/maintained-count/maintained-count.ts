@@ -1,0 +1,140 @@
+import { pick, type Values } from '../../base/values.ts';
+import { PLACEHOLDER } from '../../define/codec/entity-codec.ts';
+import type { Change } from '../../define/declaration/change.ts';
+import type { Engine } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Feature } from '../../define/declaration/feature.ts';
+import type { Suspicion } from '../../define/declaration/finding.ts';
+import { liveValues } from '../../define/declaration/snapshot.ts';
+import { buildKey } from '../../define/keys/key-template.ts';
+import { staleIndexErrors } from '../../define/validate/index-errors.ts';
+import { unreadableErrors } from '../../define/validate/oracle-errors.ts';
+import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
+
+/**
+ * Maintained counts: a field of one entity is the number of entities of another kind in its partition. The field changes in
+ * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the entity with the count
+ * does not exist, a placeholder row under its key has the count.
+ */
+export const maintainedCount: Feature<Entity> = {
+  name: 'maintained count',
+  isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
+  *validate(entity) {
+    const { table, partition, row, counts, columns, archive, movable } = entity;
+    yield* staleIndexErrors(entity, listCountFields(entity));
+    const [first] = listCountFields(entity);
+    for (const [name, index] of first === undefined ? [] : Object.entries(entity.indexes))
+      if (index.kind !== 'index-entity' && index.copies === 'everything')
+        yield `the index "${name}" copies everything, also "${first}", which changes with another entity and would leave it stale. Set copies to "keys" or to a list of other fields.`;
+    for (const [field, counted] of Object.entries(counts)) {
+      const what = `"${field}" counts "${counted.name}"`;
+      if (counted.table !== table || counted.partition.template !== partition.template)
+        yield `${what}, which is in another table or partition. Use one table and one partition key for both.`;
+      const missing = row.fields.filter((name) => !counted.keyFields.includes(name));
+      if (missing.length > 0)
+        yield `${what}, whose key does not lead to this row. Add ${missing.join(', ')} to its key, or remove them from this row key.`;
+      if (archive || movable.length > 0)
+        yield `${what}, whose keys would lead to this row no more after an archive or a move. Remove archive and movable.`;
+      yield* unreadableErrors(what, { entity, field, from: counted });
+      // Only a 32-bit integer is read back as a plain number.
+      if (columns[field] !== 'Int32') yield `the count "${field}" is not a 32-bit integer. Declare it as z.int32().`;
+    }
+  },
+  keptFields: listCountFields,
+  write: {
+    leavesTombstone: true,
+    siblings: (entity, change) => sumCountChanges(entity, [change]).keys(),
+    complete: (entity, { before, after }) => ({ ...after, ...readCounts(entity, before) }),
+    plan(entity, changes, { siblings, actions }) {
+      for (const [row, by] of sumCountChanges(entity, changes)) {
+        const action = planCounts(row, siblings.get(row), by);
+        if (!action) continue;
+        // The transaction may already write the row with the count. A transaction must not name a row twice.
+        const other = actions.find((planned) => planned.action.row === row)?.action;
+        if (other && 'properties' in other && 'properties' in action)
+          Object.assign(other.properties, action.properties);
+        else actions.push({ action, part: { of: 'sibling' } });
+      }
+    },
+    remains: {
+      isLikely: (entity) => listCountFields(entity).length > 0,
+      properties: (entity, before) =>
+        listCountFields(entity).length > 0 ? { EntityType: PLACEHOLDER, ...readCounts(entity, before) } : undefined,
+    },
+  },
+  check: {
+    partition: {
+      types: ({ name, countedBy }) => [name, PLACEHOLDER, ...countedBy.map(({ target }) => target().name)],
+      check: verifyCounts,
+    },
+  },
+};
+
+/**
+ * Compares counts with the entities. The row with the count is read before the entities are counted, and repaired under its
+ * ETag: each create and delete of a counted entity changes the row, so a stale result is never written.
+ */
+async function verifyCounts(
+  { storage }: Engine,
+  entity: Entity,
+  { table, partition }: Pick<Row, 'table' | 'partition'>,
+): Promise<Suspicion[]> {
+  const suspicions: Suspicion[] = [];
+  for (const { target, field } of entity.countedBy) {
+    const counter = target();
+    if (counter.row.fields.length > 0) continue;
+    const address = { table, partition, row: buildKey(counter.row, {}) };
+    const found = await readRow(storage, address);
+    const select = ['EntityType', 'SourceRow'];
+    const { rows } = await readRange(storage, { table, partition, from: '', type: entity.name, select });
+    const counted = rows.filter(({ properties }) => properties.SourceRow === undefined).length;
+    const by = counted - Number(found?.properties[field] ?? 0);
+    const action = planCounts(address.row, found, new Map([[field, by]]));
+    if (action) {
+      const repair = () => tryAction(storage, address, action);
+      suspicions.push({ kind: 'wrong-count', of: field, ...address, repair });
+    }
+  }
+  return suspicions;
+}
+
+/** The fields of an entity that are maintained counts. */
+function listCountFields({ counts }: Entity): string[] {
+  return Object.keys(counts);
+}
+
+/** The counts in the row of an entity, or in the placeholder under its key. */
+function readCounts(entity: Entity, before: Change['before']): Values {
+  const kept = before.state === 'placeholder' ? before.kept : (liveValues(before) ?? {});
+  const counts = pick(kept, listCountFields(entity));
+  return Object.fromEntries(listCountFields(entity).map((field) => [field, Number(counts[field] ?? 0)]));
+}
+
+/** Returns the difference for each count, by the key of the row with the counts. */
+function sumCountChanges(
+  entity: Entity,
+  changes: readonly Pick<Change, 'before' | 'after'>[],
+): Map<string, Map<string, number>> {
+  const rows = new Map<string, Map<string, number>>();
+  for (const { before, after } of changes) {
+    const left = liveValues(before);
+    const by = Number(after !== undefined) - Number(left !== undefined);
+    for (const { target, field } of by === 0 ? [] : entity.countedBy) {
+      const row = buildKey(target().row, after ?? left ?? {});
+      const counts = rows.get(row) ?? new Map<string, number>();
+      rows.set(row, counts.set(field, (counts.get(field) ?? 0) + by));
+    }
+  }
+  return rows;
+}
+
+/** Plans the change of the counts of a row under its ETag, or the creation of its placeholder. */
+function planCounts(row: string, found: Row | undefined, by: ReadonlyMap<string, number>): Action | undefined {
+  const changed = [...by].filter(([, change]) => change !== 0);
+  if (changed.length === 0) return undefined;
+  const properties: Properties = Object.fromEntries(
+    changed.map(([field, change]) => [field, Number(found?.properties[field] ?? 0) + change]),
+  );
+  if (!found) return { kind: 'insert', row, properties: { EntityType: PLACEHOLDER, ...properties } };
+  return { kind: 'merge', row, properties, etag: found.etag };
+}

@@ -1,0 +1,293 @@
+import pMap from 'p-map';
+import { z } from 'zod';
+import { pick, type Values } from '../../base/values.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
+import { contributedFields, type Total } from '../../define/declaration/totals.ts';
+import { buildKey, rangeOfPrefix } from '../../define/keys/key-template.ts';
+import { createSharedWrites } from '../../engine/write/shared-writes.ts';
+import { isExplaining } from '../../storage/explain.ts';
+import {
+  type Action,
+  type Address,
+  MAX_TRANSACTION_ACTIONS,
+  type Properties,
+  type Row,
+  readRange,
+  readRow,
+  tryAction,
+  trySubmit,
+} from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
+import { addDecimals } from './decimal.ts';
+
+/**
+ * Maintained totals. The partition of a group has one row for each entity, its contribution, and one row with the total:
+ *
+ *   c_{group}_{key of the entity}   the values that the entity contributes
+ *   t_{group}                       how many entities, and their sums and extremes
+ *
+ * Both rows change in one entity group transaction, under the ETag of the total: the total changes by the difference between the old
+ * and the new contribution. A message that arrives twice or late finds its contribution and changes nothing. Because each
+ * change of a contribution writes the total, contributions that are read after the total belong to it if its ETag still holds.
+ */
+
+/** The `EntityType` of a total's row. */
+export const TOTAL = 'total';
+const CONTRIBUTIONS_CONCURRENCY = 16;
+
+/** The amounts of a group. An extreme is absent if no entity has the field. */
+export interface Amounts {
+  readonly count: number;
+  /** Decimal texts. */
+  readonly sum: Readonly<Record<string, string>>;
+  readonly min: Readonly<Record<string, Extreme>>;
+  readonly max: Readonly<Record<string, Extreme>>;
+}
+type Extreme = number | string;
+
+const Contribution = z.record(z.string(), z.union([z.number(), z.string()]));
+type Contribution = z.infer<typeof Contribution>;
+const Extremes = z.record(z.string(), z.union([z.number(), z.string()]));
+const StoredAmounts = z.object({
+  count: z.int().min(0),
+  sum: z.record(z.string(), z.string().regex(/^-?\d+(\.\d+)?$/)),
+  min: Extremes,
+  max: Extremes,
+});
+
+/** The property of a contribution: the values of the contributed fields. */
+export function toContribution(declared: Total, values: Values): Properties {
+  const given = Object.entries(pick(values, contributedFields(declared)));
+  return {
+    Values: JSON.stringify(Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== null))),
+  };
+}
+
+function isContribution({ properties }: Row): boolean {
+  return properties.Values !== undefined && properties.SourceRow !== undefined;
+}
+
+function contributionIn(row: Row | undefined): Contribution | undefined {
+  return row && isContribution(row) ? (parseJson(Contribution, row.properties.Values) ?? {}) : undefined;
+}
+
+/** The amounts in the row of a total; undefined if the row is missing, or was changed by hand to something else. */
+export function amountsIn(declared: Total, row: Row | undefined): Amounts | undefined {
+  const stored = parseJson(StoredAmounts, row?.properties.Amounts);
+  if (!stored) return undefined;
+  // The declaration may have got or lost fields since.
+  const sum = Object.fromEntries(declared.sum.map((field) => [field, stored.sum[field] ?? '0']));
+  return {
+    count: stored.count,
+    sum,
+    min: pickExtremes(stored.min, declared.min),
+    max: pickExtremes(stored.max, declared.max),
+  };
+}
+
+function pickExtremes(extremes: Readonly<Record<string, Extreme>>, fields: readonly string[]): Record<string, Extreme> {
+  return Object.fromEntries(Object.entries(extremes).filter(([field]) => fields.includes(field)));
+}
+
+function parseJson<Schema extends z.ZodType>(schema: Schema, text: unknown): z.output<Schema> | undefined {
+  try {
+    return schema.safeParse(JSON.parse(String(text))).data;
+  } catch {
+    return undefined;
+  }
+}
+
+export function noAmounts({ sum }: Pick<Total, 'sum'>): Amounts {
+  return { count: 0, sum: Object.fromEntries(sum.map((field) => [field, '0'])), min: {}, max: {} };
+}
+
+/** The amounts of these contributions. */
+export function addUp(declared: Total, contributions: Iterable<Contribution>): Amounts {
+  let amounts = noAmounts(declared);
+  for (const after of contributions)
+    amounts = changeAmounts(declared, amounts, { before: undefined, after }) ?? amounts;
+  return amounts;
+}
+
+/** The amounts of two buckets together. */
+export function combineAmounts(declared: Total, one: Amounts, other: Amounts): Amounts {
+  const sum = declared.sum.map((field) => [field, addDecimals(one.sum[field] ?? '0', other.sum[field] ?? '0')]);
+  return {
+    count: one.count + other.count,
+    sum: Object.fromEntries(sum),
+    min: changeExtremes(declared.min, one.min, { before: undefined, after: other.min }, isLess) ?? {},
+    max: changeExtremes(declared.max, one.max, { before: undefined, after: other.max }, isGreater) ?? {},
+  };
+}
+
+const isLess = (one: Extreme, other: Extreme) => one < other;
+const isGreater = (one: Extreme, other: Extreme) => one > other;
+
+interface ContributionChange {
+  readonly before: Contribution | undefined;
+  readonly after: Contribution | undefined;
+}
+
+/** Undefined if only the contributions tell the new amounts: an extreme is gone, or the amounts do not include `before`. */
+function changeAmounts(
+  declared: Total,
+  { count, sum, min, max }: Amounts,
+  { before, after }: ContributionChange,
+): Amounts | undefined {
+  const counted = count + Number(after !== undefined) - Number(before !== undefined);
+  if (counted < 0) return undefined;
+  if (counted === 0) return noAmounts(declared);
+  const numberIn = (values: Contribution | undefined, field: string) =>
+    typeof values?.[field] === 'number' ? values[field] : 0;
+  const sums = declared.sum.map((field) => [
+    field,
+    addDecimals(sum[field] ?? '0', numberIn(after, field), -numberIn(before, field)),
+  ]);
+  const least = changeExtremes(declared.min, min, { before, after }, isLess);
+  const greatest = changeExtremes(declared.max, max, { before, after }, isGreater);
+  return least && greatest && { count: counted, sum: Object.fromEntries(sums), min: least, max: greatest };
+}
+
+function changeExtremes(
+  fields: readonly string[],
+  extremes: Readonly<Record<string, Extreme>>,
+  { before, after }: ContributionChange,
+  isBeyond: (one: Extreme, other: Extreme) => boolean,
+): Record<string, Extreme> | undefined {
+  const changed = { ...extremes };
+  for (const field of fields) {
+    const [current, left, next] = [extremes[field], before?.[field], after?.[field]];
+    const isReplaced = next !== undefined && (current === undefined || !isBeyond(current, next));
+    if (left !== undefined && !isReplaced && (current === undefined || !isBeyond(current, left))) return undefined;
+    if (isReplaced) changed[field] = next;
+  }
+  return changed;
+}
+
+/** The group of a contribution: the address of its total, and the range of its contributions. */
+export interface Group {
+  readonly total: Address;
+  readonly prefix: string;
+}
+
+/** The group of a total or a contribution, from the fields in its row key. */
+export function groupOf({ table, totalRow, contributions }: Total, partition: string, values: Values): Group {
+  const total = { table, partition, row: buildKey(totalRow, values) };
+  return { total, prefix: buildKey(contributions, values) };
+}
+
+/** Reads the contributions of a group, by row key: one transaction for each 1,000. */
+export async function readContributions(
+  storage: Storage,
+  { total: { table, partition }, prefix }: Group,
+  { first }: { readonly first?: number } = {},
+): Promise<Map<string, Contribution>> {
+  const select = ['Values', 'SourceRow'];
+  const { rows } = await readRange(storage, { table, partition, ...rangeOfPrefix(prefix), select, limit: first });
+  return new Map(
+    rows.flatMap((row) => {
+      const contribution = contributionIn(row);
+      return contribution ? [[row.row, contribution] as const] : [];
+    }),
+  );
+}
+
+interface Request {
+  readonly declared: Total;
+  readonly group: Group;
+  readonly entry: IndexEntry;
+  /** The contribution that the entity makes; undefined if it makes none. */
+  readonly properties: Properties | undefined;
+  readonly isOwn: (row: Row) => boolean;
+  readonly hold: Hold;
+}
+
+const submitRequest = createSharedWrites<Request>({
+  write: writeGroup,
+  most: MAX_TRANSACTION_ACTIONS - 1,
+  distinctBy: ({ entry }) => entry.row,
+});
+
+/** Makes a contribution and its total agree with an entity. False if the group changed concurrently. */
+export async function settleContribution(storage: Storage, request: Request): Promise<boolean> {
+  const { table, partition, row } = request.group.total;
+  return submitRequest(storage, JSON.stringify([table, partition, row]), request);
+}
+
+/**
+ * The total is read first: its ETag then covers the contributions too. A contribution that is right is
+ * settled by a new ETag of the total: a stalled reconciler may be about to change the contribution under the old one.
+ */
+async function writeGroup(
+  storage: Storage,
+  all: readonly Request[],
+  keepHolds: () => Promise<{ readonly requests: readonly Request[]; readonly signal: AbortSignal }>,
+): Promise<boolean> {
+  const [first] = all;
+  if (!first) return true;
+  const { declared, group } = first;
+  const total = await readRow(storage, group.total);
+  const found = new Map(
+    await pMap(all, async ({ entry }) => [entry.row, await readRow(storage, entry)] as const, {
+      concurrency: CONTRIBUTIONS_CONCURRENCY,
+    }),
+  );
+  const { requests, signal } = await keepHolds();
+  const changes = requests.map((request) => ({ ...changeOf(request, found.get(request.entry.row)), request }));
+  const actions = changes.flatMap(({ action }) => action ?? []);
+  if (actions.length === 0 && !requests.some(({ properties }) => properties)) {
+    // A process that died after it emptied the group left the total.
+    if (total && amountsIn(declared, total)?.count === 0) await dropTotal(storage, group.total, total.etag);
+    return true;
+  }
+  const before = amountsIn(declared, total) ?? ([...found.values()].some(Boolean) ? undefined : noAmounts(declared));
+  let amounts = before;
+  for (const change of changes) amounts = amounts && changeAmounts(declared, amounts, change);
+  if (!amounts) {
+    const contributions = await readContributions(storage, group);
+    for (const { request, after } of changes)
+      if (after) contributions.set(request.entry.row, after);
+      else contributions.delete(request.entry.row);
+    amounts = addUp(declared, contributions.values());
+  }
+  const { table, partition, row } = group.total;
+  const transaction = { table, partition, actions: [...actions, totalAction(row, total, amounts)], signal };
+  const etags = await trySubmit(storage, transaction);
+  if (!etags) return false;
+  const etag = isExplaining() ? '' : etags.get(row);
+  if (amounts.count === 0 && etag !== undefined) await dropTotal(storage, group.total, etag);
+  return true;
+}
+
+/** A delete in a transaction is unconditional, so the total of an empty group is deleted afterwards, under its ETag. */
+async function dropTotal(storage: Storage, address: Address, etag: string): Promise<void> {
+  await tryAction(storage, address, { kind: 'delete', row: address.row, etag });
+}
+
+function changeOf(
+  { entry, properties, isOwn }: Request,
+  row: Row | undefined,
+): ContributionChange & { action?: Action } {
+  const before = contributionIn(row);
+  if (!properties)
+    return row && isOwn(row)
+      ? { before, after: undefined, action: { kind: 'delete', row: entry.row } }
+      : { before, after: before };
+  const after = parseJson(Contribution, properties.Values);
+  if (!row) return { before: undefined, after, action: { kind: 'insert', row: entry.row, properties } };
+  if (isSameContribution(row, properties)) return { before, after };
+  return { before, after, action: { kind: 'replace', row: entry.row, properties, etag: row.etag } };
+}
+
+export function isSameContribution({ properties }: Row, expected: Properties): boolean {
+  return (['Values', 'SourcePartition', 'SourceRow', 'EntityType'] as const).every(
+    (name) => properties[name] === expected[name],
+  );
+}
+
+/** Writes the amounts of a total under the ETag of its row. */
+export function totalAction(row: string, found: Row | undefined, amounts: Amounts): Action {
+  const properties = { EntityType: TOTAL, Amounts: JSON.stringify(amounts) };
+  return found ? { kind: 'replace', row, properties, etag: found.etag } : { kind: 'insert', row, properties };
+}

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { createBlobName } from '../../../../lib/engine/read/text-blobs.ts';
+import { blobOf } from '../../../../lib/features/data-series/series-blob.ts';
+
+const address = { table: 'counts', partition: 'p', row: 'r' };
+const rowNaming = (name: unknown) => ({ ...address, etag: '', properties: { CountsBlob: name } });
+
+test('a row names only blobs of its own', () => {
+  const name = createBlobName(address, 'counts');
+  expect(blobOf(rowNaming(name))).toMatchObject({ name });
+  for (const foreign of [
+    createBlobName({ ...address, row: 'other' }, 'counts'),
+    createBlobName({ ...address, table: 'reviews' }, 'counts'),
+    createBlobName(address, 'comments'),
+    '',
+    7,
+    undefined,
+  ])
+    expect(blobOf(rowNaming(foreign))).toBeUndefined();
+});

@@ -1,0 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { open, seal } from '../../../../lib/features/encrypted-properties/encrypted-properties.ts';
+import type { KeyRing } from '../../../../lib/storage/key-ring.ts';
+import { employees } from '../../../fixtures/model.ts';
+
+test('cached data keys retain no larger buffers', async () => {
+  const SECRETS = 300;
+  const pools: WeakRef<ArrayBufferLike>[] = [];
+  const keys: KeyRing = {
+    wrap: async (dataKey) => ({ keyId: '1', wrapped: Uint8Array.from(dataKey) }),
+    // Key rings return slices of the pool for small buffers.
+    unwrap: async (_, wrapped) => {
+      const pool = Buffer.alloc(65_536);
+      pools.push(new WeakRef(pool.buffer));
+      pool.set(wrapped);
+      return pool.subarray(0, wrapped.length);
+    },
+    currentKeyId: async () => '1',
+  };
+  for (let count = 0; count < SECRETS; count += 1) {
+    const key = { department: 'Sales', employeeId: String(count).padStart(6, '0') };
+    const { nationalId } = await seal({ keys }, employees, key, { nationalId: '123' });
+    if (nationalId) await open({ keys }, employees, key, { field: 'nationalId', sealed: nationalId });
+  }
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  // Counts reachable pools and not allocated bytes: V8 returns buffers some time after it collected them.
+  const reachable = () => {
+    collectGarbage();
+    return pools.filter((pool) => pool.deref()).length;
+  };
+  await expect.poll(reachable).toBeLessThan(SECRETS / 10);
+  expect(pools).toHaveLength(SECRETS);
+  // Keeps the ring and its cache reachable up to this line.
+  expect(await keys.currentKeyId()).toBe('1');
+});
+
+test('forgets a data key five minutes after it was unwrapped, however often it is used', async () => {
+  let now = performance.now();
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
+  onTestFinished(() => clock.mockRestore());
+  let unwrapped = 0;
+  const keys: KeyRing = {
+    wrap: async (dataKey) => ({ keyId: '1', wrapped: Uint8Array.from(dataKey) }),
+    unwrap: async (_, wrapped) => {
+      unwrapped += 1;
+      return wrapped;
+    },
+    currentKeyId: async () => '1',
+  };
+  const key = { department: 'Sales', employeeId: '000001' };
+  const { nationalId = { sealed: '' } } = await seal({ keys }, employees, key, { nationalId: '123' });
+  for (let minute = 0; minute < 10; minute += 1) {
+    expect(await open({ keys }, employees, key, { field: 'nationalId', sealed: nationalId })).toBe('123');
+    now += 60_000;
+    // The cache reads its clock once in a millisecond.
+    await sleep(5);
+  }
+  // At minutes 0 and 5, or 6 if the last one counts.
+  expect(unwrapped).toBe(2);
+});

@@ -1,0 +1,463 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
+import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { defineModel } from '../../../../lib/define-model.ts';
+import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
+import type { Engine } from '../../../../lib/engine/engine.ts';
+import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../../../lib/engine/transfer/transfer.ts';
+import {
+  createEntity,
+  deleteEntity,
+  patchEntity,
+  putEntity,
+  replaceEntity,
+} from '../../../../lib/engine/write/entity-store.ts';
+import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
+import { rewrapEntities } from '../../../../lib/operations/rewrap.ts';
+import { verifyPage } from '../../../../lib/operations/verify.ts';
+import { measureCost } from '../../../../lib/storage/cost.ts';
+import { rotateLocalKey } from '../../../../lib/storage/local-key-ring.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+import { samplePoints } from '../../../points.ts';
+import { putAll } from '../../../put-all.ts';
+import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
+
+const DAY_MS = 24 * 60 * 60_000;
+const text = z.string().min(1);
+
+const declared = defineEntity('notes', {
+  schema: z.object({ board: text, noteId: text, slug: text, tag: text, changedOn: z.iso.date() }),
+  table: 'notes',
+  key: { partition: '{board}', row: 'note_{noteId}' },
+  indexes: {
+    slug: interPartitionIndex({ table: 'notesbyslug', partition: '{slug#}', row: '{slug}', unique: true }),
+    tag: intraPartitionIndex({ row: 'tag_{tag}_{noteId}' }),
+    board: indexEntity({ table: 'notesbytag', partition: '{tag}', row: 'notes', holds: '{board}/{noteId}' }),
+  },
+  archive: { table: 'oldnotes' },
+  movable: ['board'],
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: [], write: [] },
+});
+const declaredChild = defineEntity('remarks', {
+  schema: z.object({ board: text, noteId: text, number: z.int32().min(0).max(99), words: text }),
+  table: 'notes',
+  key: { partition: '{board}', row: 'note_{noteId}_{number:2}' },
+  childOf: declared,
+  access: { read: [], write: [] },
+});
+/** Has copies of fields of a leader, a count of players and a secret, all of which the engine keeps up. */
+const declaredLeader = defineEntity('leaders', {
+  schema: z.object({ club: text, leaderId: text, name: text }),
+  table: 'clubs',
+  key: { partition: '{club}', row: 'leader_{leaderId}' },
+  access: { read: [], write: [] },
+});
+const declaredPlayer = defineEntity('players', {
+  schema: z.object({ club: text, playerId: text }),
+  table: 'clubs',
+  key: { partition: '{club}', row: 'player_{playerId}' },
+  access: { read: [], write: [] },
+});
+const declaredClub = defineEntity('clubs', {
+  schema: z.object({
+    club: text,
+    leaderId: text,
+    leaderName: text.optional(),
+    players: z.int32().min(0).optional(),
+    secret: text,
+    changedOn: z.iso.date(),
+  }),
+  table: 'clubs',
+  key: { partition: '{club}', row: 'club' },
+  denormalized: {
+    leaderId: {
+      source: declaredLeader,
+      copies: { leaderName: ({ name }) => name },
+    },
+  },
+  counts: { players: declaredPlayer },
+  encrypted: ['secret'],
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: ['staff'], write: ['staff'], restricted: { secret: ['staff'] } },
+});
+/** Nothing but its row. */
+const declaredMemo = defineEntity('memos', {
+  schema: z.object({ team: text, memoId: text, words: text.optional(), changedOn: z.iso.date() }),
+  table: 'memos',
+  key: { partition: '{team}', row: '{memoId}' },
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: [], write: [] },
+});
+/** Of several rows. */
+const declaredReport = defineEntity('reports', {
+  schema: z.object({ team: text, reportId: text, body: text, changedOn: z.iso.date() }),
+  table: 'reports',
+  key: { partition: '{team}', row: '{reportId}' },
+  split: { text: ['body'] },
+  expiry: { days: 2, clock: 'changedOn' },
+  access: { read: [], write: [] },
+});
+const { notes, remarks, leaders, players, clubs, memos, reports } = deploy(
+  declared,
+  declaredChild,
+  declaredLeader,
+  declaredPlayer,
+  declaredClub,
+  declaredMemo,
+  declaredReport,
+);
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs, memos, reports]);
+});
+
+/** An engine whose clock is this many days behind. */
+const daysAgo = (days: number): Engine => ({ ...world.engine, now: () => Date.now() - days * DAY_MS });
+const dayOf = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
+const expire = (engine = world.engine) => expireEntities(engine, notes, { until: Number.POSITIVE_INFINITY });
+
+/** The number of storage calls of a run that deletes one entity. */
+async function callsOfARun(): Promise<number> {
+  await createEntity(daysAgo(3), notes, note('Counted'));
+  const counting = faultyHttpClient();
+  await expire(world.engineThrough(counting));
+  expect(counting.calls).toBeGreaterThan(5);
+  return counting.calls;
+}
+
+let count = 0;
+function note(board: string): { board: string; noteId: string; slug: string; tag: string } {
+  count += 1;
+  return { board, noteId: `n${count}`, slug: `${board}-${count}`, tag: `of ${board}` };
+}
+
+async function expectNothingLeft(one: Values): Promise<void> {
+  await world.settle();
+  for (const table of ['notes', 'notesbyslug', 'notesbytag', 'notesexpiry'])
+    expect(JSON.stringify(await rowsOf(world.storage, table))).not.toContain(String(one.noteId));
+}
+
+async function entriesOf(one: Values): Promise<string[]> {
+  const rows = await rowsOf(world.storage, 'notesexpiry');
+  return rows
+    .filter(({ rowKey }) => String(rowKey).endsWith(`note_${one.noteId}`))
+    .map(({ partitionKey }) => String(partitionKey).slice(0, 10));
+}
+
+async function entryOf(one: Values) {
+  const rows = await rowsOf(world.storage, 'notesexpiry');
+  const found = rows.find(({ rowKey }) => String(rowKey).endsWith(`note_${one.noteId}`));
+  return { ...found, partitionKey: String(found?.partitionKey), rowKey: String(found?.rowKey) };
+}
+
+describe('an entity with expiry', () => {
+  test('is deleted after its days with its index entries and children, and its unique value becomes free', async () => {
+    const one = note('Gone');
+    const stored = await createEntity(daysAgo(3), notes, one);
+    expect(stored.values.changedOn).toBe(dayOf(3));
+    await createEntity(daysAgo(3), remarks, { board: one.board, noteId: one.noteId, number: 1, words: 'w' });
+    expect(await entriesOf(one)).toEqual([dayOf(3)]);
+    expect(await expire()).toEqual({ deleted: 1, failed: 0 });
+    await expect(readEntity(world.engine, notes, one)).rejects.toMatchObject({ code: 'not-found' });
+    await expectNothingLeft(one);
+    const next = { ...note('Gone'), slug: one.slug };
+    await createEntity(world.engine, notes, next);
+  });
+
+  test('stays for its full days after a change', async () => {
+    const one = note('Stays');
+    await createEntity(daysAgo(2), notes, one);
+    expect(await expire()).toEqual({ deleted: 0, failed: 0 });
+    await readEntity(world.engine, notes, one);
+  });
+
+  test('stays after a change, and does not stay longer after a write that changes nothing', async () => {
+    const [changed, unchanged] = [note('Changed'), note('Changed')];
+    for (const one of [changed, unchanged]) await createEntity(daysAgo(5), notes, one);
+    await patchEntity(daysAgo(1), notes, changed, { tag: 'another' });
+    await replaceEntity(daysAgo(1), notes, unchanged, unchanged);
+    expect(await entriesOf(changed)).toEqual([dayOf(1)]);
+    expect(await entriesOf(unchanged)).toEqual([dayOf(5)]);
+    expect(await expire()).toEqual({ deleted: 1, failed: 0 });
+    await expectNothingLeft(unchanged);
+    expect((await readEntity(world.engine, notes, changed)).values.changedOn).toBe(dayOf(1));
+  });
+
+  test('rejects a clock set by a caller and accepts the stored one', async () => {
+    const one = note('Clock');
+    const created = createEntity(world.engine, notes, { ...one, changedOn: '2099-01-01' });
+    await expect(created).rejects.toMatchObject({ code: 'invalid-input', field: 'changedOn' });
+    const { values } = await createEntity(world.engine, notes, one);
+    await replaceEntity(world.engine, notes, one, { ...values, tag: 'new' });
+    const replaced = replaceEntity(world.engine, notes, one, { ...values, changedOn: '2099-01-01' });
+    await expect(replaced).rejects.toMatchObject({ code: 'invalid-input' });
+  });
+
+  test('gets a clock and an entry from a batch, and a batch without changes changes neither', async () => {
+    const one = note('Batch');
+    expect(await putAll(daysAgo(1), notes, [one])).toEqual(['created']);
+    expect(await putAll(world.engine, notes, [one])).toEqual(['unchanged']);
+    expect(await entriesOf(one)).toEqual([dayOf(1)]);
+  });
+
+  test('stays if it changes while a run deletes it', async () => {
+    const one = note('Race');
+    const calls = await callsOfARun();
+    await createEntity(daysAgo(3), notes, one);
+    for (const at of samplePoints(calls)) {
+      await patchEntity(daysAgo(3), notes, one, { tag: `before ${at}` });
+      let isChanged = false;
+      const client = interruptedHttpClient(at, async () => {
+        const changed = patchEntity(world.engine, notes, one, { tag: `during ${at}` });
+        isChanged = await changed.then(() => true).catch(() => false);
+      });
+      await expire(world.engineThrough(client, QUICK));
+      await world.settle();
+      if (isChanged) {
+        const { values } = await readEntity(world.engine, notes, one);
+        expect(values, `a change at call ${at}`).toMatchObject({ tag: `during ${at}`, changedOn: dayOf(0) });
+        expect(await entriesOf(one)).toEqual([dayOf(0)]);
+      } else {
+        await expectNothingLeft(one);
+        await createEntity(daysAgo(3), notes, one);
+      }
+    }
+  });
+
+  test.each(['refused', 'reply lost', 'crash before', 'crash after'] as const)(
+    'is deleted by the next run after any fault: %s',
+    async (fault) => {
+      const one = note(fault.replaceAll(' ', ''));
+      for (const at of samplePoints(await callsOfARun())) {
+        await createEntity(daysAgo(3), notes, one);
+        const client = faultyHttpClient(fault, at);
+        await expire(world.engineThrough(client, QUICK)).catch(() => undefined);
+        await world.settle();
+        expect((await expire()).failed).toBe(0);
+        await expectNothingLeft(one);
+      }
+    },
+  );
+});
+
+describe('a run', () => {
+  test('takes one storage transaction if nothing is due, for any number of entities', async () => {
+    for (let index = 0; index < 5; index += 1) await createEntity(world.engine, notes, note('Cheap'));
+    await expire();
+    const transactions = await measureCost(async (cost) => {
+      await expire();
+      return cost.transactions;
+    });
+    expect(transactions).toBe(1);
+  });
+
+  test('stops at its time limit, and the next run continues', async () => {
+    // The limit is checked before each partition.
+    const all = Array.from({ length: 3 }, (_, index) => note(`Slow${index}`));
+    for (const one of all) await createEntity(daysAgo(4), notes, one);
+    expect(await expireEntities(world.engine, notes, { until: 0 })).toEqual({ deleted: 0, failed: 0 });
+    let calls = 0;
+    // Each entity reads the clock once, so that the limit passes after some of them.
+    const hurried = { ...world.engine, now: () => Date.now() + (calls++ < 4 ? 0 : DAY_MS / 100) };
+    const first = await expireEntities(hurried, notes, { until: Date.now() + DAY_MS / 200 });
+    expect(first.deleted).toBeLessThan(3);
+    expect(first.deleted + (await expire()).deleted).toBe(3);
+    for (const one of all) await expectNothingLeft(one);
+  });
+
+  test('two concurrent runs delete each entity once', async () => {
+    const all = Array.from({ length: 6 }, () => note('Twice'));
+    for (const one of all) await createEntity(daysAgo(3), notes, one);
+    const runs = await Promise.all([expire(), expire()]);
+    for (const one of all) await expectNothingLeft(one);
+    expect(runs.reduce((sum, { deleted }) => sum + deleted, 0)).toBe(6);
+  });
+
+  test('deletes the entities of a partition together, unless they changed since', async () => {
+    const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', memoId: `m${index}` }));
+    for (const one of all) await createEntity(daysAgo(3), memos, one);
+    const run = (engine = world.engine) => expireEntities(engine, memos, { until: Number.POSITIVE_INFINITY });
+    const [changed = {}] = all;
+    // After the entities have been read.
+    const client = interruptedHttpClient(
+      1 + all.length,
+      () => patchEntity(world.engine, memos, changed, { words: 'w' }),
+      'after',
+    );
+    expect(await run(world.engineThrough(client))).toEqual({ deleted: all.length - 1, failed: 0 });
+    await world.settle();
+    expect((await readEntity(world.engine, memos, changed)).values).toMatchObject({ words: 'w', changedOn: dayOf(0) });
+    for (const one of all) await putEntity(daysAgo(3), memos, one, one);
+    const costs = await measureCost(async (cost) => {
+      expect(await run()).toEqual({ deleted: all.length, failed: 0 });
+      const timer = cost.transactions;
+      const message = await world.take('index-changes', 'memos');
+      const before = cost.transactions;
+      const log = { warn: () => undefined, error: () => undefined };
+      await consumeIntent({ engine: world.engine, entities: [memos], log }, message);
+      return { timer, queue: cost.transactions - before };
+    });
+    // The timer: entries, entities; intent, transaction, message. The queue: the entries and the tombstones.
+    expect(costs).toEqual({ timer: 1 + all.length + 3, queue: 5 * all.length + 2 });
+    await world.settle();
+    await createEntity(daysAgo(3), memos, { team: 'Alone', memoId: 'm' });
+    // Entries, entity; intent, transaction; the entry and the tombstone; intent.
+    expect(await measureCost(async (cost) => run().then(() => cost.transactions))).toBe(9);
+    for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
+  });
+
+  test('reads few entities of several rows before it deletes them, because they may be long', async () => {
+    const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', reportId: `r${index}`, body: 'b' }));
+    for (const one of all) await createEntity(daysAgo(3), reports, one);
+    let held = 0;
+    let most = 0;
+    const { sendRequest } = faultyHttpClient();
+    const client: HttpClient = {
+      sendRequest(request) {
+        if (request.url.includes('$batch')) held = 0;
+        else if (request.method === 'GET' && request.url.includes('/reports()')) most = Math.max(most, ++held);
+        return sendRequest(request);
+      },
+    };
+    const until = Number.POSITIVE_INFINITY;
+    const engine = world.engineThrough(client);
+    expect(await expireEntities(engine, reports, { until })).toEqual({ deleted: all.length, failed: 0 });
+    expect(most).toBe(8);
+    await world.settle();
+    for (const table of ['reports', 'reportsexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
+  });
+
+  test('removes a stale entry and leaves the entity', async () => {
+    const one = note('Stale');
+    await createEntity(daysAgo(1), notes, one);
+    const entry = await entryOf(one);
+    const stale = { ...entry, partitionKey: `2020-01-01${entry.partitionKey.slice(10)}` };
+    await world.storage.table('notesexpiry').createEntity(stale);
+    expect(await expire()).toEqual({ deleted: 0, failed: 0 });
+    expect(await entriesOf(one)).toEqual([dayOf(1)]);
+  });
+});
+
+describe('the clock of an entity that only the engine changes', () => {
+  const verify = { position: undefined, top: 1_000, patience: 0, repair: true } as const;
+  const upkeep: Record<string, { act: (club: string) => Promise<unknown>; shows: Values }> = {
+    'when the source of its copies changes': {
+      act: (club) => patchEntity(world.engine, leaders, { club, leaderId: 'l' }, { name: 'Bea' }),
+      shows: { leaderName: 'Bea' },
+    },
+    'when the source of its copies is deleted': {
+      act: (club) => deleteEntity(world.engine, leaders, { club, leaderId: 'l' }),
+      shows: { leaderName: undefined },
+    },
+    'when its count changes': {
+      act: (club) => createEntity(world.engine, players, { club, playerId: '2' }),
+      shows: { players: 2 },
+    },
+    'when its copies are repaired': {
+      act: async (club) => {
+        const row = { partitionKey: club, rowKey: 'leader_l', name: 'Cid' };
+        await world.storage.table('clubs').updateEntity(row, 'Merge');
+        await verifyPage(world.engine, clubs, verify);
+      },
+      shows: { leaderName: 'Cid' },
+    },
+    'when its keys are wrapped anew': {
+      act: async () => {
+        await rotateLocalKey(world.keyFile);
+        expect((await rewrapEntities(world.engine, clubs, { top: 1_000 })).rewrapped).toBeGreaterThan(0);
+      },
+      shows: { leaderName: 'Ann' },
+    },
+  };
+  test.each(Object.entries(upkeep))('is kept with its entry %s', async (name, { act, shows }) => {
+    const club = `Kept ${name}`;
+    const engine = daysAgo(2);
+    await createEntity(engine, leaders, { club, leaderId: 'l', name: 'Ann' });
+    // The count has a placeholder before its entity exists, and a placeholder has no clock.
+    await createEntity(engine, players, { club, playerId: '1' });
+    await createEntity(engine, clubs, { club, leaderId: 'l', secret: 's' });
+    await act(club);
+    const { values } = await readEntity(world.engine, clubs, { club });
+    expect({ leaderName: undefined, ...values }).toMatchObject({ ...shows, changedOn: dayOf(2) });
+    const rows = await rowsOf(world.storage, 'clubsexpiry');
+    const entries = rows.filter(({ rowKey }) => String(rowKey).startsWith(`${club}_`));
+    expect(entries.map(({ partitionKey }) => String(partitionKey).slice(0, 10))).toEqual([dayOf(2)]);
+    const tomorrow = daysAgo(-1);
+    await expireEntities(tomorrow, clubs, { until: Number.POSITIVE_INFINITY });
+    await expect(readEntity(world.engine, clubs, { club })).rejects.toMatchObject({ code: 'not-found' });
+  });
+
+  test('is set by a repair if the row has none, so that the entity expires', async () => {
+    const club = 'Without';
+    await createEntity(world.engine, leaders, { club, leaderId: 'l', name: 'Ann' });
+    await createEntity(world.engine, clubs, { club, leaderId: 'l', secret: 's' });
+    const table = world.storage.table('clubs');
+    const { changedOn: _, ...row } = await table.getEntity<Record<string, unknown>>(club, 'club');
+    await table.updateEntity({ ...row, leaderName: 'Old', partitionKey: club, rowKey: 'club' }, 'Replace');
+    await verifyPage(world.engine, clubs, verify);
+    const { values } = await readEntity(world.engine, clubs, { club });
+    expect(values).toMatchObject({ leaderName: 'Ann', changedOn: dayOf(0) });
+  });
+});
+
+describe('expiry with other patterns', () => {
+  test('an archived entity does not expire, and a moved one has one entry', async () => {
+    const [archived, moved] = [note('Here'), note('Here')];
+    for (const one of [archived, moved]) await createEntity(daysAgo(3), notes, one);
+    await requestArchive(world.engine, notes, archived);
+    await requestMove(world.engine, notes, moved, { board: 'There' });
+    await world.settle();
+    expect(await expire()).toEqual({ deleted: 0, failed: 0 });
+    expect((await readEntity(world.engine, notes.archive as Entity, archived)).values.noteId).toBe(archived.noteId);
+    expect(await entriesOf(archived)).toEqual([]);
+    expect(await entriesOf(moved)).toEqual([dayOf(0)]);
+  });
+
+  test('the consistency check finds and restores a missing entry', async () => {
+    const one = note('Lost');
+    await createEntity(world.engine, notes, one);
+    const { partitionKey, rowKey } = await entryOf(one);
+    await world.storage.table('notesexpiry').deleteEntity(partitionKey, rowKey);
+    const options = { position: undefined, top: 1_000, patience: 0 };
+    const found = await verifyPage(world.engine, notes, { ...options, repair: true });
+    expect(found.findings).toContainEqual(expect.objectContaining({ kind: 'missing', of: 'expiry', repaired: true }));
+    expect(await entriesOf(one)).toEqual([dayOf(0)]);
+    expect((await verifyPage(world.engine, notes, { ...options, repair: false })).findings).toEqual([]);
+  });
+
+  test('keeps an entry that only the queue settles', async () => {
+    const one = note('Queued');
+    const queued = { ...world.queued, now: () => Date.now() - 3 * DAY_MS };
+    await createEntity(queued, notes, one);
+    await world.settle();
+    expect(await entriesOf(one)).toEqual([dayOf(3)]);
+    await expireEntities(world.queued, notes, { until: Number.POSITIVE_INFINITY });
+    await expectNothingLeft(one);
+  });
+});
+
+describe('a declaration of expiry', () => {
+  const base = {
+    schema: z.object({ id: text, day: z.iso.date(), other: text }),
+    table: 'things',
+    key: { partition: '{id}', row: 'thing' },
+    access: { read: [], write: [] },
+  } as const;
+  test.each([
+    ['a fraction of a day', { days: 0.5, clock: 'day' }, 'expiry.days is 0.5'],
+    ['zero days', { days: 0, clock: 'day' }, 'expiry.days is 0'],
+    ['a clock that is not a date', { days: 1, clock: 'other' }, 'is not a date'],
+    ['a clock in the key', { days: 1, clock: 'id' }, 'is set by the engine (expiry)'],
+  ] as const)('is rejected with %s', (_, expiry, message) => {
+    const entities = [defineEntity('things', { ...base, expiry })];
+    expect(() => defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities })).toThrow(message);
+  });
+});

@@ -1,0 +1,240 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { omit, type Values } from '../../../../lib/base/values.ts';
+import { toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
+import { compileFilter } from '../../../../lib/define/codec/filter.ts';
+import { joinRows } from '../../../../lib/define/codec/further-rows.ts';
+import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import type { Snapshot } from '../../../../lib/define/declaration/snapshot.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { addressOf } from '../../../../lib/define/places/index-entries.ts';
+import { defineModel } from '../../../../lib/define-model.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
+import { planPartition } from '../../../../lib/engine/write/plan.ts';
+import { guardModel } from '../../../../lib/operations/model-guard.ts';
+import { dropTable, provision } from '../../../../lib/storage/provision.ts';
+import type { Properties, Row } from '../../../../lib/storage/rows.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+import { sampleRuns } from '../../../points.ts';
+import { testStorage } from '../../../storage.ts';
+
+const access = { read: ['reader'], write: ['hr'] } as const;
+const answers = (count: number): Record<`a${number}`, z.ZodOptional<z.ZodString>> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index + 1}`, z.string().optional()])) as Record<
+    `a${number}`,
+    z.ZodOptional<z.ZodString>
+  >;
+const common = {
+  schema: z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional(), ...answers(1_990) }),
+  table: 'surveys',
+  key: { partition: '{office}', row: '{surveyId}' },
+  access,
+} as const;
+/** The compiler would reject some of the declarations. */
+const surveys = (over: object = {}) =>
+  defineEntity('surveys', { ...common, wide: true, ...over } as never) as unknown as DeclaredEntity;
+const load = (...entities: DeclaredEntity[]) =>
+  defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: entities as never });
+
+const { surveys: wide } = deploy(defineEntity('surveys', { ...common, wide: true }));
+const key = { office: 'Oslo', surveyId: '1' };
+
+/** The rows of one entity, as a transaction leaves them. */
+function stored() {
+  const rows = new Map<string, Properties>();
+  let etag = 0;
+  const read = (): Snapshot => {
+    const address = addressOf(wide, key);
+    const all = [...rows].map(([row, properties]): Row => ({ ...address, row, etag: `${etag}`, properties }));
+    const own = all.find(({ row }) => row === address.row);
+    if (!own) return { state: 'absent' };
+    const { row, lost } = joinRows(wide, own, all, ['wide']);
+    expect(lost).toEqual([]);
+    return toSnapshot(wide, row);
+  };
+  const write = (after: Values) => {
+    etag += 1;
+    const change = { address: addressOf(wide, key), before: read(), after };
+    const { actions } = planPartition(wide, [change], new Map(), { writeId: `w${etag}`, now: 0 });
+    for (const { action } of actions)
+      if (action.kind === 'delete') expect(rows.delete(action.row), action.row).toBe(true);
+      else if ('properties' in action) rows.set(action.row, action.properties);
+    return actions.map(({ action: { kind, row } }) => `${kind} ${row}`);
+  };
+  return { rows, read, write };
+}
+
+/** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
+function expectWithinLimits(properties: Properties) {
+  const sizes = Object.entries(properties).map(([name, value]) => 8 + 2 * name.length + 2 * String(value).length + 4);
+  expect(sizes.length).toBeLessThanOrEqual(252);
+  expect(sizes.reduce((sum, size) => sum + size, 2_100)).toBeLessThanOrEqual(1_048_576);
+}
+
+const numbered = (count: number, text: string, first = 1): Values =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index + first}`, text]));
+
+describe('a wide entity', () => {
+  test('takes one row while its fields fit, and as few as they need', () => {
+    const entity = stored();
+    expect(entity.write({ ...key, ...numbered(200, 'x') })).toEqual(['insert 1']);
+    expect(entity.write({ ...key, ...numbered(1_990, 'x') })).toHaveLength(9);
+    expect(entity.rows.size).toBe(9);
+    for (const row of entity.rows.values()) expectWithinLimits(row);
+    expect(entity.read()).toMatchObject({ values: { ...key, ...numbered(1_990, 'x') } });
+  });
+
+  test('keeps a field in its row, so that a change writes its row and the own row', () => {
+    const entity = stored();
+    const all = { ...key, ...numbered(1_990, 'x') };
+    entity.write(all);
+    expect(entity.write({ ...all, a1: 'y' })).toEqual(['replace 1']);
+    expect(entity.write({ ...all, a1: 'y', a1000: 'y' })).toEqual(['replace 1', 'upsert 1!-wide4']);
+    const left = omit(all, ['a1000']);
+    expect(entity.write({ ...left, a1: 'y' })).toEqual(['replace 1', 'upsert 1!-wide4']);
+    expect(entity.write({ ...left, a1: 'y', title: 'New' })).toEqual(['replace 1', 'upsert 1!-wide4']);
+  });
+
+  test('moves a field that outgrows its row, and deletes a row without fields', () => {
+    const entity = stored();
+    const text = 'x'.repeat(32_000);
+    entity.write({ ...key, ...numbered(20, text, 10) });
+    expect(entity.rows.size).toBe(2);
+    const shorter = { ...key, ...numbered(15, text, 10) };
+    expect(entity.write(shorter)).toEqual(['replace 1', 'delete 1!-wide1']);
+    expect(entity.write({ ...shorter, a10: 'short', a40: text })).toEqual(['replace 1']);
+    expect(entity.write({ ...shorter, a40: text })).toEqual(['replace 1', 'upsert 1!-wide1']);
+    expect(entity.rows.get('1!-wide1')).toHaveProperty('a40');
+    expect(entity.read()).toMatchObject({ values: { ...shorter, a40: text } });
+  });
+
+  test('holds 3.5 MiB as sent and no more, and is then as it was', () => {
+    const entity = stored();
+    const text = 'x'.repeat(30_000);
+    entity.write({ ...key, ...numbered(120, text, 10) });
+    for (const row of entity.rows.values()) expectWithinLimits(row);
+    const written = [...entity.rows.values()].map(({ WriteId }) => WriteId);
+    // The change itself would write few rows.
+    const exceed = () => entity.write({ ...key, ...numbered(123, text, 10) });
+    expect(exceed).toThrow(
+      expect.objectContaining({ code: 'too-large', message: expect.stringMatching(/bytes in its/) }),
+    );
+    expect([...entity.rows.values()].map(({ WriteId }) => WriteId)).toEqual(written);
+  });
+
+  test('is read back as it was written after any sequence of changes', () => {
+    const field = fc.integer({ min: 1, max: 700 }).map((index) => `a${index}`);
+    const length = fc.oneof(
+      { weight: 4, arbitrary: fc.integer({ min: 0, max: 40 }) },
+      fc.integer({ min: 20_000, max: 32_768 }),
+    );
+    const value = length.map((size) => 'x'.repeat(size));
+    const many = fc.integer({ min: 0, max: 650 }).map((count) => numbered(count, 'm'));
+    const change = fc.record({
+      isPut: fc.boolean(),
+      fields: fc.oneof(fc.dictionary(field, fc.option(value), { maxKeys: 40 }), many),
+    });
+    const changes = fc.array(change, { minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(changes, (all) => {
+        const entity = stored();
+        let expected: Values = key;
+        for (const { isPut, fields } of all) {
+          const merged = Object.entries({ ...(isPut ? key : expected), ...fields });
+          const next = Object.fromEntries(merged.filter(([, each]) => each !== null));
+          const before = entity.read();
+          try {
+            entity.write(next);
+          } catch (error) {
+            expect(error).toMatchObject({ code: 'too-large' });
+            expect(entity.read()).toEqual(before);
+            continue;
+          }
+          expected = next;
+          for (const row of entity.rows.values()) expectWithinLimits(row);
+          expect(entity.read()).toMatchObject({ values: expected });
+          expect(Object.keys(Object(entity.read()).values)).toHaveLength(Object.keys(expected).length);
+          expect(entity.rows.size).toBeLessThanOrEqual(30);
+        }
+      }),
+      sampleRuns(40),
+    );
+  });
+});
+
+describe('a declaration is rejected', () => {
+  const source = defineEntity('offices', {
+    schema: z.object({ office: z.string(), name: z.string() }),
+    table: 'offices',
+    key: { partition: '{office}', row: 'office' },
+    access,
+  }) as unknown as DeclaredEntity;
+  const copied = (from: DeclaredEntity) => ({
+    denormalized: { office: { source: from, copies: { title: () => 'x' }, fanOut: true } },
+  });
+
+  test.each<[object, RegExp]>([
+    [{ split: { texts: ['a1'] } }, /Remove split or wide/],
+    [{ indexes: { title: intraPartitionIndex({ row: 't_{title}_{surveyId}' }) } }, /index "title" copies everything/],
+    [
+      {
+        indexes: {
+          title: interPartitionIndex({
+            table: 'bytitle',
+            partition: '{title}',
+            row: '{surveyId}',
+            copies: Object.keys(answers(239)),
+          }),
+        },
+      },
+      /copies 239 fields, which one row cannot hold\. Copy at most 238/,
+    ],
+    [{ period: { per: 'day', field: 'surveyId', keep: 2 } }, /it has a period, whose entities are one row each/],
+    [{ schema: common.schema.extend(answers(2_001)) }, /has 2004 fields\. Use at most 2000, even in a wide entity/],
+    [{ wide: false }, /more than 240 fields, which one row cannot hold\. Declare the entity wide/],
+  ])('%#', (over, reason) => {
+    expect(() => load(surveys(over))).toThrow(reason);
+  });
+
+  test('with copied fields on either side', () => {
+    expect(() => load(source, surveys(copied(source)))).toThrow(/fields that change with another entity/);
+    const copying = defineEntity('copying', {
+      ...common,
+      schema: z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional() }),
+      table: 'copying',
+      key: { partition: '{surveyId}', row: '{office}' },
+      denormalized: {
+        surveyId: {
+          source: surveys() as never,
+          copies: { title: () => 'x' },
+          fanOut: true,
+        },
+      },
+    }) as unknown as DeclaredEntity;
+    const [, { source: from }] = [0, { source: copying.denormalized.surveyId?.source as DeclaredEntity }];
+    expect(() => load(from, copying)).toThrow(/has no copies in other entities, which "copying" declares/);
+  });
+});
+
+test('only key fields are filters, because storage has the others in any row', () => {
+  expect(compileFilter(wide, { surveyId: '1' })).toHaveLength(1);
+  expect(() => compileFilter(wide, { a1: 'x' })).toThrow(/further row/);
+});
+
+describe('the model guard', () => {
+  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+  const guard = (over: object) =>
+    guardModel(createEngine(storage), [deploy(surveys(over)).surveys as never], undefined);
+  const schema = z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional() });
+
+  test('accepts that an entity becomes wide, and rejects the reverse', async () => {
+    await dropTable(storage, 'system');
+    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await guard({ schema, wide: false });
+    await guard({ schema, wide: true });
+    await expect(guard({ schema, wide: false })).rejects.toThrow(/it was wide; the fields in its further rows/);
+  });
+});
