@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type BlobRights, blobRights } from './blob-signature.ts';
+import { type BlobRights, blobRights } from './signatures.ts';
 import { SortedMap } from './sorted-map.ts';
 import {
   type Clock,
@@ -66,7 +66,7 @@ export function createMemoryBlobs(options: Options) {
     const { path, query, headers } = request;
     const slash = path.indexOf('/');
     const [container, name] = slash < 0 ? [path, ''] : [path.slice(0, slash), path.slice(slash + 1)];
-    const rights = blobRights({ authorization: headers.get('authorization'), query, container, blob: name }, options);
+    const rights = blobRights({ authorization: headers.get('authorization'), query }, { container, name }, options);
     if (container === '') return listContainers(request, rights);
     return name === '' ? handleContainer(request, container, rights) : handleBlob(request, { container, name }, rights);
   }
@@ -306,7 +306,7 @@ export function createMemoryBlobs(options: Options) {
     const unverified = (status: number, message: string) =>
       new StorageRejection(status, 'CannotVerifyCopySource', message);
     try {
-      blobRights({ authorization: undefined, query, container, blob: source.name }, options).require('r');
+      blobRights({ authorization: undefined, query }, { container, name: source.name }, options).require('r');
     } catch {
       throw unverified(403, 'Server failed to authenticate the request.');
     }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
+import { type TableRights, tableRights } from './signatures.ts';
 import { SortedMap } from './sorted-map.ts';
 import { type Clock, StorageRejection, type StorageReply, type StorageRequest } from './storage-request.ts';
-import { isAnnotated, type StoredValue, sizeOf, textual, toDateTime, toStoredValue } from './stored-value.ts';
+import { isAnnotated, type StoredValue, sizeOf, textual, toStoredValue } from './stored-value.ts';
 import { type Property, parseFilter } from './table-filter.ts';
-import { type TableRights, tableRights } from './table-signature.ts';
 
 interface Entity {
   readonly partition: string;
@@ -59,7 +59,7 @@ export function createMemoryTables({
     const tick = BigInt(Math.floor(now())) * TICKS_PER_MS;
     lastTick = tick > lastTick ? tick : lastTick + 1n;
     const ofMs = new Date(Number(lastTick / TICKS_PER_MS)).toISOString().slice(0, -1);
-    return toDateTime(`${ofMs}${String(lastTick % TICKS_PER_MS).padStart(4, '0')}Z`);
+    return toStoredValue(`${ofMs}${String(lastTick % TICKS_PER_MS).padStart(4, '0')}Z`, 'DateTime');
   }
 
   function handle(request: StorageRequest): StorageReply {

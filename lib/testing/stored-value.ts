@@ -22,7 +22,7 @@ const MAX_INT32 = 2 ** 31;
 const ANNOTATED: ReadonlySet<EdmType> = new Set(['Int64', 'DateTime', 'Guid', 'Binary']);
 const NAMED_DOUBLES = new Set(['NaN', 'Infinity', '-Infinity']);
 
-/** Reads a property of a JSON body. Throws `InvalidInput` if the value does not have the type. */
+/** Reads a property of a JSON body, or a literal of a filter. Throws `InvalidInput` if the value does not have the type. */
 export function toStoredValue(given: unknown, annotation: unknown): StoredValue {
   const type = annotation === undefined ? inferType(given) : String(annotation).replace(/^Edm\./, '');
   switch (type) {
@@ -61,19 +61,18 @@ function toText(given: unknown): StoredValue {
   return textual('String', text);
 }
 
-/** Makes a value of an entity or of a filter. */
-export function toInt32(value: number): StoredValue {
+function toInt32(value: number): StoredValue {
   if (!Number.isInteger(value) || value < -MAX_INT32 || value >= MAX_INT32) return reject(value, 'Int32');
   return { type: 'Int32', value, json: String(value) };
 }
 
-export function toInt64(text: string): StoredValue {
+function toInt64(text: string): StoredValue {
   const value = INT64.test(text) ? BigInt(text) : undefined;
   if (value === undefined || BigInt.asIntN(64, value) !== value) return reject(text, 'Int64');
   return { type: 'Int64', value, json: JSON.stringify(text) };
 }
 
-export function toDouble(given: unknown): StoredValue {
+function toDouble(given: unknown): StoredValue {
   const value = Number(given);
   if (Number.isFinite(value)) {
     const json = Number.isInteger(value) && !String(value).includes('e') ? value.toFixed(1) : String(value);
@@ -84,7 +83,7 @@ export function toDouble(given: unknown): StoredValue {
 }
 
 /** The seven digits after the second are kept. */
-export function toDateTime(text: string): StoredValue {
+function toDateTime(text: string): StoredValue {
   const [, seconds, fraction = '', zone = ''] = /^([\dT:-]+)(\.\d{1,7})?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
   const time = seconds && Date.parse(`${seconds}${zone || 'Z'}`);
   if (typeof time !== 'number' || Number.isNaN(time)) return reject(text, 'DateTime');
@@ -96,7 +95,7 @@ export function toDateTime(text: string): StoredValue {
   );
 }
 
-export function toBinary(bytes: Buffer, text = bytes.toString('base64')): StoredValue {
+function toBinary(bytes: Buffer, text: string): StoredValue {
   if (bytes.length > MAX_BINARY_BYTES) throw tooLarge();
   return textual('Binary', text, bytes.toString('hex'));
 }

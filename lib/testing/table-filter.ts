@@ -1,14 +1,5 @@
 import { StorageRejection } from './storage-request.ts';
-import {
-  compareValues,
-  type StoredValue,
-  textual,
-  toBinary,
-  toDateTime,
-  toDouble,
-  toInt32,
-  toInt64,
-} from './stored-value.ts';
+import { compareValues, type StoredValue, textual, toStoredValue } from './stored-value.ts';
 
 /** Returns a property of a row, or a key. */
 export type Property = (name: string) => StoredValue | undefined;
@@ -126,14 +117,14 @@ function toToken({
 }
 
 function toTyped(prefix: string, text: string): StoredValue {
-  if (prefix === 'datetime') return toDateTime(text);
+  if (prefix === 'datetime') return toStoredValue(text, 'DateTime');
   if (prefix === 'guid') return textual('Guid', text, text.toLowerCase());
-  return toBinary(Buffer.from(text, 'hex'));
+  return toStoredValue(Buffer.from(text, 'hex').toString('base64'), 'Binary');
 }
 
 function toNumber(text: string): StoredValue {
-  if (text.endsWith('L')) return toInt64(text.slice(0, -1));
-  return /^[+-]?\d+$/.test(text) ? toInt32(Number(text)) : toDouble(text.replace(/[dDfF]$/, ''));
+  if (text.endsWith('L')) return toStoredValue(text.slice(0, -1), 'Int64');
+  return /^[+-]?\d+$/.test(text) ? toStoredValue(text, 'Int32') : toStoredValue(text.replace(/[dDfF]$/, ''), 'Double');
 }
 
 function isOperator(text: string): text is Operator {
