@@ -6,13 +6,6 @@ import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Address } from '../storage/rows.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
 
-/**
- * Shared access signatures pattern: a client accesses storage directly for a while. A grant covers one row, the caller's
- * own, or the entity's rows of one partition, which are all the caller's own. Its holder sees rows as stored, including the fields
- * of `access.restricted`, because the rows are about the holder. Encrypted fields stay encrypted.
- */
-export type Grant = TableSasRequest;
-
 /** The body of a request for a grant. */
 export const GrantRequest = z.strictObject({
   entity: z.string().min(1),
@@ -31,11 +24,16 @@ export const GrantRequest = z.strictObject({
 /** A row, or the rows of the entity in a partition. */
 export type Granted = Omit<Address, 'row'> & { readonly row?: string };
 
+/**
+ * Shared access signatures pattern: a client accesses storage directly for a while. A grant covers one row, the caller's
+ * own, or the entity's rows of one partition, which are all the caller's own. Its holder sees rows as stored, including the fields
+ * of `access.restricted`, because the rows are about the holder. Encrypted fields stay encrypted.
+ */
 export function grantFor(
   entity: Entity,
   { table, partition, row }: Granted,
   { permissions = 'r', now }: { readonly permissions?: string; readonly now: number },
-): Grant {
+): TableSasRequest {
   // The signature omits an empty bound, and would then cover more than the row or partition.
   if (partition === '' || row === '')
     throw new RowkeyError(
@@ -55,7 +53,7 @@ export function grantFor(
  * The rows that begin with the first text of the row key, so that other entities of the partition stay closed. The end is inclusive: the
  * validation of the model ensures that no row of another entity is within these bounds.
  */
-function rowsOf({ row: { head } }: Entity): Pick<Grant, 'firstRow' | 'lastRow'> {
+function rowsOf({ row: { head } }: Entity): Pick<TableSasRequest, 'firstRow' | 'lastRow'> {
   if (head === '') return {};
   const { from, before } = rangeOfPrefix(head);
   return { firstRow: from, ...(before === undefined ? {} : { lastRow: before }) };

@@ -10,7 +10,6 @@ import type { Entity } from '../define/declaration/entity.ts';
 import { Attachment, type AttachmentDeclaration } from '../define/declaration/reference.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
-import { noteChange } from '../engine/note-change.ts';
 import {
   acceptFile,
   announceFile,
@@ -22,8 +21,8 @@ import {
   removeAttachment,
 } from '../features/large-entities/attachment.ts';
 import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blob-sas.ts';
-import { countGrant } from '../telemetry/metrics.ts';
-import type { Operation, View } from './operation.ts';
+import { noteGrant } from './grants.ts';
+import type { Operation } from './operation.ts';
 import { readOwn } from './own.ts';
 
 interface FileInput {
@@ -100,18 +99,13 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     },
   };
 
-  const note = ({ engine }: View, key: Values, grant: { readonly permissions: string; readonly until: string }) => {
-    const granted = { entity: entity.name, address: addressOf(entity, key), fields: [field] };
-    noteChange(engine, { operation: 'grant', ...granted, ...grant });
-    countGrant({ entity: entity.name });
-  };
+  const granted = (key: Values) => ({ entity: entity.name, address: addressOf(entity, key), fields: [field] });
 
   /** Shared access signatures pattern, for a blob: the client reads the file directly from storage. */
   const grant: Operation<FileInput & { readonly subject: string }, z.input<typeof ReadGrant>> = {
     kind: 'write',
     roles: readers,
-    async run(view, { key, subject }) {
-      const { engine } = view;
+    async run({ engine }, { key, subject }) {
       const [startsAt, file] = await Promise.all([
         admitGrant(engine, subject),
         describeAttachment(engine, { entity, key, field }),
@@ -128,7 +122,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
         },
       });
       const expiresAt = times.expiresAt.toISOString();
-      note(view, key, { permissions: READ_PERMISSIONS, until: expiresAt });
+      noteGrant(engine, { ...granted(key), permissions: READ_PERMISSIONS, until: expiresAt });
       return { url, type: file.type, bytes: file.bytes, etag: etagOf(file), expiresAt };
     },
   };
@@ -143,13 +137,12 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     z.input<typeof Upload>
   > = {
     ...write,
-    async run(view, { key, file, subject }) {
-      const { engine } = view;
+    async run({ engine }, { key, file, subject }) {
       const { uploadId, blob } = announceFile(entity, key, field, parse(File, await file()));
       const times = validityAt(await admitGrant(engine, subject));
       const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });
       const expiresAt = times.expiresAt.toISOString();
-      note(view, key, { permissions: UPLOAD_PERMISSIONS, until: expiresAt });
+      noteGrant(engine, { ...granted(key), permissions: UPLOAD_PERMISSIONS, until: expiresAt });
       return { uploadId, url, headers: { 'x-ms-blob-type': 'BlockBlob' }, expiresAt };
     },
   };

@@ -20,7 +20,7 @@ import { buildKey } from '../define/keys/key-template.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { rolesToGrant } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
-import { noteChange } from '../engine/note-change.ts';
+import { type NotedChange, noteChange } from '../engine/note-change.ts';
 import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../storage/blob-sas.ts';
 import { rowUrl, type TableSasSigner, tableUrl } from '../storage/table-sas.ts';
@@ -101,11 +101,16 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
         permissions,
         expiresAt: until,
       };
-      noteChange(engine, { operation: 'grant', entity: entity.name, address: granted.address, permissions, until });
-      countGrant({ entity: entity.name });
+      noteGrant(engine, { entity: entity.name, address: granted.address, permissions, until });
       return { grant, onRecorded: () => remember(grant, now) };
     },
   };
+}
+
+/** Notes a grant for the audit log, and counts it. */
+export function noteGrant(engine: Engine, grant: Omit<NotedChange, 'operation'>): void {
+  noteChange(engine, { ...grant, operation: 'grant' });
+  countGrant({ entity: grant.entity });
 }
 
 /** The claim that decides which rows are the caller's own. */
@@ -143,8 +148,7 @@ export function grantPeriodArchive(operatorRole: string): Operation<ArchiveInput
       const url = await signBlobUrl(engine.storage, archive, { permissions: READ_PERMISSIONS, ...times });
       const address = { table: tableOfPeriod(entity.table, archive.period), partition: '' };
       const until = times.expiresAt.toISOString();
-      noteChange(engine, { operation: 'grant', entity: entity.name, address, permissions: READ_PERMISSIONS, until });
-      countGrant({ entity: entity.name });
+      noteGrant(engine, { entity: entity.name, address, permissions: READ_PERMISSIONS, until });
       return { url, expiresAt: until };
     },
   };

@@ -32,11 +32,6 @@ export function toProblem(error: RowkeyError, root = rootOf('')): Problem {
   return { ...problemOf(root, code, detail), field, accepted, etag, errors };
 }
 
-/** For an error without a code. Its message is never shown. */
-export function toInternalProblem(root: string): Problem {
-  return problemOf(root, 'internal', 'The request failed unexpectedly. The error was logged.');
-}
-
 function problemOf(root: string, code: ProblemCode, detail: string): Problem {
   const { status, title } = PROBLEMS[code];
   return { type: `${pathTo(root, PROBLEMS_PATH)}#${code}`, title, status, detail, code };
@@ -50,7 +45,7 @@ interface ProblemLog {
 export function reportProblem(error: unknown, root: string, log: ProblemLog): Problem {
   if (!(error instanceof RowkeyError)) {
     logUnexpected(error, log);
-    return toInternalProblem(root);
+    return problemOf(root, 'internal', 'The request failed unexpectedly. The error was logged.');
   }
   if (PROBLEMS[error.code].shown !== undefined) log.error(error.message);
   return toProblem(error, root);

@@ -1,5 +1,5 @@
-import type { Grant } from '../../../lib/access/grant.ts';
 import type { Address } from '../../../lib/storage/rows.ts';
+import type { TableSasRequest } from '../../../lib/storage/table-sas.ts';
 
 /**
  * Returns whether the service would allow an operation on a row at an instant. The bounds are inclusive and compared
@@ -7,7 +7,7 @@ import type { Address } from '../../../lib/storage/rows.ts';
  * bounds, so the tests of isolation between callers use this function.
  */
 export function covers(
-  grant: Grant,
+  grant: TableSasRequest,
   { table, partition, row }: Address,
   permission: 'r' | 'a' | 'u' | 'd',
   at: number,

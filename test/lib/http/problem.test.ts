@@ -1,7 +1,7 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/base/errors.ts';
-import { toInternalProblem, toProblem } from '../../../lib/http/problem.ts';
+import { reportProblem, toProblem } from '../../../lib/http/problem.ts';
 import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { healthRoute } from '../../../lib/http/routes/health-route.ts';
@@ -28,7 +28,10 @@ function misconfigured(): App {
 describe('problem details', () => {
   test('resolve their type to a section of the page', async () => {
     const { html } = await readPage(misconfigured);
-    for (const { type, code } of [toProblem(new RowkeyError('busy', 'x')), toInternalProblem('/api')]) {
+    for (const { type, code } of [
+      toProblem(new RowkeyError('busy', 'x')),
+      reportProblem(new Error('x'), '/api', { error: () => undefined }),
+    ]) {
       const { pathname, hash } = new URL(type, 'https://app.example/api/employees/Sales/1?explain=true');
       expect({ pathname, hash }).toEqual({ pathname: `/api/${problemsRoute.path}`, hash: `#${code}` });
       expect(html).toContain(`<h2 id="${code}">`);
