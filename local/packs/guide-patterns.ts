@@ -76,11 +76,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Index entities',
     about:
       'One row lists the entities that share a value. In the partition of the entity, the row changes in the same transaction; in another partition, it changes afterwards. A list that is too long for its row moves to a blob, and back when it shrinks. Readers get the same result.',
-    modules: [
-      'lib/features/index-entities/index-entities.ts',
-      'lib/engine/read/member-list.ts',
-      'lib/features/index-entities/list-upkeep.ts',
-    ],
+    modules: ['lib/features/index-entities/index-entities.ts', 'lib/engine/read/member-list.ts'],
     tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
   },
   {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
 import { holdFor } from '../../lib/engine/reconcile/hold.ts';
-import { settleMember } from '../../lib/features/index-entities/list-upkeep.ts';
+import { settleMember } from '../../lib/features/index-entities/index-entities.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';

@@ -53,14 +53,14 @@ export interface Feature<Entity> {
 }
 
 /** Rows that follow from one entity, such as copies and members of lists. */
-export interface ProjectionSource<Entity> {
+interface ProjectionSource<Entity> {
   of(entity: Entity): readonly Projection[];
   /** A former index without entities, so that its rows are left over; undefined for an index of another feature. */
   former?(shape: IndexShape, name: string): Former | undefined;
 }
 
 /** How the codec and the engine store some fields: as several properties, or as a reference to a text or a blob elsewhere. */
-export interface StoredForm<Entity> {
+interface StoredForm<Entity> {
   readonly columns: ColumnForm<Entity>;
   /** Fields whose stored value may be a reference: see `store` and `load`. */
   references(entity: Entity): readonly string[];
@@ -76,7 +76,7 @@ export interface StoredForm<Entity> {
 }
 
 /** Values that are stored in blobs. */
-export interface StoredBlobs<Entity> {
+interface StoredBlobs<Entity> {
   /** The containers of the blobs, besides that of large texts. */
   containers(entity: Entity): readonly string[];
   /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */
@@ -86,7 +86,7 @@ export interface StoredBlobs<Entity> {
 }
 
 /** Where the rows of an entity are. A feature has one of the members, and an entity at most one feature for each. */
-export interface RowLayout<Entity> {
+interface RowLayout<Entity> {
   /** An entity is stored in further rows beside its own. */
   readonly further?: FurtherRowForm<Entity>;
   /** An entity is nothing but numbered rows, which clients may write. */
@@ -96,7 +96,7 @@ export interface RowLayout<Entity> {
 }
 
 /** The tables in place of the one table of an entity. The consistency check skips the entity. */
-export interface PeriodTables<Entity> {
+interface PeriodTables<Entity> {
   /** The tables to create, now (milliseconds); none without `now`. */
   tables(entity: Entity, now: number | undefined): readonly string[];
   /**
@@ -107,7 +107,7 @@ export interface PeriodTables<Entity> {
 }
 
 /** What a feature adds to the plan of a write. The members are called in this order. */
-export interface WriteStage<Entity> {
+interface WriteStage<Entity> {
   /**
    * Row keys, in the entity's partition, of the rows that `complete` and `plan` need. Pure. A create is first planned as if the
    * rows that are not remembered were absent: `complete` throws or `plan` inserts a row if that may be wrong.
@@ -134,7 +134,7 @@ export interface WriteStage<Entity> {
 }
 
 /** A row that stays under the key of a deleted entity, instead of a tombstone. */
-export interface Remains<Entity> {
+interface Remains<Entity> {
   /** True if such a row is likely for an entity that does not exist. A create then reads it: that costs less than a conflict. */
   isLikely(entity: Entity): boolean;
   /** The properties of the row; undefined for none. */
@@ -142,7 +142,7 @@ export interface Remains<Entity> {
 }
 
 /** Rows that go where an entity goes: they are deleted with it, or move with it to another partition or table. */
-export interface CarriedWith<Entity> {
+interface CarriedWith<Entity> {
   /** Reads the rows for a change that deletes the entity. */
   read(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
   /** Returns the rows for the destination. */
@@ -155,7 +155,7 @@ export interface CarriedWith<Entity> {
 }
 
 /** Copies of fields in entities of any partition, which the queue updates. */
-export interface FanOut<Entity> {
+interface FanOut<Entity> {
   /** True if other entities must be updated after the change. Pure. */
   isNeeded(entity: Entity, change: Change): boolean;
   /**
@@ -170,7 +170,7 @@ export interface FanOut<Entity> {
 }
 
 /** A check whose repair differs from that of a projection: it restores what does not follow from one entity alone, or only reports it. */
-export interface SpecialCheck<Entity> {
+interface SpecialCheck<Entity> {
   /** Checks the feature's rows in the partition of one entity, and its fields. */
   entity?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
   /** Checks a row of the entity's tables that is not an entity. Returns undefined for a row of another feature. */
@@ -198,7 +198,7 @@ export interface FanOutStep {
 }
 
 /** The declaration of a former index or of former totals. */
-export interface Former {
+interface Former {
   readonly indexes?: Readonly<Record<string, Index>>;
   readonly totals?: Readonly<Record<string, Total>>;
 }
@@ -207,7 +207,7 @@ export interface Former {
 export type Remembered = Readonly<Record<string, unknown>>;
 
 /** What a feature compares between two deployments. Called for all entities, because an entity may have used the feature before. */
-export interface FeatureMemory<Entity> {
+interface FeatureMemory<Entity> {
   /** The feature's members. `before` is what the previous deployment stored, `{}` for a new entity. */
   remember(entity: Entity, before: Remembered): Remembered;
   /** Yields a sentence for each change that makes stored data unreachable or loses it: an operator must agree to it. */
@@ -282,7 +282,7 @@ export interface VerifySubject {
   readonly only: string | undefined;
 }
 
-export interface FeatureTimer<Entity> {
+interface FeatureTimer<Entity> {
   /** Unique within the app. */
   readonly name: string;
   /** Six fields, as Azure Functions expects them, in UTC. */

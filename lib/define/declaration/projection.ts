@@ -57,7 +57,7 @@ export interface Merge {
   readonly list?: ListForm;
 }
 
-export interface SharedPart {
+interface SharedPart {
   readonly isWanted: boolean;
   /** Undefined if the entity does not have the entry, or the row is a list. */
   readonly properties: Properties | undefined;

@@ -1,5 +1,6 @@
 import { RowkeyError } from '../../base/errors.ts';
 import { commandLine } from '../../command-line.ts';
+import type { ListForm } from '../../define/declaration/projection.ts';
 import { isInBlob } from '../../define/declaration/reference.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -27,7 +28,7 @@ export function membersOf(row: Row | undefined): string[] {
 }
 
 /** True if the row is a list whose members cannot be read. */
-export function isLostList({ properties }: Row): boolean {
+function isLostList({ properties }: Row): boolean {
   return properties.EntityType === LIST && !Array.isArray(parseProperty(properties.Members));
 }
 
@@ -64,7 +65,7 @@ export async function readList(storage: Storage, address: Address): Promise<Row 
 }
 
 /** Reads a list. Returns a lost list without its members. */
-export async function readAnyList(storage: Storage, address: Address): Promise<Row | undefined> {
+async function readAnyList(storage: Storage, address: Address): Promise<Row | undefined> {
   let before: string | undefined;
   for (let attempt = 1; ; attempt += 1) {
     const row = await readRow(storage, address);
@@ -82,7 +83,7 @@ export async function readAnyList(storage: Storage, address: Address): Promise<R
 }
 
 /** Replaces a lost list by an empty one. False if the list changed concurrently. */
-export async function emptyLostList(storage: Storage, address: Address): Promise<boolean> {
+async function emptyLostList(storage: Storage, address: Address): Promise<boolean> {
   const row = await readAnyList(storage, address);
   if (!row || !isLostList(row)) return true;
   const properties = { EntityType: LIST, Members: '[]' };
@@ -117,3 +118,17 @@ function parseProperty(text: unknown): unknown {
     return undefined;
   }
 }
+
+/** How lists are stored, for the engine. */
+export const LIST_FORM: ListForm = {
+  has: ({ properties }) => properties.EntityType === LIST,
+  change: listAction,
+  members: (row) => (row.properties.EntityType === LIST ? membersOf(row) : []),
+  read: readList,
+  readAny: readAnyList,
+  complete: async (storage, row) => (isLongList(row) ? readAnyList(storage, row) : row),
+  write: toStoredList,
+  drop: dropList,
+  isLost: isLostList,
+  restore: emptyLostList,
+};

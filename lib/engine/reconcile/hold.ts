@@ -110,7 +110,7 @@ export interface ReceivedMessage {
 }
 
 /** The work of a message, and the history of all its messages. */
-export interface Unwrapped {
+interface Unwrapped {
   readonly body: unknown;
   readonly history: History;
 }

@@ -70,7 +70,7 @@ export interface Written {
   readonly claimed: readonly Row[];
 }
 
-export interface Committed {
+interface Committed {
   readonly etag: string;
   /** Undefined for an entity that was deleted. */
   readonly values: Values | undefined;

@@ -14,7 +14,7 @@ export interface ClaimedRow extends Row {
 }
 
 /** The claimed row, or the reason why it is not claimed. */
-export type ClaimOutcome = ClaimedRow | 'held-by-another' | 'being-claimed';
+type ClaimOutcome = ClaimedRow | 'held-by-another' | 'being-claimed';
 
 /** True if the row of a unique index belongs to `owner`. */
 export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): boolean {
@@ -22,7 +22,7 @@ export function isOwnedBy(row: Row, owner: Pick<Address, 'partition' | 'row'>): 
 }
 
 /** A writer or reconciler that may ignore some claims: its own, and those of writes that certainly failed. */
-export interface Claimant {
+interface Claimant {
   readonly intent: string;
   readonly abandoned?: ReadonlySet<string> | undefined;
   /** Aborts a claim at the deadline of its writer. */

@@ -108,7 +108,7 @@ function* validationErrors(entity: Entity): Generator<string> {
     yield `an index has the name "${INDEX}", which expiry uses. Rename the index.`;
 }
 
-export interface Expired {
+interface Expired {
   readonly deleted: number;
   /** Entities that could not be deleted now, for example because they are being moved. The next run tries again. */
   readonly failed: number;

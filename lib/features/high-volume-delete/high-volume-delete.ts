@@ -166,7 +166,7 @@ function tablesToCome({ table, period }: Entity, now: number): string[] {
   return [current, addPeriods(period.per, current, 1)].map((each) => tableOfPeriod(table, each));
 }
 
-export interface RolledPeriods {
+interface RolledPeriods {
   readonly created: string[];
   readonly dropped: string[];
   /** Tables whose archive is not finished. */

@@ -1,22 +1,15 @@
+import { RowkeyError } from '../../base/errors.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Feature } from '../../define/declaration/feature.ts';
 import { indexEntity } from '../../define/declaration/indexes.ts';
-import type { Merge } from '../../define/declaration/projection.ts';
+import type { IndexEntry, Merge } from '../../define/declaration/projection.ts';
 import { indexesOfKind, projectionOf } from '../../define/places/index-entries.ts';
 import { eachErrors, settleErrors } from '../../define/validate/index-errors.ts';
-import {
-  dropList,
-  emptyLostList,
-  isLongList,
-  isLostList,
-  LIST,
-  listAction,
-  membersOf,
-  readAnyList,
-  readList,
-  toStoredList,
-} from '../../engine/read/member-list.ts';
-import { settleMember } from './list-upkeep.ts';
+import { dropList, LIST_FORM, listAction, membersOf, readList, toStoredList } from '../../engine/read/member-list.ts';
+import { createSharedWrites, type SharedWriter } from '../../engine/write/shared-writes.ts';
+import { type Action, readRow, tryAction } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
 
 /**
  * Index entities pattern: one row lists the entities that share a value. A list in the entities' own partition changes in
@@ -53,18 +46,68 @@ export const indexEntities: Feature<Entity> = {
 const LISTS: Merge = {
   settle: settleMember,
   holds: (found, { member }) => member !== undefined && membersOf(found).includes(member),
-  list: {
-    has: ({ properties }) => properties.EntityType === LIST,
-    change: listAction,
-    members: (row) => (row.properties.EntityType === LIST ? membersOf(row) : []),
-    read: readList,
-    readAny: readAnyList,
-    complete: async (storage, row) => (isLongList(row) ? readAnyList(storage, row) : row),
-    write: toStoredList,
-    drop: dropList,
-    isLost: isLostList,
-    restore: emptyLostList,
-  },
+  list: LIST_FORM,
 };
 
 const indexesOf = (entity: Entity) => indexesOfKind(entity, 'index-entity');
+
+interface Request {
+  readonly indexEntry: IndexEntry;
+  readonly isWanted: boolean;
+  readonly hold: Hold;
+}
+
+const submitRequest = createSharedWrites<Request>({ write });
+
+/** Adds a member to a list or removes it. False if the list changed concurrently. */
+export function settleMember(
+  storage: Storage,
+  indexEntry: IndexEntry,
+  { isWanted, hold }: { readonly isWanted: boolean; readonly hold: Hold },
+): Promise<boolean> {
+  const { table, partition, row } = indexEntry;
+  return submitRequest(storage, JSON.stringify([table, partition, row]), { indexEntry, isWanted, hold });
+}
+
+async function write(
+  storage: Storage,
+  [first]: readonly Request[],
+  keepHolds: Parameters<SharedWriter<Request>['write']>[2],
+): Promise<boolean> {
+  if (!first) return true;
+  const { indexEntry } = first;
+  const row = await readList(storage, indexEntry);
+  const { requests, signal } = await keepHolds();
+  const members = (isWanted: boolean) =>
+    requests.filter((one) => one.isWanted === isWanted).map((one) => one.indexEntry.member ?? '');
+  const [add, remove] = [members(true), members(false)];
+  const isOther = row && row.properties.EntityType !== 'list';
+  if ((!row || isOther) && add.length === 0) return true;
+  if (isOther)
+    throw new RowkeyError(
+      'needs-repair',
+      `A row of the table ${indexEntry.table} is in the place of a list of the index ${indexEntry.index}.`,
+    );
+  // A list without members is deleted.
+  const isEmptied = add.length === 0 && membersOf(row).every((member) => remove.includes(member));
+  const changed =
+    isEmptied && row
+      ? ({ kind: 'delete', row: indexEntry.row, etag: row.etag } as const)
+      : listAction(row, indexEntry.row, { add, remove });
+  if (!changed) return true;
+  const action = await toStoredList(storage, indexEntry, changed);
+  const isWritten = await tryAction(storage, { ...indexEntry, signal }, action);
+  // Deletes the blob of the list that was replaced or not written.
+  if (isWritten || (await isOurs(storage, indexEntry, action))) {
+    await dropList(storage, row);
+    return true;
+  }
+  if ('properties' in action) await dropList(storage, action);
+  return false;
+}
+
+/** True if the row refers to this write's blob: the conflict came from the SDK's retry of a successful write. */
+async function isOurs(storage: Storage, indexEntry: IndexEntry, action: Action): Promise<boolean> {
+  const blob = 'properties' in action ? action.properties.MembersBlob : undefined;
+  return blob !== undefined && (await readRow(storage, indexEntry))?.properties.MembersBlob === blob;
+}

@@ -42,7 +42,7 @@ export const SAMPLE_BYTES = 65_536;
 const REFUSALS = new Set<string>(['invalid-input', 'too-large', 'unsupported-media-type']);
 
 /** Identifies an attachment of an entity. */
-export interface AttachmentKey {
+interface AttachmentKey {
   readonly entity: Entity;
   readonly key: Values;
   readonly field: string;
