@@ -63,7 +63,6 @@ export interface DeletedRange {
 }
 
 interface OverFetch extends Binding {
-  readonly one: Promise<this['item']>;
   readonly many: Listing<this['item']>;
   readonly all: Listing<this['item']>;
   readonly isWhole: true;
@@ -88,7 +87,7 @@ export interface Explanation {
 }
 
 /** Calls that explain instead of executing. */
-interface Explaining extends Omit<OverFetch, 'one' | 'many' | 'all'> {
+interface Explaining extends Omit<OverFetch, 'many' | 'all'> {
   readonly one: Promise<Explanation>;
   readonly many: Promise<Explanation>;
   readonly all: Promise<Explanation>;

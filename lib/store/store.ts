@@ -76,7 +76,6 @@ export interface Listing<Item> extends AsyncIterable<Item> {
 }
 
 interface InProcess extends Binding {
-  readonly one: Promise<this['item']>;
   readonly many: Listing<this['item']>;
   readonly all: Promise<readonly this['item'][]>;
   readonly isWhole: true;
