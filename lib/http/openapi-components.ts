@@ -2,7 +2,7 @@ import { createExamples } from './openapi-examples.ts';
 
 /** Parts of an OpenAPI description that several operations share. */
 
-interface Ref {
+export interface Ref {
   readonly $ref: string;
 }
 
