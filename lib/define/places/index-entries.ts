@@ -73,9 +73,14 @@ export function selectIndexed(index: Index, values: Values): Values[] {
   return all.filter((one) => isIndexed(index, one));
 }
 
+/** The projections of an entity by the feature that they belong to. */
+export const projectionsByFeature = onceFor(
+  (entity: Entity) => new Map(entity.features.map((feature) => [feature, feature.projections?.of(entity) ?? []])),
+);
+
 /** All rows that follow from an entity, in its partition and elsewhere. */
 export const projectionsOf = onceFor((entity: Entity): readonly Projection[] =>
-  entity.features.flatMap(({ projections }) => projections?.of(entity) ?? []),
+  [...projectionsByFeature(entity).values()].flat(),
 );
 
 /** The projections in the entity's partition, which its transaction writes. */

@@ -6,7 +6,13 @@ import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/de
 import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
-import { indexEntriesOf, isContested, isSameEntry, remoteIndexesOf } from '../../define/places/index-entries.ts';
+import {
+  indexEntriesOf,
+  isContested,
+  isSameEntry,
+  projectionsByFeature,
+  remoteIndexesOf,
+} from '../../define/places/index-entries.ts';
 import {
   type Action,
   type Address,
@@ -95,8 +101,10 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
   for (const { rows } of planned) draft.actions.push(...rows.actions);
-  planProjections(entity, changes, draft);
-  for (const { write } of entity.features) write?.plan?.(entity, changes, draft);
+  for (const [{ write }, projections] of projectionsByFeature(entity)) {
+    planProjections(projections, changes, draft);
+    write?.plan?.(entity, changes, draft);
+  }
   for (const change of given) if (change.isUnchanged) requireUnchanged(change, draft);
   const { actions } = draft;
   // A transaction may contain a row only once. Two entities that swap a value, or want the same value, fail here.

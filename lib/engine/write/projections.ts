@@ -3,7 +3,7 @@ import type { Change, PlanDraft } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
 import { liveValues } from '../../define/declaration/snapshot.ts';
-import { isSameEntry, siblingProjectionsOf } from '../../define/places/index-entries.ts';
+import { isSameEntry, isSibling, siblingProjectionsOf } from '../../define/places/index-entries.ts';
 
 /** Plans the rows in the partition that follow from its entities: copies and lists. */
 
@@ -16,11 +16,16 @@ export function listRowsOf(entity: Entity, change: Change): string[] {
   });
 }
 
-/** Appends the actions for all changes of one partition. Pure. */
-export function planProjections(entity: Entity, changes: readonly Change[], draft: PlanDraft): void {
-  for (const projection of siblingProjectionsOf(entity))
-    if (!projection.merge) for (const change of changes) planCopies(projection, change, draft);
-  planLists(entity, changes, draft);
+/** Appends the actions of the projections of a feature for all changes of one partition. Pure. */
+export function planProjections(
+  projections: readonly Projection[],
+  changes: readonly Change[],
+  draft: PlanDraft,
+): void {
+  const siblings = projections.filter(isSibling);
+  for (const change of changes)
+    for (const projection of siblings) if (!projection.merge) planCopies(projection, change, draft);
+  planLists(siblings, changes, draft);
 }
 
 /** A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten. */
@@ -36,11 +41,17 @@ function planCopies(projection: Projection, change: Change, { actions }: PlanDra
 }
 
 /** Two indexes may have a list in one row, which a transaction can name only once. */
-function planLists(entity: Entity, changes: readonly Change[], { siblings, actions, writeId }: PlanDraft): void {
-  const members = siblingProjectionsOf(entity).flatMap((projection) => {
-    const list = projection.merge?.list;
-    return list ? changes.map((change) => ({ list, ...compareRows(projection, change) })) : [];
-  });
+function planLists(
+  projections: readonly Projection[],
+  changes: readonly Change[],
+  { siblings, actions, writeId }: PlanDraft,
+): void {
+  const members = changes.flatMap((change) =>
+    projections.flatMap((projection) => {
+      const list = projection.merge?.list;
+      return list ? [{ list, ...compareRows(projection, change) }] : [];
+    }),
+  );
   const textsOf = (entries: readonly IndexEntry[], key: string) =>
     entries.flatMap(({ row, member }) => (row === key && member !== undefined ? [member] : []));
   for (const row of new Set(members.flatMap(({ left, joined }) => [...left, ...joined].map((entry) => entry.row)))) {
