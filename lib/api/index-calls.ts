@@ -18,7 +18,7 @@ import type {
   Where,
   Whole,
 } from './entity-types.ts';
-import type { ListInput } from './reads.ts';
+import type { ListInput, WholeListInput } from './reads.ts';
 
 /** The calls that read through indexes, totals and lookups, typed by their key templates. */
 
@@ -166,7 +166,7 @@ export type LookupCalls<Of extends Declared, As extends Binding> = [Types<Of>['l
        * const depots = await store.depots.list();
        */
       list<const Field extends FieldsOfEach<ListedBy<Of, LookupIndex<Of>>> = never>(
-        options?: ListInput<Field, WhereBy<Of, LookupIndex<Of>>> & As['read'],
+        options?: WholeListInput<Field, WhereBy<Of, LookupIndex<Of>>> & As['read'],
       ): All<As, Selected<ListedBy<Of, LookupIndex<Of>>, Field>>;
     };
 

@@ -35,12 +35,16 @@ import type { Operation, View } from './operation.ts';
 
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
 
-export interface ListInput<Field extends string = string, Where = AskedFilter> {
+/** What every list accepts. */
+export interface WholeListInput<Field extends string = string, Where = AskedFilter> {
   /** Names of fields; by default all but large ones. */
   readonly select?: readonly Field[] | undefined;
   /** Only entities that match. Storage reads all of the range. */
   readonly where?: Where | undefined;
 }
+
+/** What a list of pages accepts: a range of a partition, and a read through an index. */
+export type ListInput<Field extends string = string, Where = AskedFilter> = WholeListInput<Field, Where>;
 
 export interface GetInput {
   readonly key: Values;
@@ -153,7 +157,7 @@ export const listRange = onceFor(
 );
 
 /** A page of all entities: it reads the whole table. */
-export function scan(entity: Entity): Operation<ListInput & PageOptions, Page> {
+export function scan(entity: Entity): Operation<WholeListInput & PageOptions, Page> {
   return {
     kind: 'read',
     roles: entity.access.read,
@@ -228,7 +232,7 @@ export function getThroughIndex(entity: Entity, index: Index): Operation<OneInpu
   };
 }
 
-interface LookupInput extends ListInput {
+interface LookupInput extends WholeListInput {
   /** The next page of a list that is not whole. */
   readonly after?: PageOptions['after'];
   /** True for the ETag of a list that the caller has already. */

@@ -52,8 +52,8 @@ export function createLister(
   }
 
   function range(partition: Values, options: ListOptions = {}) {
-    const { from, to, where, select } = options;
-    const isWhole = [from, to, where].every((bound) => bound === undefined);
+    const { select, first, signal, ...others } = options;
+    const isWhole = Object.values(others).every((other) => other === undefined);
     const pathOfList = (entity: EntityDescription) => partitionPath(entity, partition);
     return listPages(options, pathOfList, async (entity, { top, after, signal }) => {
       const read = { key: partition, select, top, after: after?.slice(OF_STORAGE.length), signal };

@@ -1,3 +1,4 @@
+import type { ListInput } from '../api/reads.ts';
 import type { Values } from '../base/values.ts';
 import type { EntityDescription as Described, IndexDescription } from '../define/declaration/model-description.ts';
 import { invalidInput } from './errors.ts';
@@ -74,13 +75,11 @@ function listStarts(ranges: RangesDescription['ranges']): string {
 
 /** The query of a list. `URLSearchParams` is not complete in React Native. */
 
-export interface ListQuery {
+export interface ListQuery extends ListInput<string, Values> {
   readonly from?: unknown;
   readonly to?: unknown;
   readonly prefix?: unknown;
   readonly order?: unknown;
-  readonly select?: readonly string[] | undefined;
-  readonly where?: Values | undefined;
   readonly top?: number | undefined;
   readonly continuation?: string | undefined;
 }
@@ -88,7 +87,16 @@ export interface ListQuery {
 type Parameter = readonly [name: string, value: unknown];
 
 /** Parameters of the API: a filter of a field with such a name would be read as one of them. */
-const TAKEN = ['top', 'from', 'to', 'select', 'continuation', 'prefix', 'order', 'explain'];
+export const TAKEN: readonly string[] = Object.keys({
+  top: true,
+  from: true,
+  to: true,
+  select: true,
+  continuation: true,
+  prefix: true,
+  order: true,
+  explain: true,
+} satisfies Record<Exclude<keyof ListQuery, 'where'> | 'explain', true>);
 
 /** `?a=b&c=d`, without the parameters that have no value. */
 export function toQuery(parameters: readonly Parameter[]): string {

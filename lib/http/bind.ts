@@ -41,8 +41,6 @@ interface PageBinding<Input> extends Omit<Route, 'method' | 'roles' | 'kind' | '
     readonly input: Omit<Input, keyof PageOptions>;
     /** The path of the next page. */
     readonly path: string;
-    /** What a continuation is valid for: everything that selects the items. */
-    readonly bound: readonly unknown[];
   };
 }
 
@@ -58,8 +56,9 @@ export function bindPage<Input extends PageOptions>(
     roles,
     kind,
     async handle(context) {
-      const { input, path, ...asked } = read(context);
-      const bound = JSON.stringify(asked.bound);
+      const { input, path } = read(context);
+      // A continuation is valid only for the same path and input.
+      const bound = JSON.stringify([path, input]);
       const whole = { ...input, ...(await readPageQuery(context, bound)) } as Input;
       return presentPage(context, await perform(operation, context, () => whole), { path, bound });
     },

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import type { ListInput } from '../api/reads.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/codec/filter.ts';
 import { textToValue } from '../define/codec/validation.ts';
@@ -117,6 +119,27 @@ export function filterParameters(
       return [`${prefix}${field}`, refused ? { refused } : { schema }];
     }),
   );
+}
+
+/** What a list of pages accepts: in a query, and in the body of POST /query. */
+export const LIST_QUERY = { select: SELECT, ...PAGE_QUERY };
+/** More than an entity and its children have; a bound for a body that repeats names. */
+export const MAX_NAMES = 1_000;
+export const LIST_BODY = {
+  where: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('A filter: for each field a value, or comparisons such as { "ge": 30, "lt": 40 }'),
+  select: z.array(z.string()).max(MAX_NAMES).optional().describe('The fields to return; without it all but large ones'),
+};
+
+/** Reads what LIST_QUERY describes but the page. Throws `invalid-input`. */
+export function readListQuery(
+  context: RequestContext,
+  entity: Entity,
+  filters: Readonly<Record<string, FilterParameter>>,
+): ListInput {
+  return { select: readSelect(context.query), where: readFilter(context, entity, filters) };
 }
 
 /** Reads the comparisons of a query. Throws `invalid-input`. */

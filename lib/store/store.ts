@@ -17,6 +17,7 @@ import {
   listRange,
   listTotals,
   type RangeInput,
+  type WholeListInput,
   wholeList,
 } from '../api/reads.ts';
 import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
@@ -197,7 +198,7 @@ function entityStore(entity: Entity, source: StoreSource) {
     },
     // Copies, because the list is in the memory of the process.
     ...(entity.lookup && {
-      list: async (options: ListInput = {}) =>
+      list: async (options: WholeListInput = {}) =>
         structuredClone(wholeList(entity, await call(listLookup(entity), () => options))),
     }),
     batch: (actions: readonly BatchAction[], { by, atomic = false }: BatchOptions = {}) =>
@@ -244,7 +245,7 @@ function totalReader(entity: Entity, name: string, declared: Total, call: Call) 
     checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
   return {
     get: (group: Values) => call(getTotal(entity, declared), () => ({ group: check(group, groupFields(declared)) })),
-    range: (given: Values, { first, ...options }: Omit<IndexRangeOptions, 'where' | 'select'> = {}) => {
+    range: (given: Values, { first, ...options }: IndexBounds & RangeLimit = {}) => {
       const start = fieldsWithValue(given);
       requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
       const group = check(given, start);

@@ -7,11 +7,13 @@ import { lookupFields } from '../../features/lookup/read-lookup.ts';
 import { bind, bindPage, describeList, presentPage, readKey, toEntityTemplate } from '../bind.ts';
 import {
   filterParameters,
+  LIST_QUERY,
   PAGE_QUERY,
   queryError,
   readContinuation,
   readFilter,
   readList,
+  readListQuery,
   readSelect,
   SELECT,
   SELECT_ONE,
@@ -86,9 +88,7 @@ function rangeRoute(entity: Entity, path: string): Route {
       const from = query.get('from') || undefined;
       const to = query.get('to') || undefined;
       const path = pathTo(root, entity.name, ...fields.map((field) => partition[field]));
-      const where = readFilter(context, entity, filters);
-      const bound = [path, from, to, query.get('select') || undefined, where];
-      return { input: { partition, from, to, where, select: readSelect(query) }, path, bound };
+      return { input: { partition, from, to, ...readListQuery(context, entity, filters) }, path };
     },
   });
 }
@@ -143,8 +143,7 @@ function readChildFilters(
 const RANGE_QUERY: Readonly<Record<string, string>> = {
   from: 'The first value of the first field of the row key; a prefix is enough',
   to: 'The last value of the first field of the row key; values that begin with it are included',
-  select: SELECT,
-  ...PAGE_QUERY,
+  ...LIST_QUERY,
 };
 
 const LOOKUP_QUERY = { select: SELECT, continuation: PAGE_QUERY.continuation };
@@ -201,7 +200,7 @@ export function scanRoute(entity: Entity): OperatorRoute {
     read(context) {
       const select = readSelect(context.query);
       const where = readFilter(context, entity, filters);
-      return { input: { select, where }, path: `${context.root}/${path}`, bound: [path, select, where] };
+      return { input: { select, where }, path: `${context.root}/${path}` };
     },
   });
 }

@@ -16,7 +16,15 @@ import {
 import { rolesToReadIndex } from '../../define/places/readers.ts';
 import { checkGroup } from '../../features/totals/read-totals.ts';
 import { bind, bindPage, describeList, toEntityPath } from '../bind.ts';
-import { filterParameters, PAGE_QUERY, queryError, readFilter, readSelect, SELECT, SELECT_ONE } from '../query.ts';
+import {
+  filterParameters,
+  LIST_QUERY,
+  PAGE_QUERY,
+  queryError,
+  readListQuery,
+  readSelect,
+  SELECT_ONE,
+} from '../query.ts';
 import { pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
 /** The routes that read through indexes and totals. */
@@ -30,7 +38,7 @@ export function indexRoutes(entity: Entity): Route[] {
  */
 export function incompleteIndexRoutes(entity: Entity): Route[] {
   const indexes = Object.entries(entity.indexes).flatMap(([name, index]) => {
-    const common = { roles: rolesToReadIndex(entity, index), query: { ...RANGE_QUERY, select: SELECT, ...PAGE_QUERY } };
+    const common = { roles: rolesToReadIndex(entity, index), query: { ...RANGE_QUERY, ...LIST_QUERY } };
     return incompleteRoutes(entity, { name, index, fields: indexFields(entity, index) }, common);
   });
   const totals = Object.entries(entity.totals).flatMap(([name, declared]) => {
@@ -105,7 +113,7 @@ function listRoute(
   { fields, isRange }: { readonly fields: readonly string[]; readonly isRange: boolean },
 ): Route {
   const copied = copiedFields(entity, index);
-  const query = { ...(isRange ? RANGE_QUERY : {}), select: SELECT, ...PAGE_QUERY };
+  const query = { ...(isRange ? RANGE_QUERY : {}), ...LIST_QUERY };
   const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
   return bindPage(listIndex(entity, index), {
@@ -117,10 +125,7 @@ function listRoute(
     read(context) {
       const given = validateTexts(entity, context.params, fields);
       const path = pathTo(context.root, entity.name, 'by', indexName, ...fields.map((field) => given[field]));
-      const bounds = readBounds(context.query);
-      const select = readSelect(context.query);
-      const where = readFilter(context, entity, filters);
-      return { input: { ...bounds, given, select, where }, path, bound: [path, bounds, select, where] };
+      return { input: { given, ...readBounds(context.query), ...readListQuery(context, entity, filters) }, path };
     },
   });
 }
@@ -203,8 +208,7 @@ function totalRangeRoute(entity: Entity, name: string, declared: Total, fields: 
     read(context) {
       const group = readGroup(entity, declared, context, fields);
       const path = pathTo(context.root, entity.name, 'totals', name, ...fields.map((field) => group[field]));
-      const bounds = readBounds(context.query);
-      return { input: { group, ...bounds }, path, bound: [path, bounds] };
+      return { input: { group, ...readBounds(context.query) }, path };
     },
   });
 }

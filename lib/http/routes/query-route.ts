@@ -22,7 +22,7 @@ import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
 import { measureCost } from '../../storage/cost.ts';
 import { Problem, reportProblem } from '../problem.ts';
-import { MAX_TOP } from '../query.ts';
+import { LIST_BODY, MAX_NAMES, MAX_TOP } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
 import { toViewEtag } from '../view-etag.ts';
 
@@ -34,13 +34,10 @@ import { toViewEtag } from '../view-etag.ts';
 const MAX_READS = 16;
 const READS_CONCURRENCY = 4;
 const DEFAULT_TOP = 50;
-/** More than an entity and its children have; a bound for a body that repeats names. */
-const MAX_NAMES = 1_000;
 
 const Fields = z.record(z.string(), z.unknown());
 const list = {
-  where: Fields.optional().describe('A filter: for each field a value, or comparisons such as { "ge": 30, "lt": 40 }'),
-  select: z.array(z.string()).max(MAX_NAMES).optional().describe('The fields to return; without it all but large ones'),
+  ...LIST_BODY,
   top: z.int().min(1).max(MAX_TOP).optional().describe(`Page size, ${DEFAULT_TOP} by default`),
   continuation: z.string().optional().describe('From the result of the previous page'),
 };
@@ -82,7 +79,7 @@ const List = z.strictObject({
 type Read = z.infer<typeof Get> | z.infer<typeof Range> | z.infer<typeof By> | z.infer<typeof List>;
 
 /** What a read of one entity through an index does not accept, as its GET does not. */
-const OF_LISTS = ['where', 'from', 'to', 'prefix', 'order', 'top', 'continuation'] as const;
+const OF_LISTS = By.omit({ by: true, entity: true, values: true, select: true }).keyof().options;
 
 const Name = z.string().regex(/^[A-Za-z]\w{0,49}$/, 'a letter, then letters, digits and _ are needed');
 const Query = z.strictObject({

@@ -1,3 +1,4 @@
+import { TAKEN } from '../../../lib/client/paths.ts';
 import type { Entity } from '../api/model.ts';
 import { type Filter, OPERATORS, type Operator } from './list-query.ts';
 
@@ -8,15 +9,12 @@ interface FilterRowsProps {
   readonly onChange: (filters: readonly Filter[]) => void;
 }
 
-/** A filter with such a name would be read as a parameter of the list. */
-const PARAMETERS = ['top', 'from', 'to', 'select', 'continuation', 'prefix', 'order', 'explain'];
-
 /** Comparisons of fields, all of which must hold. */
 export function FilterRows({ entity, fields, filters, onChange }: FilterRowsProps) {
   const comparable = fields.filter((field) => {
     const described = entity.fields[field];
     const isPlain = described && !described.encrypted && !described.large && described.type !== 'Json';
-    return isPlain && !PARAMETERS.includes(field);
+    return isPlain && !TAKEN.includes(field);
   });
   const [first] = comparable;
   if (first === undefined) return <p>No field can be compared.</p>;
