@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import { RowkeyError } from '../lib/base/errors.ts';
 import { pick, type Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import { addressOf } from '../lib/define/places/index-entries.ts';
@@ -7,9 +6,8 @@ import { consumeTransfer } from '../lib/engine/consume/consume.ts';
 import type { Engine } from '../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../lib/engine/write/entity-store.ts';
-import { FAULTS, type FaultyHttpClient, faultyHttpClient } from './faulty-http-client.ts';
-import { samplePoints } from './points.ts';
-import { countEach } from './tried-faults.ts';
+import { CONSUMER_FAULTS, expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from './fault-driver.ts';
+import type { FaultyHttpClient } from './faulty-http-client.ts';
 import { QUICK, rowsOf, type World } from './world.ts';
 
 /** Tests of faults that every pattern with further rows passes. */
@@ -44,23 +42,12 @@ export function testFaultsOfChanges(subject: FurtherRowSubject, changes: Readonl
       if (!isCreate) await create(one);
       return one;
     };
-    const counting = faultyHttpClient();
-    await act(world().engineThrough(counting), await prepare());
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    await countEach(
-      points,
-      async ({ fault, at }) => {
+    await tryFaults(
+      async (trial) => {
+        const { client, timing, label } = trial;
         const one = await prepare();
-        const timing = fault.startsWith('crash') ? QUICK : undefined;
-        const outcome = await act(world().engineThrough(faultyHttpClient(fault, at), timing), one).then(
-          () => 'done',
-          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-        );
-        const label = `${fault} at call ${at}`;
-        // An insert is sent once: if its row is not found afterwards, its outcome is unknown.
-        const isSentOnce = isCreate && ['reset', 'server error'].includes(fault);
-        if (!fault.startsWith('crash'))
-          expect(isSentOnce ? ['done', 'storage-unavailable'] : ['done'], label).toContain(outcome);
+        const outcome = await outcomeOf(act(world().engineThrough(client, timing), one));
+        expectRetried(trial, outcome, isCreate ? UNANSWERED_INSERT : []);
         const state = (await whole(one).catch(() => undefined)) ?? null;
         const [before, expected] = [isCreate ? null : one, after(one) ?? null];
         if (outcome === 'done') expect(state, label).toEqual(expected);
@@ -135,12 +122,7 @@ export async function tryFaultsOfTransfers(subject: FurtherRowSubject, transferr
     await world.settle();
     await expectTransferred(subject, transferred, transfer, one);
   };
-  for (const transfer of TRANSFERS) {
-    const counting = faultyHttpClient();
-    await run(transfer, counting);
-    for (const fault of ['crash before', 'crash after', 'reply lost'] as const)
-      for (const at of samplePoints(counting.calls)) await run(transfer, faultyHttpClient(fault, at));
-  }
+  for (const transfer of TRANSFERS) await tryFaults(({ client }) => run(transfer, client), { faults: CONSUMER_FAULTS });
 }
 
 /** Returns the keys of all rows of an entity. */

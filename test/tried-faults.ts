@@ -37,13 +37,19 @@ export async function countTried<Result>({ what, times = 1 }: Trial, check: () =
   }
 }
 
-/** Counts a trial for each item and continues after a failed one. Throws an `AggregateError` of the failures. */
+/** Counts a trial for each item, unless `what` is undefined, and continues after a failed one. Throws an `AggregateError` of the failures. */
 export function countEach<Item, Result>(
   items: readonly Item[],
   check: (item: Item) => Promise<Result>,
-  { what, concurrency = 1 }: { readonly what: string | ((item: Item) => string); readonly concurrency?: number },
+  {
+    what,
+    concurrency = 1,
+  }: { readonly what: string | ((item: Item) => string) | undefined; readonly concurrency?: number | undefined },
 ): Promise<Result[]> {
-  const trial = (item: Item) => countTried({ what: typeof what === 'string' ? what : what(item) }, () => check(item));
+  const trial = (item: Item) => {
+    if (what === undefined) return check(item);
+    return countTried({ what: typeof what === 'string' ? what : what(item) }, () => check(item));
+  };
   return pMap(items, trial, { concurrency, stopOnError: false });
 }
 

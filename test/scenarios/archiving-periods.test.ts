@@ -16,7 +16,8 @@ import { streamBlob } from '../../lib/storage/blobs.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { createTable, dropTable, listTables } from '../../lib/storage/provision.ts';
 import { submit } from '../../lib/storage/rows.ts';
-import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { tryFaults } from '../fault-driver.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { samplePoints } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
@@ -257,23 +258,20 @@ describe('an archive', () => {
   });
 
   test('has every row after any fault at any call, and no table is dropped without it', async () => {
-    await write(7);
-    const counting = faultyHttpClient();
-    await roll(world.engineThrough(counting));
-    const what = 'Archive of a period, each storage call: every fault';
-    for (const fault of FAULTS)
-      for (const point of samplePoints(counting.calls))
-        await countTried({ what }, async () => {
-          await afterEachRound();
-          await write(7);
-          await roll(world.engineThrough(faultyHttpClient(fault, point), QUICK)).catch(() => undefined);
-          if ((await listTables(world.storage, TABLE)).length === 0)
-            expect(instantsOf(await readArchives())).toEqual(instants(7));
-          await roll();
-          await roll();
-          expect(await listTables(world.storage, TABLE)).toEqual([]);
+    await tryFaults(
+      async ({ fault, client }) => {
+        await afterEachRound();
+        await write(7);
+        await roll(world.engineThrough(client, fault && QUICK)).catch(() => undefined);
+        if ((await listTables(world.storage, TABLE)).length === 0)
           expect(instantsOf(await readArchives())).toEqual(instants(7));
-        });
+        await roll();
+        await roll();
+        expect(await listTables(world.storage, TABLE)).toEqual([]);
+        expect(instantsOf(await readArchives())).toEqual(instants(7));
+      },
+      { what: 'Archive of a period, each storage call: every fault' },
+    );
   });
 
   test('is written once by concurrent runs, whichever is faster', async () => {

@@ -5,11 +5,10 @@ import { deleteRange } from '../../lib/engine/write/delete-range.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import { faultyHttpClient } from '../faulty-http-client.ts';
+import { CRASHES, tryFaults } from '../fault-driver.ts';
 import { customers, doorevents, employees, logins, orders, reviews } from '../fixtures/model.ts';
-import { samplePoints } from '../points.ts';
 import { useProduct } from '../product.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** Deleting the entities of a range, in batches. */
 
@@ -147,14 +146,11 @@ test('continues after a crash at any storage call, and its indexes follow', asyn
   const hire = async (department: string) => {
     for (let count = 0; count < 3; count += 1) await createEntity(world.engine, employees, somebody({ department }));
   };
-  await hire('Crash');
-  const counting = faultyHttpClient();
-  await deleteRange(world.engineThrough(counting), employees, { department: 'Crash' }, { all: true });
-  for (const fault of ['crash before', 'crash after'] as const)
-    for (const at of samplePoints(counting.calls)) {
-      const department = `Crash ${fault} ${at}`;
+  await tryFaults(
+    async ({ label, client, timing }) => {
+      const department = `Crash ${label}`;
       await hire(department);
-      const crashing = world.engineThrough(faultyHttpClient(fault, at), QUICK);
+      const crashing = world.engineThrough(client, timing);
       await deleteRange(crashing, employees, { department }, { all: true }).catch((error: unknown) => error);
       await world.settle();
       await expectIndexesToAgree(world.storage, employees);
@@ -162,6 +158,8 @@ test('continues after a crash at any storage call, and its indexes follow', asyn
       expect(failed.filter((error) => error instanceof RowkeyError)).toEqual([]);
       await world.settle();
       expect((await hr('GET', `/api/employees/${encodeURIComponent(department)}`)).body.items).toEqual([]);
-    }
+    },
+    { faults: CRASHES },
+  );
   await expectIndexesToAgree(world.storage, employees);
 });

@@ -6,11 +6,9 @@ import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/decla
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { consume, costOf, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';
-import { faultyHttpClient } from '../faulty-http-client.ts';
+import { CRASHES, type FaultTrial, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
-import { countEach } from '../tried-faults.ts';
 import { expectIndexesToAgree, QUICK, rowsOf } from '../world.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
@@ -131,7 +129,7 @@ describe('two entities that copy from each other', () => {
   test('agree after a crash at any call of the fan-out', async () => {
     const unit = await foundUnit();
     let round = 0;
-    const play = async (client: ReturnType<typeof faultyHttpClient>) => {
+    const play = async ({ client }: FaultTrial) => {
       round += 1;
       await patch(units, { unit }, { name: `Round ${round}` });
       const message = await intentOf(unit);
@@ -139,18 +137,9 @@ describe('two entities that copy from each other', () => {
         // The host delivers the message again.
         await world.storage.queue('index-changes').sendMessage(JSON.stringify(message.body));
       });
-      const { calls } = client;
       await world.settle();
       await expectUnit(unit, `Round ${round}`);
-      return calls;
     };
-    const count = await play(faultyHttpClient());
-    const points = (['crash before', 'crash after'] as const).flatMap((fault) =>
-      samplePoints(count).map((at) => ({ fault, at })),
-    );
-    await countEach(points, ({ fault, at }) => play(faultyHttpClient(fault, at)), {
-      what: 'Fan-out to 250 entities, each storage call: crash',
-      concurrency: 1,
-    });
+    await tryFaults(play, { what: 'Fan-out to 250 entities, each storage call: crash', faults: CRASHES });
   });
 });

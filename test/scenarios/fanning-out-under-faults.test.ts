@@ -27,30 +27,23 @@ import {
   teams,
   world,
 } from '../fan-out.ts';
-import { type Fault, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
-import { IS_EVERY_POINT, samplePoints } from '../points.ts';
+import { type Scene, tryFaults, tryInterruptions } from '../fault-driver.ts';
+import { type Fault, interruptedHttpClient } from '../faulty-http-client.ts';
+import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
-import { countEach, countTried } from '../tried-faults.ts';
+import { countTried } from '../tried-faults.ts';
 import { QUICK } from '../world.ts';
 
 openFanOutWorld(import.meta.url);
 
 describe('a fan-out that races', () => {
   /** Interrupts `act` right before and after a sample of its calls; afterwards every message is handled. */
-  async function everywhere(
-    what: string,
-    set: () => Promise<{ act: (engine: Engine) => Promise<unknown>; interrupt: () => Promise<unknown> }>,
-  ) {
-    const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
+  async function everywhere(what: string, set: () => Promise<Scene>) {
+    const quiet = async () => {
       const { act, interrupt } = await set();
-      const client = interruptedHttpClient(at, interrupt, when);
-      await act(world.engineThrough(client)).catch(() => undefined);
-      if (at === 0 || client.calls < at) await interrupt();
-      return client.calls;
+      return { act: (engine: Engine) => act(engine).catch(() => undefined), interrupt };
     };
-    const count = await play({ at: 0, when: 'before' });
-    const points = (['before', 'after'] as const).flatMap((when) => samplePoints(count).map((at) => ({ at, when })));
-    await countEach(points, play, { what, concurrency: 4 });
+    await tryInterruptions(world, quiet, { what, concurrency: 4 });
     await world.settle();
     await expectCopies();
   }
@@ -166,17 +159,11 @@ describe('any fault at any call', () => {
       await create(players, { team: 'none', playerId: club.clubId, clubId: club.clubId });
       return club.clubId;
     };
-    const counting = faultyHttpClient();
-    await act(world.engineThrough(counting), await set());
-    const points = FAULTED.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    await countEach(
-      points,
-      async ({ fault, at }) => {
-        const clubId = await set();
-        await codeOf(act(world.engineThrough(faultyHttpClient(fault, at), QUICK), clubId));
-      },
-      { what: () => `Fan-out, each storage call ${what}`, concurrency: 6 },
-    );
+    await tryFaults(async ({ client }) => codeOf(act(world.engineThrough(client, QUICK), await set())), {
+      what: `Fan-out, each storage call ${what}`,
+      faults: FAULTED,
+      concurrency: 6,
+    });
     await world.settle();
     await countTried({ what: 'Fan-out: copies agree afterwards' }, expectCopies);
   });

@@ -1,7 +1,6 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
 import type { Total } from '../../lib/define/declaration/totals.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
@@ -11,10 +10,16 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
-import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import {
+  CONSUMER_FAULTS,
+  expectRetried,
+  outcomeOf,
+  tryFaults,
+  tryInterruptions,
+  UNANSWERED_INSERT,
+} from '../fault-driver.ts';
 import { sales as entity, model } from '../fixtures/model.ts';
-import { samplePoints } from '../points.ts';
-import { countEach, countTried } from '../tried-faults.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
 const CONCURRENCY = 8;
@@ -200,25 +205,12 @@ const newcomer = () =>
 
 describe('any fault at any call', () => {
   test.each(Object.entries(OPERATIONS))('of %s leaves totals exact', async (name, { prepare, act }) => {
-    const sample = newcomer();
-    await prepare(sample);
-    const counting = faultyHttpClient();
-    await act(world.engineThrough(counting), sample);
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    await countEach(
-      points,
-      async ({ fault, at }) => {
+    await tryFaults(
+      async (trial) => {
         const one = newcomer();
         await prepare(one);
-        const timing = fault.startsWith('crash') ? QUICK : undefined;
-        const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
-          () => 'done',
-          (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-        );
-        // An insert is sent once: if its row is not found afterwards, its outcome is unknown. An executed one is found.
-        const isSentOnce = name === 'a create' && ['reset', 'server error'].includes(fault);
-        if (!fault.startsWith('crash'))
-          expect(isSentOnce ? ['done', 'storage-unavailable'] : ['done'], `${fault} at call ${at}`).toContain(outcome);
+        const outcome = await outcomeOf(act(world.engineThrough(trial.client, trial.timing), one));
+        expectRetried(trial, outcome, name === 'a create' ? UNANSWERED_INSERT : []);
       },
       { what: ({ fault }) => `Write with totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
     );
@@ -243,21 +235,19 @@ async function changed() {
 
 describe('a reconciler', () => {
   test('that dies at any call leaves its work to the next', async () => {
-    const counting = faultyHttpClient();
-    await consume(world.engineThrough(counting), (await changed()).intent);
-    const points = (['crash before', 'crash after', 'reply lost'] as const).flatMap((fault) =>
-      samplePoints(counting.calls).map((at) => ({ fault, at })),
-    );
-    await countEach(
-      points,
-      async ({ fault, at }) => {
+    await tryFaults(
+      async ({ client }) => {
         const { intent } = await changed();
-        await consume(world.engineThrough(faultyHttpClient(fault, at), QUICK), intent).catch(async () => {
+        await consume(world.engineThrough(client, QUICK), intent).catch(async () => {
           // The host delivers the message again.
           await world.storage.queue('index-changes').sendMessage(JSON.stringify(intent.body));
         });
       },
-      { what: ({ fault }) => `Intent of totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
+      {
+        what: ({ fault }) => `Intent of totals, each storage call: ${fault}`,
+        faults: CONSUMER_FAULTS,
+        concurrency: CONCURRENCY,
+      },
     );
     await world.settle();
     await countTried({ what: 'Intent of totals: totals agree afterwards' }, agree);
@@ -293,16 +283,12 @@ describe('a reconciler', () => {
   };
 
   test.each(Object.entries(INTERRUPTIONS))('overtaken at any call by %s leaves totals exact', async (_, interrupt) => {
-    const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
+    const set = async () => {
       const { one, other, intent } = await changed();
-      const client = interruptedHttpClient(at, () => interrupt(one, other), when);
-      await consume(world.engineThrough(client), intent);
-      if (at === 0 || client.calls < at) await interrupt(one, other);
-      return client.calls;
+      return { act: (engine: Engine) => consume(engine, intent), interrupt: () => interrupt(one, other) };
     };
-    const calls = await play({ at: 0, when: 'before' });
-    const points = (['before', 'after'] as const).flatMap((when) => samplePoints(calls).map((at) => ({ at, when })));
-    await countEach(points, play, { what: 'Reconciler of totals overtaken by another', concurrency: CONCURRENCY });
+    const what = 'Reconciler of totals overtaken by another';
+    await tryInterruptions(world, set, { what, concurrency: CONCURRENCY });
     // No message is left that could repair a difference.
     await countTried({ what: 'Reconciler of totals overtaken by another', times: 0 }, agree).catch(async (error) => {
       await world.settle();

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
-import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../lib/base/time.ts';
 import type { Values } from '../../lib/base/values.ts';
@@ -22,7 +21,8 @@ import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blob-sas.ts';
 import { listContainer } from '../../lib/storage/blobs.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
-import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { outcomeOf, tryFaults } from '../fault-driver.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { employees, model, reviews } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
@@ -219,26 +219,14 @@ describe('a photo', () => {
   });
 
   test('agrees with its entity after any fault at any call, and leftovers are collected', async () => {
-    const counting = faultyHttpClient();
-    const first = await hire();
-    await putAttachment(world.engine, photoOf(first), PNG);
-    await putAttachment(world.engineThrough(counting), photoOf(first), JPEG);
-    expect(counting.calls).toBeGreaterThan(4);
-    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    const outcomes = await pMap(
-      cases,
-      async ({ fault, at }) => {
+    const outcomes = await tryFaults(
+      async ({ fault, client }) => {
         const one = await hire();
         await putAttachment(world.engine, photoOf(one), PNG);
-        const unlucky = world.engineThrough(faultyHttpClient(fault, at), QUICK);
-        const put = putAttachment(unlucky, photoOf(one), JPEG);
-        const isDone = await put.then(
-          () => true,
-          () => false,
-        );
-        return { one, isDone };
+        const put = putAttachment(world.engineThrough(client, fault && QUICK), photoOf(one), JPEG);
+        return { one, isDone: (await outcomeOf(put)) === 'done' };
       },
-      { concurrency: 4 },
+      { moreCallsThan: 4, concurrency: 4 },
     );
     await world.settle();
     const { deleted } = await collectOrphans(later(), model.list);
@@ -409,18 +397,12 @@ describe('an upload directly to storage', () => {
   });
 
   test('is attached or can be accepted again after any fault at any call', async () => {
-    const counting = faultyHttpClient();
-    const first = await hire();
-    await acceptFile(world.engineThrough(counting), photoOf(first), (await upload(first, JPEG)).uploadId);
-    const cases = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    const tried = await pMap(
-      cases,
-      async ({ fault, at }) => {
+    const tried = await tryFaults(
+      async ({ fault, client }) => {
         const one = await hire();
         await putAttachment(world.engine, photoOf(one), PNG);
         const { uploadId } = await upload(one, JPEG);
-        const unlucky = world.engineThrough(faultyHttpClient(fault, at), QUICK);
-        await acceptFile(unlucky, photoOf(one), uploadId).catch(() => undefined);
+        await acceptFile(world.engineThrough(client, fault && QUICK), photoOf(one), uploadId).catch(() => undefined);
         return { one, uploadId };
       },
       { concurrency: 4 },

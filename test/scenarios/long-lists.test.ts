@@ -10,10 +10,10 @@ import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { readRow } from '../../lib/storage/rows.ts';
-import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
-import { IS_EVERY_POINT, samplePoints } from '../points.ts';
+import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
@@ -104,18 +104,13 @@ describe('a list', () => {
       number += 1;
       return createEntity(engine, people, person(town, number, 'Fault'));
     };
-    const counting = faultyHttpClient();
-    await write(world.engineThrough(counting));
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    let acknowledged = 0;
-    for (const { fault, at } of points)
-      acknowledged += await write(world.engineThrough(faultyHttpClient(fault, at), QUICK)).then(
-        () => 1,
-        () => 0,
-      );
+    const outcomes = await tryFaults(({ fault, client }) =>
+      outcomeOf(write(world.engineThrough(client, fault && QUICK))),
+    );
+    const acknowledged = outcomes.filter((outcome) => outcome === 'done').length;
     await world.settle();
     const what = 'Write with a list in a blob, each storage call: every fault';
-    await countTried({ what, times: points.length }, async () => {
+    await countTried({ what, times: outcomes.length }, async () => {
       const values = await expectIndexesToAgree(world.storage, people);
       expect(values.filter(({ lastName }) => lastName === 'Fault').length).toBeGreaterThanOrEqual(201 + acknowledged);
       await collectOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, model.list);

@@ -8,6 +8,7 @@ import type { Message } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
+import { type Scene, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
@@ -43,32 +44,14 @@ const repairDepartment = (through: Engine, department: string) =>
     patience: 10,
   });
 
-interface Scene {
-  /** The work of the interrupted party, through its own engine. */
-  readonly act: (through: Engine) => Promise<unknown>;
-  readonly interrupt: () => Promise<unknown>;
-}
-
 const WHAT = 'Reconciler or writer overtaken by another, before and after each storage call';
 /** Checks every index after the trials of a test. */
 const expectAgreement = (entity: Entity) =>
   countTried({ what: WHAT, times: 0 }, () => expectIndexesToAgree(world.storage, entity));
 
 /** Runs a scene with the interruption right before and right after each storage call of its act. */
-async function everywhere(set: () => Promise<Scene>, concurrency = CONCURRENCY): Promise<void> {
-  const play = async ({ at, when }: { at: number; when: 'before' | 'after' }) => {
-    const { act, interrupt } = await set();
-    const client = interruptedHttpClient(at, interrupt, when);
-    await act(world.engineThrough(client));
-    // A counting run, or a run with fewer calls than counted: interrupts afterwards, so that every message is
-    // handled.
-    if (at === 0 || client.calls < at) await interrupt();
-    return client.calls;
-  };
-  const count = await play({ at: 0, when: 'before' });
-  expect(count).toBeGreaterThan(3);
-  const points = (['before', 'after'] as const).flatMap((when) => samplePoints(count).map((at) => ({ at, when })));
-  await countEach(points, play, { what: WHAT, concurrency });
+function everywhere(set: () => Promise<Scene>, concurrency = CONCURRENCY): Promise<void> {
+  return tryInterruptions(world, set, { what: WHAT, moreCallsThan: 3, concurrency });
 }
 
 /**

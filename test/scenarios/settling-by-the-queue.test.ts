@@ -1,4 +1,3 @@
-import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
@@ -11,12 +10,10 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { costOfEntity } from '../../local/capacity/entity-cost.ts';
-import { FAULTS, faultyHttpClient } from '../faulty-http-client.ts';
+import { tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { samplePoints } from '../points.ts';
 import { receiveMessage } from '../receive-message.ts';
-import { countEach } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
 /** A ticket has a unique number and a list that its writer settles, and a copy and a list that are left to the queue. */
 
@@ -143,21 +140,17 @@ const OPERATIONS = {
 test.each(Object.entries(OPERATIONS))(
   'every index agrees after any fault at any call of a %s',
   async (_, { isThere, act }) => {
-    const run = async (client: HttpClient, timing?: typeof QUICK) => {
-      const one = ticket();
-      if (isThere) await createEntity(world.engine, tickets, one);
-      await act(world.engineThrough(client, timing), tickets, one).catch(() => undefined);
-    };
-    const counting = faultyHttpClient();
-    await run(counting);
-    expect(counting.calls).toBeGreaterThan(6);
-    const points = FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-    await countEach(
-      points,
-      async ({ fault, at }) => {
-        await run(faultyHttpClient(fault, at), fault.startsWith('crash') ? QUICK : undefined);
+    await tryFaults(
+      async ({ client, timing }) => {
+        const one = ticket();
+        if (isThere) await createEntity(world.engine, tickets, one);
+        await act(world.engineThrough(client, timing), tickets, one).catch(() => undefined);
       },
-      { what: ({ fault }) => `Write that leaves entries to the queue, each storage call: ${fault}`, concurrency: 8 },
+      {
+        what: ({ fault }) => `Write that leaves entries to the queue, each storage call: ${fault}`,
+        moreCallsThan: 6,
+        concurrency: 8,
+      },
     );
     await world.settle();
     await expectIndexesToAgree(world.storage, tickets);

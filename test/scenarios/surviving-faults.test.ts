@@ -1,17 +1,17 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { FAULTS, type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
+import { expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from '../fault-driver.ts';
+import { type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { departments, employees, model } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, LONG_HOLDS, openWorld, somebody, type World } from '../world.ts';
 
 const CONCURRENCY = 12;
 
@@ -62,14 +62,6 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 };
 
-/** Every fault at every call of the operation. */
-async function points(operation: (engine: Engine) => Promise<unknown>): Promise<{ fault: Fault; at: number }[]> {
-  const counting = faultyHttpClient();
-  await operation(world.engineThrough(counting));
-  expect(counting.calls).toBeGreaterThanOrEqual(4);
-  return FAULTS.flatMap((fault) => samplePoints(counting.calls).map((at) => ({ fault, at })));
-}
-
 function newcomer(): Values {
   counter += 1;
   return somebody({ department: `Dept${counter}`, lastName: `Shared${counter % 5}` });
@@ -86,37 +78,25 @@ describe('any fault at any call', () => {
   test.each(Object.entries(OPERATIONS))(
     'leaves %s done completely or not at all',
     async (name, { prepare, act, after }) => {
-      const sample = newcomer();
-      await prepare(sample);
-      const faults = await points((engine) => act(engine, sample));
-      await countEach(
-        faults,
-        async ({ fault, at }) => {
+      // A lost reply is found, unless it rejects the first attempt, which does not know the list that another employee is in.
+      const isShared = name === 'a create with a shared last name';
+      const isInsert = /^a (create|replace)/.test(name);
+      const unanswered = isInsert ? [...UNANSWERED_INSERT, ...(isShared ? (['reply lost'] as const) : [])] : [];
+      await tryFaults(
+        async (trial) => {
+          const { client, timing, label } = trial;
           const one = newcomer();
           await prepare(one);
           const before = await stateOf(one);
-          const timing = fault.startsWith('crash') ? QUICK : undefined;
-          const outcome = await act(world.engineThrough(faultyHttpClient(fault, at), timing), one).then(
-            () => 'done',
-            (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-          );
-          const label = `${fault} at call ${at}`;
-          // The SDKs retry every fault but a crash. The retry must succeed: the write must not conflict with itself. An insert, also of
-          // a claim, is sent once, so that it cannot undo a delete: only if its row is not found afterwards, its outcome is unknown. A
-          // lost reply is found, unless it rejects the first attempt, which does not know the list that another employee is in.
-          const isShared = name === 'a create with a shared last name';
-          const unanswered = isShared ? ['reset', 'server error', 'reply lost'] : ['reset', 'server error'];
-          const isSentOnce = /^a (create|replace)/.test(name) && unanswered.includes(fault);
-          if (!fault.startsWith('crash')) {
-            expect(isSentOnce ? ['done', 'storage-unavailable'] : ['done'], label).toContain(outcome);
-            if (outcome === 'storage-unavailable') expect(await stateOf(one), label).toEqual(before);
-          }
+          const outcome = await outcomeOf(act(world.engineThrough(client, timing), one));
+          expectRetried(trial, outcome, unanswered);
+          if (!timing && outcome === 'storage-unavailable') expect(await stateOf(one), label).toEqual(before);
           const wanted = JSON.parse(JSON.stringify(after(one) ?? null));
           const state = (await stateOf(one)) ?? null;
           if (outcome === 'done') expect(state, label).toEqual(wanted);
           else expect([before ?? null, wanted], label).toContainEqual(state);
         },
-        { what: ({ fault }) => `Write, each storage call: ${fault}`, concurrency: CONCURRENCY },
+        { what: ({ fault }) => `Write, each storage call: ${fault}`, concurrency: CONCURRENCY, moreCallsThan: 3 },
       );
     },
   );

@@ -13,11 +13,11 @@ import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
-import { faultyHttpClient } from '../faulty-http-client.ts';
+import { type FaultTrial, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
-import { IS_EVERY_POINT, samplePoints } from '../points.ts';
-import { countEach, countTried } from '../tried-faults.ts';
+import { IS_EVERY_POINT } from '../points.ts';
+import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 /** A check finds every manual change, and repairs it while writers run. */
@@ -354,23 +354,20 @@ describe('a consistency check', () => {
     await createEntity(world.engine, badges, one);
     await world.settle();
     const indexEntry = indexEntriesOf(badges, one).find(({ index }) => index === 'badge');
-    const dies = async (at: number) => {
+    const dies = async ({ fault, at, client }: FaultTrial) => {
       await table('badgesbynumber').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
       await table('badgesbyfloor').updateEntity(lostList('1', 'all'), 'Replace');
-      const client = faultyHttpClient('crash after', at);
       const found = await audit(badges, true, { engine: world.engineThrough(client), patience: 1 }).catch(() => []);
-      const isOver = client.calls < at;
+      const isOver = !fault || client.calls < at;
       const repaired = expect.objectContaining({ kind: 'missing', repaired: true });
       if (isOver) expect(found).toEqual([repaired, repaired]);
       else await audit(badges, true, { patience: 1 });
       await expectIndexesToAgree(world.storage, badges);
       expect(await audit(badges, false, { patience: 1 })).toEqual([]);
-      return client.calls;
     };
     const what = 'Consistency check with repair, each storage call: crash after';
-    const calls = await countTried({ what }, () => dies(Number.POSITIVE_INFINITY));
-    expect(calls).toBeGreaterThan(14);
-    await countEach(samplePoints(calls), dies, { what });
+    const play = (trial: FaultTrial) => (trial.fault ? dies(trial) : countTried({ what }, () => dies(trial)));
+    await tryFaults(play, { what, faults: ['crash after'], moreCallsThan: 14 });
   });
 
   test('finds nothing while writers write, and repairs beside them', async () => {

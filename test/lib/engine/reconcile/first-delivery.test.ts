@@ -7,9 +7,9 @@ import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/i
 import { createEntity, patchEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { showMessages } from '../../../../local/walk/known-messages.ts';
-import { type Fault, faultyHttpClient } from '../../../faulty-http-client.ts';
+import { CONSUMER_FAULTS, type FaultTrial, tryFaults } from '../../../fault-driver.ts';
+import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { customers, orders } from '../../../fixtures/model.ts';
-import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { countTried } from '../../../tried-faults.ts';
 import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, type World, withClock } from '../../../world.ts';
@@ -174,11 +174,10 @@ test('leaves no difference if its function fails or dies at any call', async () 
   await createEntity(world.engine, customers, { city: 'Bern', customerId: 'F1', companyName: 'A' });
   const queued = { ...engine, settleInline: 0 };
   let orderId = 0;
-  const run = async (fault?: Fault, at?: number) => {
+  const run = async ({ fault, client }: FaultTrial) => {
     orderId += 1;
     await createEntity(queued, orders, { customerId: 'F1', orderId, orderDate: '2026-11-20' });
     const { receipt, message } = await receiveWithReceipt();
-    const client = faultyHttpClient(fault, at);
     const log = { warn: () => undefined, error: () => undefined };
     const isDone = await consumeIntent(
       { engine: world.engineThrough(client, LONG_HOLDS), entities: [orders], log },
@@ -189,14 +188,12 @@ test('leaves no difference if its function fails or dies at any call', async () 
     );
     // The host of a dead process shows its message after ten minutes: the reminder alone has to continue the work.
     if (isDone || fault?.startsWith('crash')) await world.storage.queue(QUEUE).deleteMessage(message.id, receipt);
-    return client.calls;
+    if (!fault) expect(client.calls).toBe(4);
   };
-  const calls = await run();
-  expect(calls).toBe(4);
-  for (const fault of ['crash before', 'crash after', 'reply lost', 'server error'] as const)
-    for (const at of samplePoints(calls)) {
-      await countTried({ what: `First delivery, each storage call: ${fault}` }, () => run(fault, at));
-    }
+  await tryFaults(run, {
+    what: ({ fault }) => `First delivery, each storage call: ${fault}`,
+    faults: [...CONSUMER_FAULTS, 'server error'],
+  });
   await world.settle();
   await countTried({ what: 'First delivery: indexes agree afterwards' }, () =>
     expectIndexesToAgree(world.storage, orders),

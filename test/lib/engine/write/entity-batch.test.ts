@@ -21,10 +21,11 @@ import {
   putEntity,
 } from '../../../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
-import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { CRASHES, outcomeOf, tryFaults } from '../../../fault-driver.ts';
+import { interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
-import { samplePoints, sampleRuns } from '../../../points.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
+import { sampleRuns } from '../../../points.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../../../world.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
 const id = z.string().regex(/^\d{1,3}$/);
@@ -432,23 +433,18 @@ describe('an atomic batch', () => {
       ['1', 't1', 'g'],
       ['2', 't2', 'g'],
     ];
-    const { actions } = await prepare();
-    const counting = faultyHttpClient();
-    await writeAtomically(world.engineThrough(counting), alls, actions);
-    for (const fault of ['crash before', 'crash after'] as const)
-      for (const at of samplePoints(counting.calls, 3)) {
+    await tryFaults(
+      async ({ label, client, timing }) => {
         const { a, actions } = await prepare();
-        const crashing = world.engineThrough(faultyHttpClient(fault, at), QUICK);
-        const isDone = await writeAtomically(crashing, alls, actions).then(
-          () => true,
-          () => false,
-        );
+        const outcome = await outcomeOf(writeAtomically(world.engineThrough(client, timing), alls, actions));
         await world.settle();
         const found = (await rowsOf(world.storage, 'indexed'))
           .filter(({ partitionKey, rowKey }) => partitionKey === a && String(rowKey).startsWith('id_'))
           .map(({ id: each, text, group }) => [each, text, group]);
-        expect(isDone ? [after] : [before, after], `${fault} ${at}`).toContainEqual(found);
+        expect(outcome === 'done' ? [after] : [before, after], label).toContainEqual(found);
         await expectIndexesToAgree(world.storage, alls);
-      }
+      },
+      { faults: CRASHES, size: 3 },
+    );
   });
 });

@@ -17,7 +17,8 @@ import { deleteBlob, type ListedBlob, listContainer } from '../../../../lib/stor
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
-import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { type FaultTrial, tryFaults } from '../../../fault-driver.ts';
+import { FAULTS, type faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { samplePoints, sampleRuns } from '../../../points.ts';
 import { testStorage } from '../../../storage.ts';
 import { rowsOf } from '../../../world.ts';
@@ -213,11 +214,11 @@ describe('a change that writes a new blob', () => {
   test.each(CHANGES.flatMap((change) => FAULTS.map((fault) => [change[0], fault, change] as const)))(
     'by %s happens once or not at all: %s at any storage call',
     async (_name, fault, [, calls, change, by]) => {
-      for (const at of samplePoints(calls)) {
+      const play = async ({ label, client }: FaultTrial) => {
         const key = await newFull();
-        const outcome = await codeOf(change(engineWith(faultyHttpClient(fault, at)), key));
+        const outcome = await codeOf(change(engineWith(client), key));
         const found = await total(key).catch(() => 0);
-        expect(outcome === 'done' ? [2 * FULL + by] : [2 * FULL, 2 * FULL + by], `call ${at}: ${outcome}`).toContain(
+        expect(outcome === 'done' ? [2 * FULL + by] : [2 * FULL, 2 * FULL + by], `${label}: ${outcome}`).toContain(
           found,
         );
         expect(['done', 'crash']).toContain(outcome);
@@ -229,7 +230,8 @@ describe('a change that writes a new blob', () => {
         expect((await blobsOf(key)).stored).toEqual(named === undefined ? [] : [named]);
         expect(await total(key).catch(() => 0)).toBe(found);
         expect(await add(key, LAST, 3)).toBe(found === 2 * FULL + 1 ? 4 : 3);
-      }
+      };
+      await tryFaults(play, { faults: [fault], moreCallsThan: calls - 1 });
     },
   );
 
