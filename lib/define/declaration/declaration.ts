@@ -152,6 +152,8 @@ interface OptionForm {
   readonly described?: z.ZodType;
   /** What the model guard stores of the option as it is, to compare it with that of the next deployment. */
   readonly remembered?: z.ZodType;
+  /** The fields that callers cannot write: the names of its members, those that its members copy, or its clock. */
+  readonly decides?: 'names' | 'copies' | 'clock';
   /** What `GET /api/model` says of the fields that the option names. */
   readonly marks?: Readonly<Record<string, z.ZodBoolean>>;
 }
@@ -267,6 +269,7 @@ const ENTITY_OPTIONS = {
   expiry: {
     accepts: optionsOf({ days: anything, clock: z.string() } satisfies OptionsOf<Declaration['expiry']>).optional(),
     notInArchive: true,
+    decides: 'clock',
     described: z.object({ days: z.int(), clock: z.string() }).optional(),
   },
   denormalized: {
@@ -284,6 +287,7 @@ const ENTITY_OPTIONS = {
     absent: NONE,
     notInArchive: true,
     isLinked: true,
+    decides: 'copies',
   },
   references: {
     accepts: z
@@ -308,12 +312,14 @@ const ENTITY_OPTIONS = {
     accepts: byName.optional(),
     absent: NONE,
     isComputed: true,
+    decides: 'names',
     marks: { derived: z.boolean().describe('Computed from other fields; cannot be written') },
   },
   counts: {
     accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
     absent: NONE,
     isLinked: true,
+    decides: 'names',
     described: z.record(z.string(), nameOfEntity).describe('The counted entity, by the field with the count'),
   },
   access: {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { FieldsOf } from '../keys/key-template.ts';
-import type { Access, Declaration, DeclaredEntity, Options } from './declaration.ts';
+import type { Access, Declaration, DeclaredEntity, Options, OptionsWith } from './declaration.ts';
 import type { Index, Typed } from './indexes.ts';
 
 /**
@@ -121,17 +121,22 @@ export type Checked<Given, Field extends string, Written extends string = Field>
 export type NamedBy<Given, Option extends keyof Options> = ListedIn<Of<Given, Option>>;
 type ListedIn<Value> = Value extends readonly (infer Name extends string)[] ? Name : keyof Value & string;
 
+type Deciding = OptionsWith<'decides'>;
+type DecidedBy<Given> = {
+  [Option in keyof Deciding]: Deciding[Option] extends 'names'
+    ? NamesOf<Given, Option>
+    : Deciding[Option] extends 'copies'
+      ? NamesOf<MemberOf<Of<Given, Option>>, 'copies'>
+      : Of<Of<Given, Option>, Deciding[Option]> & string;
+}[keyof Deciding];
+
 /** What the typed store and client know of an entity besides its schema and name: see `Typed`. */
 export interface TypesBy<Given> {
   /** The templates of its key. */
   readonly partition: Of<Of<Given, 'key'>, 'partition'> & string;
   readonly row: Of<Of<Given, 'key'>, 'row'> & string;
-  /** The fields that callers cannot write: derived fields, counts, copies and the clock of an expiry. */
-  readonly decided:
-    | NamesOf<Given, 'derived'>
-    | NamesOf<Given, 'counts'>
-    | NamesOf<MemberOf<Of<Given, 'denormalized'>>, 'copies'>
-    | (Of<Of<Given, 'expiry'>, 'clock'> & string);
+  /** The fields that callers cannot write. */
+  readonly decided: DecidedBy<Given>;
   /** The totals by name. */
   readonly totals: Of<Given, 'totals', Record<never, never>>;
   /** The name of the parent entity. */

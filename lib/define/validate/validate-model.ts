@@ -113,6 +113,9 @@ function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator
 /** Yields the errors of an entity that are independent of its patterns. */
 function* entityErrors(entity: Entity): Generator<string> {
   const { keyFields, features, derived, archive } = entity;
+  const names = projectionsOf(entity).map(({ name }) => name);
+  for (const name of new Set(names.filter((each, at) => names.indexOf(each) < at)))
+    yield `the name "${name}" is used twice: by an index, totals or an option whose rows have it. Rename the index or the totals.`;
   const decided = features.flatMap(({ name, keptFields }) =>
     (keptFields?.(entity) ?? []).map((field) => ({ field, by: name })),
   );

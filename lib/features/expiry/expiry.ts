@@ -104,8 +104,6 @@ function* validationErrors(entity: Entity): Generator<string> {
     yield `expiry.days is ${days}. Use a whole number of days from 1 to ${MAX_DAYS}.`;
   const type = fieldSchemas(entity.schema)[clock];
   if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date. Declare it as z.iso.date().`;
-  if (Object.hasOwn(entity.indexes, INDEX))
-    yield `an index has the name "${INDEX}", which expiry uses. Rename the index.`;
 }
 
 interface Expired {

@@ -131,8 +131,6 @@ function* validationErrors(entity: Entity): Generator<string> {
   const fields = fieldSchemas(entity.schema);
   for (const [name, declared] of totalsOf(entity)) {
     const { table, partition, row, sum, min, max } = declared;
-    if (Object.hasOwn(entity.indexes, name) || (name === 'expiry' && entity.expiry))
-      yield `an index has the name of the totals "${name}". Rename one of them.`;
     if (tables.includes(table) || totalsOf(entity).some(([other, { table: used }]) => other !== name && used === table))
       yield `the totals "${name}" are in the table "${table}", which the entity uses for other rows. Give them a table of their own.`;
     for (const field of sum)

@@ -1,10 +1,40 @@
 import { z } from 'zod';
+import { total } from '../../../../lib/define/declaration/totals.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';
-import { byName, entity, load, photo, type Rejected, series, shape, testRejections, text } from './declarations.ts';
+import {
+  allThings,
+  byName,
+  entity,
+  load,
+  photo,
+  type Rejected,
+  series,
+  shape,
+  testRejections,
+  text,
+} from './declarations.ts';
 
 /** The validation of names of entities, tables, containers, indexes and fields. */
 
+const perCity = total({ table: 'thingspercity', partition: 'all', row: '{city}' });
+const expiry = { days: 2, clock: 'day' } as const;
+
 testRejections([
+  [
+    'an index with the name of totals',
+    () => load(entity('things', { indexes: { perCity: allThings() }, totals: { perCity } })),
+    /the name "perCity" is used twice/,
+  ],
+  [
+    'an index with the name of the rows of expiry',
+    () => load(entity('things', { indexes: { expiry: allThings() }, expiry })),
+    /the name "expiry" is used twice/,
+  ],
+  [
+    'totals with the name of the rows of expiry',
+    () => load(entity('things', { totals: { expiry: perCity }, expiry })),
+    /the name "expiry" is used twice/,
+  ],
   ...resourcesOf([]).tables.map(
     (table): Rejected => [
       `a table named ${table}`,
