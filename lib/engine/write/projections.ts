@@ -23,6 +23,7 @@ export function planProjections(
   draft: PlanDraft,
 ): void {
   const siblings = projections.filter(isSibling);
+  if (siblings.length === 0) return;
   for (const change of changes)
     for (const projection of siblings) if (!projection.merge) planCopies(projection, change, draft);
   planLists(siblings, changes, draft);
@@ -74,11 +75,12 @@ function compareRows({ rows }: Projection, { before, after }: Change) {
   const values = liveValues(before);
   const former = values ? rows(values) : [];
   const next = after ? rows(after) : [];
-  const isIn = (entries: readonly IndexEntry[]) => (entry: IndexEntry) =>
-    entries.some((other) => isSameEntry(entry, other));
-  return {
-    left: former.filter((entry) => !isIn(next)(entry)),
-    joined: next.filter((entry) => !isIn(former)(entry)),
-    kept: next.filter(isIn(former)),
-  };
+  const [left, joined, kept]: [IndexEntry[], IndexEntry[], IndexEntry[]] = [[], [], []];
+  for (const entry of former) if (!hasEntry(next, entry)) left.push(entry);
+  for (const entry of next) (hasEntry(former, entry) ? kept : joined).push(entry);
+  return { left, joined, kept };
+}
+
+function hasEntry(entries: readonly IndexEntry[], entry: IndexEntry): boolean {
+  return entries.some((other) => isSameEntry(entry, other));
 }
