@@ -225,6 +225,17 @@ async function arrived(path: string): Promise<void> {
 const POISON_EMAIL = 'zpoison@contoso.com';
 const LEFT_OVER_EMAIL = 'zleftover@contoso.com';
 
+/** Stores an index row without an entity. The check that runs each hour removes it. */
+async function leaveOver(): Promise<void> {
+  await product.storage.table('employeesbyemail').upsertEntity({
+    partitionKey: 'email_zz',
+    rowKey: LEFT_OVER_EMAIL,
+    EntityType: 'employees',
+    SourcePartition: 'Zgone',
+    SourceRow: 'empid_799999',
+  });
+}
+
 async function poison(): Promise<string> {
   const indexEntry = { index: 'emailCompanyWide', table: 'employeesbyemail', partition: 'email_00', row: POISON_EMAIL };
   const items = [{ partition: 'Zpoison', row: 'empid_700000', indexEntries: [indexEntry] }];
@@ -253,13 +264,7 @@ beforeAll(async () => {
     const seed = seeds.get(parts[0] ?? '');
     if (parts[1] === 'by' && seed) await filled(route.path, seed.values);
   }
-  await product.storage.table('employeesbyemail').createEntity({
-    partitionKey: 'email_zz',
-    rowKey: LEFT_OVER_EMAIL,
-    EntityType: 'employees',
-    SourcePartition: 'Zgone',
-    SourceRow: 'empid_799999',
-  });
+  await leaveOver();
   await poison();
 });
 
@@ -561,6 +566,7 @@ test('an operator gets keys in findings, messages and the audit log only with a 
     ['GET', `/api/operations/audit?from=${from}&to=${to}&top=1000`, 'Zhome'],
   ] as const) {
     expect((await must(send(operator, method, path), 200)).text, path).not.toContain(key);
+    await leaveOver();
     let text = '';
     for (let next: string | undefined = path; next; ) {
       const page = await must(send(both, method, next), 200);
