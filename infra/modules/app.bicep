@@ -174,6 +174,8 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
       AzureWebJobsStorage__tableServiceUri: account.properties.primaryEndpoints.table
       AzureWebJobsStorage__credential: 'managedidentity'
       AzureWebJobsStorage__clientId: identity.properties.clientId
+      // The home page of the host, at /, would tell anybody that this is a function app.
+      AzureWebJobsDisableHomepage: 'true'
       // Without a version, so that the app wraps with the newest.
       KEY_ENCRYPTION_KEY_URI: key.properties.keyUri
       TOKEN_ISSUER: tokenIssuer

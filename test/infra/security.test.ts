@@ -91,6 +91,7 @@ const SETTINGS = [
   'AGREED_MODEL_CHANGES',
   'APPLICATIONINSIGHTS_AUTHENTICATION_STRING',
   'APPLICATIONINSIGHTS_CONNECTION_STRING',
+  'AzureWebJobsDisableHomepage',
   'AzureWebJobsStorage__blobServiceUri',
   'AzureWebJobsStorage__clientId',
   'AzureWebJobsStorage__credential',
