@@ -1,7 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import type { PipelinePolicy } from '@azure/core-rest-pipeline';
+import type { PipelinePolicy, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
+import { type Span, SpanKind } from '@opentelemetry/api';
+import { count, countTransaction } from '../telemetry/metrics.ts';
+import { currentPattern, inSpan } from '../telemetry/span.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
 export interface Cost {
@@ -47,26 +50,74 @@ export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Prom
 }
 
 /**
- * Counts each attempt, so it is below the retries of the SDKs, and keeps the connections open. It rejects plain HTTP unless `insecure`, as
- * for the emulator.
+ * The date or month at the end of a period's table name. Metrics omit it, because every label value creates a time series.
+ * A year is kept: one series a year is harmless, and other table names may end in four digits.
  */
-export function countCost(insecure: boolean): PipelinePolicy {
+const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;
+const BATCH = '$batch';
+
+interface Counted {
+  readonly service: 'table' | 'queue' | 'blob';
+  /** The URL of the service. */
+  readonly endpoint: () => string;
+  /** Allows plain HTTP, as for the emulator. */
+  readonly insecure: boolean;
+}
+
+/**
+ * Counts and traces each attempt as a storage transaction, so it is below the retries of the SDKs, and keeps the connections open. A span
+ * has one part of the URL: the table, queue or container, which follows the path of the service. Later path segments contain keys and are
+ * left out.
+ */
+export function countTransactions({ service, endpoint, insecure }: Counted): PipelinePolicy {
+  // The account name of an emulator is in the path or in the host name.
+  const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
+  let depth: number | undefined;
+  const resourceOf = (url: string) => {
+    depth ??= depthOf(endpoint());
+    // The first two parts are the scheme and the empty text before the host. Parsing a URL for each call would be slow.
+    return /^\$?[\w-]*/.exec(url.split('/', depth + 3)[depth + 2] ?? '')?.[0] || 'none';
+  };
   return {
-    name: 'countCost',
-    async sendRequest(request, next) {
+    name: 'countTransactions',
+    sendRequest(request, next) {
       request.allowInsecureConnection ||= insecure;
       request.agent ??= connectionsOf(request.url);
-      const running: Meter[] = [];
-      for (let meter = meters.getStore(); meter; meter = meter.whole) running.push(meter);
-      for (const meter of running) {
-        meter.transactions += 1;
-        if (meter.underWay++ === 0) meter.since = performance.now();
-      }
-      try {
-        return await next(request);
-      } finally {
-        for (const meter of running) if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
-      }
+      const operation = `${service} ${request.method}`;
+      countTransaction({ pattern: currentPattern(), operation });
+      const send = async (span: Span) => {
+        const named = resourceOf(request.url);
+        if (span.isRecording()) span.updateName(`${operation} ${named}`);
+        const resource = (named === BATCH ? resourceOf(batchUrl(request)) : named).replace(PERIOD_SUFFIX, '');
+        const running: Meter[] = [];
+        for (let meter = meters.getStore(); meter; meter = meter.whole) running.push(meter);
+        for (const meter of running) {
+          meter.transactions += 1;
+          if (meter.underWay++ === 0) meter.since = performance.now();
+        }
+        let status = 'none';
+        try {
+          const response = await next(request);
+          status = named === BATCH ? batchStatus(response) : String(response.status);
+          span.setAttribute('http.response.status_code', response.status);
+          return response;
+        } finally {
+          for (const meter of running)
+            if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
+          count.response({ service, resource, status });
+        }
+      };
+      return inSpan(operation, send, { kind: SpanKind.CLIENT });
     },
   };
+}
+
+/** A transaction goes to `$batch`. Only the request lines of its actions name the table; the first precedes all data. */
+function batchUrl({ body, url }: PipelineRequest): string {
+  return (typeof body === 'string' && /^[A-Z]+ (\S+) HTTP\/1\.1/m.exec(body)?.[1]) || url;
+}
+
+/** A rejected transaction is a 202 whose body has the response of the failed action. */
+function batchStatus({ status, bodyAsText }: PipelineResponse): string {
+  return /^HTTP\/1\.1 (\d{3})/m.exec(bodyAsText ?? '')?.[1] ?? String(status);
 }

@@ -22,14 +22,20 @@ export class StorageConflict extends Error {
 /** Requests of which an attempt has an unknown outcome. The SDK repeats the same object. */
 const unanswered = new WeakSet<PipelineRequest>();
 
-/** Remembers the requests of which an attempt got no answer, or one that does not say whether it was executed. */
-export const noteUnanswered: PipelinePolicy = {
-  name: 'noteUnanswered',
+/**
+ * Remembers the requests of which an attempt got no answer, or one that does not say whether it was executed. Presents a 429 to the SDKs as
+ * the 503 that storage documents for throttling: they retry every 503, but a 429 only with a `Retry-After` header (tables) or never (queues
+ * and blobs).
+ */
+export const noteOutcome: PipelinePolicy = {
+  name: 'noteOutcome',
   async sendRequest(request, next) {
     try {
       const response = await next(request);
+      const { status } = response;
       // Storage has executed nothing if it is busy.
-      if (response.status === 408 || (response.status >= 500 && response.status !== 503)) unanswered.add(request);
+      if (status === 429) return { ...response, status: 503 };
+      if (status === 408 || (status >= 500 && status !== 503)) unanswered.add(request);
       return response;
     } catch (error) {
       if (!isUnsent(error)) unanswered.add(request);

@@ -15,12 +15,11 @@ import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
-import { countCost } from './cost.ts';
-import { isUnsent, noteUnanswered } from './errors.ts';
+import { countTransactions } from './cost.ts';
+import { isUnsent, noteOutcome } from './errors.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { createServiceClock } from './service-clock.ts';
-import { traceCalls } from './trace-calls.ts';
 
 /**
  * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
@@ -81,10 +80,8 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
   const clock = createServiceClock();
   // Between the retries of an SDK and the network, from the outside to the inside.
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
-    noteUnanswered,
-    throttledAsBusy,
-    traceCalls(service, () => clients[`${service}s`].url),
-    countCost(insecure),
+    noteOutcome,
+    countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure }),
   ];
   const table = through([...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
   const queue = [clock.policy, ...ofAll('queue')];
@@ -100,11 +97,6 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
     queueSentOnce: otherOptions([retryUnlessExecuted(), ...queue], 1),
     blob: otherOptions(ofAll('blob')),
   };
-  const tableClients = new Map<string, TableClient>();
-  const clientsSentOnce = new Map<string, TableClient>();
-  const queueClients = new Map<string, QueueClient>();
-  const queuesSentOnce = new Map<string, QueueClient>();
-
   const clients =
     'connectionString' in account
       ? byConnectionString(account.connectionString, options)
@@ -112,13 +104,10 @@ export function openStorage(account: StorageOptions, prefix = ''): Storage {
   return {
     ...clients,
     prefix,
-    table: (name) => remember(tableClients, prefixTable(prefix, name), clients.openTable),
-    tableSentOnce: (name) =>
-      remember(clientsSentOnce, prefixTable(prefix, name), (table) => withoutRetries(clients.openTable(table))),
-    queue: (name) =>
-      remember(queueClients, prefixWithHyphen(prefix, name), (queue) => clients.queues.getQueueClient(queue)),
-    queueSentOnce: (name) =>
-      remember(queuesSentOnce, prefixWithHyphen(prefix, name), (queue) => clients.queuesSentOnce.getQueueClient(queue)),
+    table: onceByName((name) => clients.openTable(prefixTable(prefix, name))),
+    tableSentOnce: onceByName((name) => withoutRetries(clients.openTable(prefixTable(prefix, name)))),
+    queue: onceByName((name) => clients.queues.getQueueClient(prefixWithHyphen(prefix, name))),
+    queueSentOnce: onceByName((name) => clients.queuesSentOnce.getQueueClient(prefixWithHyphen(prefix, name))),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
     clock,
   };
@@ -167,10 +156,13 @@ function byIdentity(uris: Exclude<StorageOptions, { connectionString: string }>,
   };
 }
 
-function remember<Client>(clients: Map<string, Client>, name: string, open: (name: string) => Client): Client {
-  const known = clients.get(name) ?? open(name);
-  clients.set(name, known);
-  return known;
+function onceByName<Client>(open: (name: string) => Client): (name: string) => Client {
+  const clients = new Map<string, Client>();
+  return (name) => {
+    const known = clients.get(name) ?? open(name);
+    clients.set(name, known);
+    return known;
+  };
 }
 
 /** The client whose requests pass the policies, the first one first, on their way to the network. */
@@ -213,18 +205,6 @@ const boundWrites: PipelinePolicy = {
     else if (request.method !== 'GET')
       request.url += `${request.url.includes('?') ? '&' : '?'}timeout=${WRITE_WITHIN_SECONDS}`;
     return next(request);
-  },
-};
-
-/**
- * Presents a 429 to the SDKs as the 503 that storage documents for throttling: they retry every 503, but a 429 only with a
- * `Retry-After` header (tables) or never (queues and blobs). It is outside of the tracing, so metrics keep the 429.
- */
-const throttledAsBusy: PipelinePolicy = {
-  name: 'throttledAsBusy',
-  async sendRequest(request, next) {
-    const response = await next(request);
-    return response.status === 429 ? { ...response, status: 503 } : response;
   },
 };
 

@@ -10,7 +10,7 @@ import { AzureNamedKeyCredential, generateTableSas, type TableServiceClient } fr
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
 import { HOUR_MS, isoSeconds } from '../base/time.ts';
-import { countCost } from './cost.ts';
+import { countTransactions } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { Address } from './rows.ts';
 import { type Storage, through } from './storage.ts';
@@ -122,7 +122,7 @@ interface UserDelegationOptions {
  * Signs user delegation shared access signatures with a key that storage gives to the app's identity, which needs the role
  * Storage Table Delegator. The key is kept until it would expire before the signature.
  */
-export function userDelegationSigner({ tables, httpClient = overNetwork() }: UserDelegationOptions) {
+export function userDelegationSigner({ tables, httpClient = overNetwork(tables) }: UserDelegationOptions) {
   const account = new URL(tables.url).hostname.split('.')[0] ?? '';
   let kept: UserDelegationKey | undefined;
   let asked: Promise<UserDelegationKey> | undefined;
@@ -142,7 +142,12 @@ export function userDelegationSigner({ tables, httpClient = overNetwork() }: Use
   return signer;
 }
 
-const overNetwork = () => through([countCost(false)], createDefaultHttpClient());
+function overNetwork({ url }: TableServiceClient): HttpClient {
+  return through(
+    [countTransactions({ service: 'table', endpoint: () => url, insecure: false })],
+    createDefaultHttpClient(),
+  );
+}
 
 function isValidFor(key: UserDelegationKey, { startsAt, expiresAt }: TableSasRequest): boolean {
   return Date.parse(key.SignedStart) <= startsAt.getTime() && expiresAt.getTime() <= Date.parse(key.SignedExpiry);
