@@ -123,12 +123,6 @@ describe('a model is rejected', () => {
     return [holders, notes] as const;
   };
 
-  test('if an entity refers to an entity outside the model', () => {
-    expect(() => defineModel({ ...roles, entities: [parts] })).toThrow(
-      'Entity "parts" is a child of "things", which is not in the model. Add "things", or remove "parts"',
-    );
-  });
-
   test('if an entity refers to another declaration of the same name', () => {
     const other = defineEntity('things', { ...common, key: { partition: '{city}', row: 'id_{id}' } });
     expect(() => defineModel({ ...roles, entities: [parts, other] })).toThrow(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Declaration, DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
+import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
 import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
@@ -26,13 +26,14 @@ export const shape = {
 export const access = { read: ['hr'], write: ['hr'] } as const;
 export const photo = { container: 'photos', maxBytes: 1_000, types: ['image/png'] };
 
-type Shape = typeof shape;
-export type Parts = Partial<Declaration<Shape>> & {
+/** Changes of a declaration, of which the compiler would reject some. */
+export interface Parts {
   readonly row?: string;
   readonly partition?: string;
-};
+  readonly [option: string]: unknown;
+}
 
-/** A valid entity, changed by `over`. The compiler would reject some of the changes. */
+/** A valid entity, changed by `over`. */
 export function entity(
   name: string,
   { row = `${name}_{id}`, partition = '{city}', ...over }: Parts = {},
@@ -59,7 +60,7 @@ export const owned = (over: Parts = {}) =>
     ...ofOne,
     ...over,
     access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
-  } as Parts);
+  });
 /** An entity that clients write. The city and the id of its owner are the whole partition key. */
 export const handedIn = (through: DeclaredEntity, over: Parts = {}) =>
   entity('claims', {
@@ -68,7 +69,7 @@ export const handedIn = (through: DeclaredEntity, over: Parts = {}) =>
     row: 'claims_{day}',
     ...over,
     access: { ...access, own: { through, permissions: 'ra' } },
-  } as Parts);
+  });
 export const granted = (through: DeclaredEntity, over: Parts = {}) =>
   entity('claims', {
     table: 'claims',
@@ -76,7 +77,7 @@ export const granted = (through: DeclaredEntity, over: Parts = {}) =>
     row: '{day}',
     ...over,
     access: { ...access, own: { through, permissions: 'r' } },
-  } as Parts);
+  });
 /** An entity and others that copy from it. */
 export const copying = (
   over: Parts,
@@ -84,7 +85,7 @@ export const copying = (
 ): DeclaredEntity[] => {
   const source = entity('things', over);
   const denormalized = { [field]: { source, copies: { name: () => '' }, fanOut: true, ...link } };
-  return [source, entity('notes', { table: 'notes', row: '{id}_{day}', denormalized } as unknown as Parts)];
+  return [source, entity('notes', { table: 'notes', row: '{id}_{day}', denormalized })];
 };
 /** An entity and another one that refers to it. */
 export const referring = (
@@ -126,13 +127,14 @@ export const keeping = (per: string, at: z.ZodType, span?: object) =>
     span,
   });
 
-/** A model that is rejected, and a part of its error message. */
-export type Rejected = readonly [title: string, model: () => unknown, sentence: RegExp];
+/** A model that is rejected, or what its only entity has, and a part of the error message. */
+export type Rejected = readonly [title: string, model: Parts | (() => unknown), sentence: RegExp];
 
 export function testRejections(rejected: readonly Rejected[]): void {
   describe('rejects a model with a message:', () => {
     test.each(rejected)('%s', (_, model, sentence) => {
-      expect(model).toThrow(sentence);
+      const build = typeof model === 'function' ? model : () => load(entity('things', model));
+      expect(build).toThrow(sentence);
     });
   });
 }

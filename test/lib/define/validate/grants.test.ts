@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {
@@ -22,8 +23,8 @@ import {
 /** An owner by id, and an entity whose partition is the id under this schema. */
 const grantedBy = (id: z.ZodType, over: Parts = {}) => {
   const byId = interPartitionIndex({ table: 'thingsbyid', partition: 'all', row: '{id}', unique: true });
-  const through = owned({ indexes: { ...ofOne.indexes, id: byId } as never });
-  return load(through, granted(through, { schema: z.object({ ...shape, id }) as never, ...over }));
+  const through = owned({ indexes: { ...ofOne.indexes, id: byId } });
+  return load(through, granted(through, { schema: z.object({ ...shape, id }), ...over }));
 };
 const MERGED =
   /Entity "claims": access.own grants the partition by "id", whose schema may store the values of two of "things" as one/;
@@ -57,19 +58,16 @@ testRejections([
   }).map(([of, id]) => [`a grant by a field of ${of}`, () => grantedBy(id), MERGED] as const),
   [
     'a grant by a derived field',
-    () => grantedBy(text, { derived: { id: ({ name }) => String(name).toLowerCase() } }),
+    () => grantedBy(text, { derived: { id: ({ name }: Values) => String(name).toLowerCase() } }),
     MERGED,
   ],
   [
     'an owner by the claim "sub" in lower case',
-    () =>
-      load(
-        entity('things', {
-          schema: z.object({ ...shape, email: text.toLowerCase() }),
-          indexes: ofOne.indexes,
-          access: { ...access, own: { claim: 'sub', index: 'email' } },
-        } as never),
-      ),
+    {
+      schema: z.object({ ...shape, email: text.toLowerCase() }),
+      indexes: ofOne.indexes,
+      access: { ...access, own: { claim: 'sub', index: 'email' } },
+    },
     /access.own finds the entity by the claim "sub" in "email", whose schema may store two claims as one value/,
   ],
   [
@@ -97,24 +95,20 @@ testRejections([
   ],
   [
     'an own index that is not declared',
-    () => load(entity('things', { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'mail' } } })),
+    { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'mail' } } },
     /access.own names the index "mail", which is not declared/,
   ],
   [
     'an own index that is inherited from Object',
-    () =>
-      load(entity('things', { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'constructor' } } })),
+    { access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'constructor' } } },
     /"constructor", which is not declared/,
   ],
   [
     'an own index that is not unique',
-    () =>
-      load(
-        entity('things', {
-          indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
-          access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
-        }),
-      ),
+    {
+      indexes: { email: intraPartitionIndex({ row: 'email_{email}' }) },
+      access: { ...access, own: { claim: 'email', verifiedBy: {}, index: 'email' } },
+    },
     /"email", which may lead to several entities\. Name a unique index of one field/,
   ],
   [
@@ -131,7 +125,7 @@ testRejections([
             indexes: {
               ...ofOne.indexes,
               id: interPartitionIndex({ table: 'thingsbyid', partition: '{id#}', row: '{id}', unique: true }),
-            } as never,
+            },
           }),
         ].flatMap((through) => [through, granted(through, { partition: '{id#}', row: '{id}_{day}' })]),
       ),
@@ -152,7 +146,7 @@ testRejections([
                 unique: true,
                 when: () => false,
               }),
-            } as never,
+            },
           }),
         ].flatMap((through) => [through, granted(through)]),
       ),
@@ -170,7 +164,7 @@ testRejections([
         indexes: {
           ...ofOne.indexes,
           id: interPartitionIndex({ table: 'thingsbyid', partition: 'all', row: '{id}', unique: true }),
-        } as never,
+        },
       });
       return load(through, granted(through), entity('notes', { table: 'claims', partition: '{id}' }));
     },

@@ -32,9 +32,9 @@ testRejections([
     () =>
       load(
         entity('cities', {
-          schema: z.object({ ...shape, count: z.int32() }) as never,
+          schema: z.object({ ...shape, count: z.int32() }),
           row: 'city',
-          counts: { count: entity('things') } as never,
+          counts: { count: entity('things') },
         }),
       ),
     /Entity "cities" counts "things", which is not in the model/,
@@ -57,7 +57,7 @@ testRejections([
         ...withReferences(
           entity('cities', {
             partition: '{name}',
-            schema: z.object(shape).required() as never,
+            schema: z.object(shape).required(),
             row: 'city',
             denormalized: { name: { source: entity('things'), by: 'id', copies: { email: () => '' } } },
           }),
@@ -73,7 +73,7 @@ testRejections([
           entity('cities', {
             row: 'city',
             denormalized: { name: { source: entity('things'), by: 'id', copies: { email: () => '' } } },
-            indexes: { name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }) as never },
+            indexes: { name: intraPartitionIndex({ row: 'name_{name}', copies: 'keys' }) },
           }),
         ),
       ),
@@ -102,7 +102,7 @@ testRejections([
     'a child with the name of a field of its parent',
     () =>
       load(
-        ...[entity('things', { schema: z.object({ ...shape, parts: text }) as never })].flatMap((parent) => [
+        ...[entity('things', { schema: z.object({ ...shape, parts: text }) })].flatMap((parent) => [
           parent,
           entity('parts', { row: 'things_{id}_{day}', childOf: parent }),
         ]),
@@ -115,10 +115,10 @@ testRejections([
       load(
         ...withReferences(
           entity('cities', {
-            schema: z.object({ ...shape, count: z.int32() }) as never,
+            schema: z.object({ ...shape, count: z.int32() }),
             row: 'city',
-            counts: { count: entity('things') } as never,
-            indexes: { name: interPartitionIndex({ table: 'names', partition: 'all', row: '{name}' }) as never },
+            counts: { count: entity('things') },
+            indexes: { name: interPartitionIndex({ table: 'names', partition: 'all', row: '{name}' }) },
           }),
         ),
       ),
@@ -130,10 +130,10 @@ testRejections([
       load(
         ...withReferences(
           entity('cities', {
-            schema: z.object({ ...shape, count: z.int32() }) as never,
+            schema: z.object({ ...shape, count: z.int32() }),
             row: 'city',
-            counts: { count: entity('things') } as never,
-            indexes: { count: intraPartitionIndex({ row: 'count_{count:4}' }) as never },
+            counts: { count: entity('things') },
+            indexes: { count: intraPartitionIndex({ row: 'count_{count:4}' }) },
           }),
         ),
       ),
@@ -185,7 +185,7 @@ testRejections([
     () => {
       const email = ofOne.indexes.email;
       const indexes = { email: { ...email, when: () => true } };
-      return load(...referring({ indexes } as Parts, { references: { name: { by: 'email', onDelete: 'report' } } }));
+      return load(...referring({ indexes }, { references: { name: { by: 'email', onDelete: 'report' } } }));
     },
     /leads to no single entity/,
   ],
@@ -217,7 +217,7 @@ testRejections([
     () =>
       load(
         ...referring(
-          { ...ofOne, access: { read: ['hr', 'reader'], write: ['hr'], restricted: { email: ['hr'] } } } as never,
+          { ...ofOne, access: { read: ['hr', 'reader'], write: ['hr'], restricted: { email: ['hr'] } } },
           { references: { email: { onDelete: 'report' } }, access: { read: ['hr'], write: ['hr', 'reader'] } },
         ),
       ),
@@ -227,11 +227,14 @@ testRejections([
     'a reference that tells deleters what they may not read',
     () =>
       load(
-        ...referring({ access: { read: ['hr'], write: ['hr', 'operator'] } } as Parts, {
-          references: { id: { onDelete: 'refuse' } },
-          row: '{id}',
-          access: { read: ['hr'], write: ['hr'] },
-        }),
+        ...referring(
+          { access: { read: ['hr'], write: ['hr', 'operator'] } },
+          {
+            references: { id: { onDelete: 'refuse' } },
+            row: '{id}',
+            access: { read: ['hr'], write: ['hr'] },
+          },
+        ),
       ),
     /refuses deletes, which would tell operator what exists\. Let roles that write "things" read "id" of "notes"/,
   ],
@@ -315,8 +318,8 @@ testRejections([
       const to = (name: string) => ({ name: { to: () => declared[name], by: 'id', onDelete: 'report' } });
       const one = (name: string, other: string) => {
         declared[name] = entity(name, {
-          schema: z.object({ ...shape, name: field }) as never,
-          references: to(other) as never,
+          schema: z.object({ ...shape, name: field }),
+          references: to(other),
         });
         return declared[name];
       };
@@ -336,9 +339,9 @@ testRejections([
       [
         'a ring of a required reference and of one by which fields are copied',
         () => {
-          const required = { schema: z.object(shape).required() as never } satisfies Parts;
+          const required = { schema: z.object(shape).required() } satisfies Parts;
           const back = { name: { to: () => cats, by: 'city', onDelete: 'report' } };
-          const dogs: DeclaredEntity = entity('dogs', { ...required, references: back as never });
+          const dogs: DeclaredEntity = entity('dogs', { ...required, references: back });
           const link = {
             source: dogs,
             by: 'id',
@@ -355,19 +358,19 @@ testRejections([
 
 test('a ring in which one reference may be absent is accepted', () => {
   const cats: DeclaredEntity = entity('cats', {
-    references: { name: { to: () => dogs, by: 'id', onDelete: 'report' } } as never,
+    references: { name: { to: () => dogs, by: 'id', onDelete: 'report' } },
   });
   const dogs: DeclaredEntity = entity('dogs', {
-    schema: z.object(shape).required() as never,
-    references: { name: { to: cats, by: 'id', onDelete: 'report' } } as never,
+    schema: z.object(shape).required(),
+    references: { name: { to: cats, by: 'id', onDelete: 'report' } },
   });
   expect(() => load(cats, dogs)).not.toThrow();
 });
 
 test('a required reference to the entity itself is accepted, because the first one can refer to itself', () => {
   const eels: DeclaredEntity = entity('eels', {
-    schema: z.object({ ...shape, name: text }) as never,
-    references: { name: { to: () => eels, by: 'id', onDelete: 'report' } } as never,
+    schema: z.object({ ...shape, name: text }),
+    references: { name: { to: () => eels, by: 'id', onDelete: 'report' } },
   });
   expect(() => load(eels)).not.toThrow();
 });

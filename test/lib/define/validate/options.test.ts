@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import {
   access,
@@ -19,6 +20,14 @@ import {
 
 /** The validation of lookups, periods, files, versions and series. */
 
+const ofPeriods = (period: object, over: Parts = {}): Parts => ({
+  period: { per: 'day', field: 'day', keep: 3, ...period },
+  row: '{day}_{id}',
+  ...over,
+});
+const logins = (period = {}) => entity('logins', ofPeriods(period, { table: 'logins' }));
+const withPhoto = (over: object): Parts => ({ attachments: { photo: { ...photo, ...over } } });
+
 testRejections([
   ...Object.entries({
     'of an index that is not declared': { indexes: {} },
@@ -30,141 +39,97 @@ testRejections([
   }).map(
     ([title, { indexes }]): Rejected => [
       `a lookup ${title}`,
-      () => load(entity('things', { indexes, lookup: { index: 'all' } })),
+      { indexes, lookup: { index: 'all' } },
       /Entity "things": lookup reads the index "all", which is not a list of all entities\. Name an interPartitionIndex/,
     ],
   ),
   [
     'a lookup of an index that is left to the queue',
-    () => load(entity('things', { indexes: { all: allThings({ settle: 'queue' }) }, lookup: { index: 'all' } })),
+    { indexes: { all: allThings({ settle: 'queue' }) }, lookup: { index: 'all' } },
     /lookup reads the index "all", which has settle "queue", and a process keeps what it has read\. Use "inline"/,
   ],
   [
     'a lookup of an index that lacks entities',
-    () =>
-      load(entity('things', { indexes: { all: allThings({ row: '{name}_{city}_{id}' }) }, lookup: { index: 'all' } })),
+    { indexes: { all: allThings({ row: '{name}_{city}_{id}' }) }, lookup: { index: 'all' } },
     /lookup reads the index "all", which lacks entities without "name"\. Make every field of its row key required/,
   ],
   [
     'a lookup with copies of a count',
     () => {
-      const things = entity('things', { indexes: { all: allThings() }, lookup: { index: 'all' } } as Parts);
+      const things = entity('things', { indexes: { all: allThings() }, lookup: { index: 'all' } });
       const schema = z.object({ city: text, many: z.int32().optional() });
       const indexes = { all: interPartitionIndex({ table: 'townlist', partition: 'all', row: '{city}' }) };
       const counts = { many: things };
-      return load(things, entity('towns', { schema, row: 'town', counts, indexes, lookup: { index: 'all' } } as never));
+      return load(things, entity('towns', { schema, row: 'town', counts, indexes, lookup: { index: 'all' } }));
     },
     /"towns": lookup reads the index "all", whose copies have "many", which changes with another entity/,
   ],
   ...[0, 1.5, 3_601].map(
     (maxAge): Rejected => [
       `a lookup that is kept for ${maxAge} seconds`,
-      () => load(entity('things', { indexes: { all: allThings() }, lookup: { index: 'all', maxAge } })),
+      { indexes: { all: allThings() }, lookup: { index: 'all', maxAge } },
       /lookup has the maxAge [\d.]+\. Use a whole number of seconds from 1 to 3600/,
     ],
   ),
   [
     'periods that are kept for -1 days',
-    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: -1 }, row: '{day}_{id}' })),
-    /Entity "logins": period.keep is -1\. Use a whole number of days from 1 to 36500/,
+    ofPeriods({ keep: -1 }),
+    /Entity "things": period.keep is -1\. Use a whole number of days from 1 to 36500/,
   ],
   [
     'an archive of periods in a table',
-    () => {
-      const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'table' as 'blob' } as const;
-      return load(entity('logins', { period, row: '{day}_{id}' }));
-    },
-    /Entity "logins": period.archiveTo is "table"\. Use "blob"/,
+    ofPeriods({ archiveTo: 'table' }),
+    /Entity "things": period.archiveTo is "table"\. Use "blob"/,
   ],
   [
     'an archive of periods with files',
-    () => {
-      const period = { per: 'day', field: 'day', keep: 3, archiveTo: 'blob' } as const;
-      return load(entity('logins', { period, attachments: { photo }, row: '{day}_{id}' }));
-    },
+    ofPeriods({ archiveTo: 'blob' }, { attachments: { photo } }),
     /period.archiveTo cannot be combined with the attachments photo/,
   ],
   [
     'a file that may be kept for a negative time',
-    () => load(entity('things', { attachments: { photo: { ...photo, maxAge: -1 } } })),
+    withPhoto({ maxAge: -1 }),
     /the attachment "photo" has maxAge -1\. Use a whole number of seconds from 0 to 31536000/,
   ],
   [
     'a file that is public and restricted',
-    () => {
-      const restricted = { ...access, restricted: { photo: ['hr'] } };
-      return load(
-        entity('things', { attachments: { photo: { ...photo, public: true } }, access: restricted } as Parts),
-      );
-    },
+    { ...withPhoto({ public: true }), access: { ...access, restricted: { photo: ['hr'] } } },
     /the attachment "photo" is public and restricted/,
   ],
   [
     'periods that are kept for 0 days',
-    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0 }, row: '{day}_{id}' })),
+    ofPeriods({ keep: 0 }),
     /period.keep is 0\. Use a whole number of days from 1 to 36500/,
   ],
-  [
-    'periods that are kept for half a day',
-    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 0.5 }, row: '{day}_{id}' })),
-    /period.keep is 0.5/,
-  ],
-  [
-    'a period of a field outside the key',
-    () => load(entity('logins', { period: { per: 'day', field: 'day', keep: 3 } })),
-    /period.field "day" is not in the key/,
-  ],
-  [
-    'a period of a field that is not an instant',
-    () => load(entity('logins', { period: { per: 'day', field: 'id', keep: 3 } })),
-    /period.field "id" is not an instant/,
-  ],
-  [
-    'a period by the week',
-    () => load(entity('logins', { period: { per: 'week' as 'day', field: 'day', keep: 3 }, row: '{day}_{id}' })),
-    /period.per is "week"\. Use one of "day", "month", "year"/,
-  ],
+  ['periods that are kept for half a day', ofPeriods({ keep: 0.5 }), /period.keep is 0.5/],
+  ['a period of a field outside the key', ofPeriods({}, { row: '{id}' }), /period.field "day" is not in the key/],
+  ['a period of a field that is not an instant', ofPeriods({ field: 'id' }), /period.field "id" is not an instant/],
+  ['a period by the week', ofPeriods({ per: 'week' }), /period.per is "week"\. Use one of "day", "month", "year"/],
   [
     'periods that are kept for 101 years',
-    () => load(entity('logins', { period: { per: 'year', field: 'day', keep: 101 }, row: '{day}_{id}' })),
+    ofPeriods({ per: 'year', keep: 101 }),
     /period.keep is 101\. Use a whole number of years from 1 to 100/,
   ],
   ...(['month', 'year'] as const).map(
     (per): Rejected => [
       `a table that is a ${per} of another entity`,
-      () =>
-        load(
-          entity('logins', { table: 'logins', period: { per, field: 'day', keep: 3 }, row: '{day}_{id}' }),
-          entity('things', { table: per === 'month' ? 'logins202611' : 'logins2026' }),
-        ),
+      () => load(logins({ per }), entity('things', { table: per === 'month' ? 'logins202611' : 'logins2026' })),
       new RegExp(`Entity "logins": a table for a ${per} could have the name of the table "logins2026`),
     ],
   ),
   [
     'periods of two entities whose tables could have one name',
-    () =>
-      load(
-        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
-        entity('old', { table: 'logins2011', period: { per: 'year', field: 'day', keep: 3 }, row: '{day}_{id}' }),
-      ),
+    () => load(logins(), entity('old', ofPeriods({ per: 'year' }, { table: 'logins2011' }))),
     /a table for a day could have the name of the table "logins2011" of "old"/,
   ],
   [
     'a table whose name is a day of another entity',
-    () =>
-      load(
-        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
-        entity('things', { table: 'logins20261120' }),
-      ),
+    () => load(logins(), entity('things', { table: 'logins20261120' })),
     /Entity "logins": a table for a day could have the name of the table "logins20261120" of "things"/,
   ],
   [
     'an index table whose name is a day of another entity',
-    () =>
-      load(
-        entity('logins', { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: '{day}_{id}' }),
-        entity('things', { indexes: { name: byName({ table: 'logins20261120' }) } }),
-      ),
+    () => load(logins(), entity('things', { indexes: { name: byName({ table: 'logins20261120' }) } })),
     /"logins": a table for a day could have the name of the table "logins20261120" of "things"/,
   ],
   [
@@ -172,36 +137,28 @@ testRejections([
     () =>
       load(
         ...['logins', 'logouts'].map((name) =>
-          entity(name, { table: 'logins', period: { per: 'day', field: 'day', keep: 3 }, row: `${name}_{day}_{id}` }),
+          entity(name, ofPeriods({}, { table: 'logins', row: `${name}_{day}_{id}` })),
         ),
       ),
     /"logouts": a table for a day could have the name of the table "logins" of "logins"/,
   ],
   [
     'a version without an upgrade from the previous one',
-    () => load(entity('things', { version: 3, upgrades: { 1: (values) => values } })),
+    { version: 3, upgrades: { 1: (values: Values) => values } },
     /nothing upgrades version 2/,
   ],
   [
     'an upgrade from a future version',
-    () => load(entity('things', { upgrades: { 1: (values) => values } })),
+    { upgrades: { 1: (values: Values) => values } },
     /a function for version 1, which is not before version 1/,
   ],
-  ['a version 0', () => load(entity('things', { version: 0 })), /version is 0/],
-  ['a negative maxAge', () => load(entity('things', { maxAge: -1 })), /maxAge is -1/],
-  [
-    'files of zero bytes',
-    () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 0 } } })),
-    /maxBytes 0\. Use a whole number from 1/,
-  ],
-  [
-    'files that are larger than a request body',
-    () => load(entity('things', { attachments: { photo: { ...photo, maxBytes: 1e9 } } })),
-    /the largest body of the Functions host/,
-  ],
+  ['a version 0', { version: 0 }, /version is 0/],
+  ['a negative maxAge', { maxAge: -1 }, /maxAge is -1/],
+  ['files of zero bytes', withPhoto({ maxBytes: 0 }), /maxBytes 0\. Use a whole number from 1/],
+  ['files that are larger than a request body', withPhoto({ maxBytes: 1e9 }), /the largest body of the Functions host/],
   [
     'files of a type that cannot be detected from their bytes',
-    () => load(entity('things', { attachments: { photo: { ...photo, types: ['text/csv'] } } })),
+    withPhoto({ types: ['text/csv'] }),
     /accepts text\/csv, which cannot be told/,
   ],
   [

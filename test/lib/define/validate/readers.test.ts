@@ -12,7 +12,7 @@ const wide = { read: ['hr', 'reader'], write: ['hr'] };
 const beside = (source: Parts, over: Parts, by = 'id') => {
   const things = entity('things', source);
   const denormalized = { name: { source: things, by, copies: { email: () => '' } } };
-  return [things, entity('cities', { row: 'city', ...over, denormalized } as Parts)];
+  return [things, entity('cities', { row: 'city', ...over, denormalized })];
 };
 const counting = (over: object) =>
   entity('cities', {
@@ -20,12 +20,12 @@ const counting = (over: object) =>
     row: 'city',
     counts: { count: entity('things') },
     ...over,
-  } as never);
+  });
 
 testRejections([
   [
     'a copy that readers see and whose source they may not read',
-    () => load(...beside({}, { access: wide } as Parts)),
+    () => load(...beside({}, { access: wide })),
     /Entity "cities": "email" is copied from "things", which reader may not read\. Add these roles to access\.read of "things"/,
   ],
   [
@@ -40,13 +40,13 @@ testRejections([
       const restricted = { email: ['hr'] };
       const own = { claim: 'oid', index: 'owner' };
       const owner = interPartitionIndex({ table: 'citiesbyowner', partition: 'all', row: '{year}', unique: true });
-      return load(...beside({}, { indexes: { owner }, access: { ...wide, restricted, own } } as unknown as Parts));
+      return load(...beside({}, { indexes: { owner }, access: { ...wide, restricted, own } }));
     },
     /"email" is copied from "things", which reader may not read/,
   ],
   [
     'a copy by whose reference writers learn what exists',
-    () => load(...beside({}, { access: { read: ['hr'], write: ['hr', 'operator'] } } as Parts)),
+    () => load(...beside({}, { access: { read: ['hr'], write: ['hr', 'operator'] } })),
     /the denormalized fields copy from "things", which would tell operator what exists/,
   ],
   [
@@ -59,21 +59,18 @@ testRejections([
     () => {
       const things = entity('things');
       const open = { read: ['hr'], write: ['hr', 'operator'] };
-      return load(things, entity('parts', { row: 'things_{id}_{day}', childOf: things, access: open } as Parts));
+      return load(things, entity('parts', { row: 'things_{id}_{day}', childOf: things, access: open }));
     },
     /Entity "parts": it is a child of "things", which would tell operator what exists/,
   ],
   [
     'an extreme of an encrypted field',
-    () =>
-      load(
-        entity('things', {
-          ...ofOne,
-          encrypted: ['day'],
-          totals: { perCity: total({ table: 'thingspercity', partition: 'all', row: '{city}', max: ['day'] }) },
-          access: { ...access, restricted: { day: ['hr'] } },
-        } as never),
-      ),
+    {
+      ...ofOne,
+      encrypted: ['day'],
+      totals: { perCity: total({ table: 'thingspercity', partition: 'all', row: '{city}', max: ['day'] }) },
+      access: { ...access, restricted: { day: ['hr'] } },
+    },
     /the encrypted field "day" is in the totals "perCity" in plain text\. Remove it from encrypted, or from the totals/,
   ],
 ]);
@@ -81,7 +78,7 @@ testRejections([
 test('accepts children whose writers may create parents, and learn from conflicts which exist', () => {
   const importer = { read: ['hr'], write: ['operator'] };
   const things = entity('things', { access: importer });
-  load(things, entity('parts', { row: 'things_{id}_{day}', childOf: things, access: importer } as Parts));
+  load(things, entity('parts', { row: 'things_{id}_{day}', childOf: things, access: importer }));
 });
 
 test('accepts these declarations without their one fault', () => {

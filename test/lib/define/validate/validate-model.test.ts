@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import type { Values } from '../../../../lib/base/values.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { model } from '../../../fixtures/model.ts';
 import { entity, granted, handedIn, load, ofOne, owned, type Parts, photo } from './declarations.ts';
@@ -25,7 +26,7 @@ describe('accepts a model', () => {
 
   test('with a partition that is granted by a unique field or by the whole key', () => {
     const id = interPartitionIndex({ table: 'thingsbyid', partition: '{id#}', row: '{id}', unique: true });
-    const through = owned({ indexes: { ...ofOne.indexes, id } as never });
+    const through = owned({ indexes: { ...ofOne.indexes, id } });
     expect(() => load(through, granted(through))).not.toThrow();
     const other = owned();
     expect(() => load(other, granted(other, { partition: '{city}_{id}' }))).not.toThrow();
@@ -38,7 +39,7 @@ describe('accepts a model', () => {
       { movable: ['city'] },
       { maxAge: 60 },
       { large: ['large'] },
-      { version: 2, upgrades: { 1: (values) => values } },
+      { version: 2, upgrades: { 1: (values: Values) => values } },
       { attachments: { avatar: photo } },
       { attachments: { archive: { ...photo, container: 'scans' } } },
       { row: '{id}' },
