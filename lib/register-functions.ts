@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import { MINUTE_MS } from './base/time.ts';
-import type { Entity } from './define/declaration/entity.ts';
-import type { Feature } from './define/declaration/feature.ts';
+import type { Feature } from './define/declaration/entity.ts';
 import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
 import { toMessage } from './engine/consume/queue-message.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
@@ -183,7 +182,7 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
 };
 
 /** The timer of a feature, for all entities that use the feature. */
-function timerOf({ isUsed, timer }: Feature<Entity>): [string, Timer][] {
+function timerOf({ isUsed, timer }: Feature): [string, Timer][] {
   if (!timer) return [];
   const run: Timer['run'] = async (runtime, context) => {
     const engine = await runtime.readyEngine(context);

@@ -28,7 +28,7 @@ import {
   readWithChildren,
   scanEntities,
 } from '../engine/read/retrieve.ts';
-import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../features/lookup/read-lookup.ts';
+import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../features/lookup/lookup.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
 import { openPage, openSelected } from './open.ts';
 import type { Operation, View } from './operation.ts';

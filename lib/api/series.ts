@@ -9,7 +9,7 @@ import {
   type Series,
   setCounts,
   toSlot,
-} from '../features/data-series/data-series.ts';
+} from '../features/data-series/series-counts.ts';
 import { readSpan, type SeriesPoint, type SpanBounds } from '../features/data-series/series-span.ts';
 import type { Operation } from './operation.ts';
 import type { RemoveInput } from './writes.ts';

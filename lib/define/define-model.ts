@@ -1,10 +1,14 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { withoutPrototype } from '../base/values.ts';
-import type { Access, DeclaredEntity } from './declaration/declaration.ts';
-import type { Entity } from './declaration/entity.ts';
-import type { Feature } from './declaration/feature.ts';
-import { linkEntities, linkErrors } from './link-entities.ts';
+import {
+  type Access,
+  absentOptions,
+  type DeclaredEntity,
+  type OptionsWith,
+  resolveDeclared,
+} from './declaration/declaration.ts';
+import type { Denormalized, Entity, Feature, Reference } from './declaration/entity.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
@@ -82,7 +86,7 @@ const ModelOptions = optionsOf({
 /** Validates and links a model. Throws an error that lists everything that is wrong. */
 export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   declaration: ModelShape<Declared>,
-  { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature<Entity>[] },
+  { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature[] },
 ): Model<Declared> {
   refuse(optionErrors(ModelOptions, declaration));
   const { entities, roles, operatorRole, prefix = '' } = declaration;
@@ -107,4 +111,156 @@ function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entit
   const entities = list.map((entity) => [entity.name, entity] as const);
   const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(entities)));
   return frozen as EntitiesOf<Declared>;
+}
+
+/** An entity while its references are filled in. */
+type Draft = Entity & { features: Entity['features'] } & {
+  -readonly [Name in keyof OptionsWith<'isLinked'>]: Entity[Name];
+} & {
+  readonly [List in 'dependents' | 'referencedBy' | 'countedBy' | 'children']: Entity[List][number][];
+};
+
+/** The entities that a declaration refers to, each with the kind of reference. */
+function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
+  const { childOf, counts, denormalized, references: declaredReferences } = declared;
+  const { own } = declared.access;
+  const references: [string, DeclaredEntity | undefined][] = [
+    ['is a child of', childOf],
+    ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', resolveDeclared(counted)]),
+    ...Object.values(denormalized).map(({ source }): [string, DeclaredEntity] => [
+      'copies fields from',
+      resolveDeclared(source),
+    ]),
+    ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', resolveDeclared(to)]),
+    ['is granted through', own && 'through' in own ? own.through : undefined],
+  ];
+  return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
+}
+
+/** Yields a sentence for each reference that cannot be linked. */
+function* linkErrors(entities: readonly DeclaredEntity[]): Generator<string> {
+  const names = entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]));
+  for (const name of new Set(names.filter((each, position) => names.indexOf(each) < position)))
+    yield `Entity "${name}" is declared twice, or is also an archive's table. Give each a name of its own.`;
+  for (const entity of entities)
+    for (const [relation, other] of referencesOf(entity)) {
+      const { name } = entity;
+      const isOther = entities.some((one) => one !== other && one.name === other.name);
+      if (isOther && !entities.includes(other))
+        yield `Entity "${name}" ${relation} "${other.name}", and the model has another declaration of that name. Use one declaration.`;
+      else if (!entities.includes(other))
+        yield `Entity "${name}" ${relation} "${other.name}", which is not in the model. Add "${other.name}", or remove "${name}".`;
+    }
+}
+
+/**
+ * Returns frozen copies of the declarations, in the same order, that refer to each other in both directions. The
+ * declarations are not changed, so one declaration may be in several models. Throws for a reference to an entity that is
+ * not in the list; `linkErrors` describes that error.
+ */
+export function linkEntities(declared: readonly DeclaredEntity[], features: readonly Feature[]): readonly Entity[] {
+  const drafts = new Map(declared.map((declaration) => [declaration.name, draftOf(declaration)]));
+  const find = ({ name }: DeclaredEntity): Draft => {
+    const found = drafts.get(name);
+    if (found) return found;
+    throw new Error(`The entity "${name}" is not in the model.`);
+  };
+  for (const declaration of declared) addReferences(find(declaration), declaration, find);
+  for (const draft of drafts.values()) draft.features = featuresOf(draft, features);
+  // An archive keeps the children too, which are linked by now.
+  for (const declaration of declared)
+    if (declaration.archive)
+      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, features));
+  return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
+}
+
+/** The features that an entity uses. Linked entities have them in `features`. */
+export function featuresOf(entity: Entity, features: readonly Feature[]): readonly Feature[] {
+  return Object.freeze(features.filter((feature) => feature.isUsed(entity)));
+}
+
+/** Links an entity that refers to no other entity and uses no pattern. */
+export function linkEntity(declared: DeclaredEntity): Entity {
+  const [entity] = linkEntities([declared], []);
+  if (!entity) throw new Error(`The entity "${declared.name}" cannot be linked.`);
+  return entity;
+}
+
+function draftOf(declaration: DeclaredEntity): Draft {
+  const { own: _, ...access } = declaration.access;
+  const unlinked: unknown = {
+    ...declaration,
+    ...absentOptions('isLinked'),
+    access,
+    features: [],
+    isArchive: false,
+    dependents: [],
+    referencedBy: [],
+    countedBy: [],
+    children: [],
+  };
+  return unlinked as Draft;
+}
+
+function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: DeclaredEntity) => Draft): void {
+  const { childOf, counts, denormalized, references, access } = declaration;
+  if (childOf) {
+    draft.childOf = find(childOf);
+    find(childOf).children.push(draft);
+  }
+  const counted = Object.entries(counts).map(([field, other]) => [field, find(resolveDeclared(other))] as const);
+  draft.counts = withoutPrototype<Entity>(Object.fromEntries(counted));
+  for (const [field, other] of counted) other.countedBy.push(Object.freeze({ target: () => draft, field }));
+  const copying = Object.entries(denormalized).map(([field, declared]) => {
+    const source = find(resolveDeclared(declared.source));
+    const { by = defaultKeyField(source, field) } = declared;
+    const link: Denormalized = Object.freeze({ ...declared, source, field, by, target: () => draft });
+    source.dependents.push(link);
+    return [field, link] as const;
+  });
+  draft.denormalized = withoutPrototype<Denormalized>(Object.fromEntries(copying));
+  const referring = Object.entries(references).map(([field, declared]) => {
+    const to = find(resolveDeclared(declared.to));
+    const { by = defaultBy(to, field), onDelete } = declared;
+    const reference: Reference = Object.freeze({ from: () => draft, field, to, by, onDelete });
+    to.referencedBy.push(reference);
+    return [field, reference] as const;
+  });
+  draft.references = withoutPrototype<Reference>(Object.fromEntries(referring));
+  const { own } = access;
+  if (own)
+    draft.access = { ...access, own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own };
+}
+
+function defaultKeyField({ keyFields }: DeclaredEntity, field: string): string {
+  return keyFields.includes(field) ? field : (keyFields.at(-1) ?? field);
+}
+
+function defaultBy({ columns, keyFields }: DeclaredEntity, field: string): string {
+  return Object.hasOwn(columns, field) ? field : (keyFields.at(-1) ?? field);
+}
+
+/** Archived entities can be read and deleted, under their original key. */
+function archiveOf(entity: Entity, table: string, features: readonly Feature[]): Entity {
+  const { own: _, ...access } = entity.access;
+  const archive: Entity = {
+    ...entity,
+    ...absentOptions('notInArchive'),
+    name: table,
+    table,
+    isArchive: true,
+    dependents: [],
+    referencedBy: [],
+    countedBy: [],
+    children: entity.children.map((child) => Object.freeze({ ...child, table })),
+    access,
+  };
+  return { ...archive, features: featuresOf(archive, features) };
+}
+
+function freeze(entity: Entity): Entity {
+  const { denormalized, dependents, references, referencedBy, counts, countedBy, children, access, indexes } = entity;
+  const links = [denormalized, dependents, references, referencedBy, counts, countedBy, children, access];
+  for (const part of [...links, ...Object.values(indexes)]) Object.freeze(part);
+  return Object.freeze(entity);
 }

@@ -1,8 +1,6 @@
-import type { Entity } from '../define/declaration/entity.ts';
-import type { Feature } from '../define/declaration/feature.ts';
+import type { Feature } from '../define/declaration/entity.ts';
 import { compoundKey } from './compound-key/compound-key.ts';
-import { dataSeries } from './data-series/data-series.ts';
-import { largeSeries } from './data-series/large-series.ts';
+import { dataSeries, largeSeries } from './data-series/data-series.ts';
 import { denormalization } from './denormalization/denormalization.ts';
 import { fanOut } from './denormalization/fan-out.ts';
 import { encryptedProperties } from './encrypted-properties/encrypted-properties.ts';
@@ -20,7 +18,7 @@ import { verticalSplit } from './vertical-split/vertical-split.ts';
 import { wideEntities } from './wide-entities/wide-entities.ts';
 
 /** All features, in the order in which the engine calls them. */
-export const features: readonly Feature<Entity>[] = [
+export const features: readonly Feature[] = [
   denormalization,
   fanOut,
   maintainedCount,

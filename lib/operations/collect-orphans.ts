@@ -1,8 +1,7 @@
 import pMap from 'p-map';
 import { DAY_MS } from '../base/time.ts';
-import { listedRows } from '../define/codec/further-rows.ts';
+import { furtherRowRange, listedRows } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { furtherRowRange } from '../define/keys/further-rows.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { LARGE_CONTAINER, parseReferrer } from '../engine/read/text-blobs.ts';

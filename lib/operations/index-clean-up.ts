@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
-import { featuresOf } from '../define/link-entities.ts';
+import { featuresOf } from '../define/define-model.ts';
 import { isCopy, isRowAt, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';

@@ -1,5 +1,5 @@
 import type { Entity } from '../define/declaration/entity.ts';
-import { featuresOf } from '../define/link-entities.ts';
+import { featuresOf } from '../define/define-model.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';

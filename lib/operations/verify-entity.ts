@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
-import type { Entity } from '../define/declaration/entity.ts';
-import type { VerifySubject } from '../define/declaration/feature.ts';
+import type { Entity, VerifySubject } from '../define/declaration/entity.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
 import { addressIfAny, indexEntriesOf, isConfirmed, isSibling, projectionsOf } from '../define/places/index-entries.ts';

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { z } from 'zod';
-import { type Entity, isWrittenByClients } from '../define/declaration/entity.ts';
-import type { Feature } from '../define/declaration/feature.ts';
+import { type Entity, type Feature, isWrittenByClients } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -68,8 +67,7 @@ const REPAIR_ATTEMPTS = 5;
 /** True if the entity may become inconsistent or clients write it, so that it needs a weekly check. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
   if (entity.features.some(({ layout }) => layout?.periods)) return false;
-  const isVerified = ({ check, projections, stored }: Feature<Entity>) =>
-    Boolean(check || projections || stored?.blobs);
+  const isVerified = ({ check, projections, stored }: Feature) => Boolean(check || projections || stored?.blobs);
   return isWrittenByClients(entity) || entity.archive !== undefined || entity.features.some(isVerified);
 }
 

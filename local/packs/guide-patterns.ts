@@ -119,7 +119,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Log tail',
     about: 'The row key begins with the time left until the end of the calendar, so the newest row is the first.',
-    modules: ['lib/define/keys/log-tail.ts'],
+    modules: ['lib/define/keys/key-template.ts'],
     tests: ['test/lib/define/keys/log-tail.test.ts', 'test/scenarios/retrieving.test.ts'],
   },
   {
@@ -139,7 +139,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Data series',
     about:
       'Counts of one key, such as the 24 hours of a day, are properties of one row. One merge sets a count, one get reads all of them, and one range query the last 24 hours of two days.',
-    modules: ['lib/features/data-series/data-series.ts', 'lib/features/data-series/series-span.ts'],
+    modules: ['lib/features/data-series/series-counts.ts', 'lib/features/data-series/series-span.ts'],
     tests: [
       'test/lib/features/data-series/data-series.test.ts',
       'test/lib/features/data-series/series-span.test.ts',
@@ -150,7 +150,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Wide entities',
     about:
       'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction. With `wide`, an entity has up to 2,000 fields or 3.5 MiB over several rows: one range query reads it, and one transaction changes it. See [model.md](model.md#wide-entities).',
-    modules: ['lib/features/data-series/data-series.ts', 'lib/features/wide-entities/wide-entities.ts'],
+    modules: ['lib/features/data-series/series-counts.ts', 'lib/features/wide-entities/wide-entities.ts'],
     tests: [
       'test/lib/features/data-series/data-series.test.ts',
       'test/lib/features/wide-entities/wide-entities.test.ts',
@@ -175,8 +175,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     modules: [
       'lib/features/large-entities/attachment.ts',
       'lib/features/large-entities/large-entities.ts',
-      'lib/features/data-series/large-series.ts',
-      'lib/features/data-series/series-blob.ts',
+      'lib/features/data-series/data-series.ts',
       'lib/operations/collect-orphans.ts',
     ],
     tests: [
@@ -234,7 +233,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Lookup tables',
     about:
       'Each process keeps the list of a small entity in memory. See [model.md](model.md#lookup-tables) for what bounds its age and its size.',
-    modules: ['lib/features/lookup/lookup.ts', 'lib/features/lookup/read-lookup.ts'],
+    modules: ['lib/features/lookup/lookup.ts'],
     tests: ['test/scenarios/looking-up.test.ts'],
   },
   {

@@ -26,7 +26,7 @@ export function membersOf(files: readonly SourceFile[], name: string): ReadonlyS
   );
 }
 
-/** Counts the objects that have each member, among those that are declared to be of the interface: `const expiry: Feature<Entity> = {`. */
+/** Counts the objects that have each member, among those that are declared to be of the interface: `const expiry: Feature = {`. */
 export function countImplementers(files: readonly SourceFile[], name: string): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   const count = (type: ESTree.TSType | undefined, value: ESTree.Expression | null) => {

@@ -6,7 +6,7 @@ import type { Index } from '../../lib/define/declaration/indexes.ts';
 import { isIndexed } from '../../lib/define/places/index-entries.ts';
 import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/places/index-range.ts';
 import { listedFields } from '../../lib/engine/read/retrieve.ts';
-import { copiesOf } from '../../lib/features/denormalization/copied-fields.ts';
+import { copiesOf } from '../../lib/features/denormalization/denormalization.ts';
 import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { compareArchives, tablesOf } from './compare-periods.ts';
 import { compareSeries, type History } from './compare-series.ts';

@@ -1,11 +1,10 @@
 import { inspect } from 'node:util';
 import { pick, type Values } from '../../lib/base/values.ts';
 import { toSnapshot, toValues } from '../../lib/define/codec/entity-codec.ts';
-import { groupsToRead, joinRows, withoutApart } from '../../lib/define/codec/further-rows.ts';
+import { groupsToRead, joinRows, parseFurtherRowKey, withoutApart } from '../../lib/define/codec/further-rows.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Index } from '../../lib/define/declaration/indexes.ts';
 import type { Total } from '../../lib/define/declaration/totals.ts';
-import { parseFurtherRowKey } from '../../lib/define/keys/further-rows.ts';
 import { buildKey } from '../../lib/define/keys/key-template.ts';
 import {
   indexEntriesOf,

@@ -4,7 +4,7 @@ import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import { readLookup } from '../../lib/features/lookup/read-lookup.ts';
+import { readLookup } from '../../lib/features/lookup/lookup.ts';
 import type { RouteResult } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { createRowkey } from '../../lib/rowkey.ts';

@@ -16,7 +16,7 @@ import {
   putEntity,
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { doorevents, doorminutes, employees, messagehours, messageyears, model, sales } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';

@@ -2,10 +2,9 @@ import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
 import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
+import type { Snapshot, SystemProperties } from '../declaration/change.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
-import { type Entity, isWrittenByClients } from '../declaration/entity.ts';
-import type { ColumnForm } from '../declaration/feature.ts';
-import type { Snapshot, SystemProperties } from '../declaration/snapshot.ts';
+import { type ColumnForm, type Entity, isWrittenByClients } from '../declaration/entity.ts';
 import { furtherRowFormOf } from './further-rows.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
@@ -55,7 +54,7 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
   return Object.fromEntries(properties);
 }
 
-type Form = ColumnForm<Entity>;
+type Form = ColumnForm;
 
 function encode(entity: Entity, field: string, value: unknown, forms: readonly Form[], type: ColumnType) {
   for (const form of forms) {

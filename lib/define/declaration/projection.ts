@@ -1,9 +1,9 @@
+import { z } from 'zod';
 import type { Values } from '../../base/values.ts';
 import type { Action, Address, Properties, Row } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import type { Hold } from './engine.ts';
-import type { IndexShape } from './index-shape.ts';
 
 /**
  * Rows, or members of lists, that follow from one entity: copies, lists, contributions to totals, entries of expiry. `rows` is the one
@@ -103,3 +103,15 @@ export interface IndexEntry {
   /** For a list: the text that the list stores for this entity. */
   readonly member?: string | undefined;
 }
+
+/** What a deployment remembers of an index, to find the rows that it leaves when the declaration changes. */
+export const IndexShape = z.object({
+  kind: z.string(),
+  table: z.string().optional(),
+  partition: z.string().optional(),
+  row: z.string(),
+  holds: z.string().optional(),
+  unique: z.boolean().optional(),
+  copies: z.unknown().optional(),
+});
+export type IndexShape = z.infer<typeof IndexShape>;

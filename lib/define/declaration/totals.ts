@@ -140,8 +140,3 @@ export function groupFields({ partition, row }: Pick<Total, 'partition' | 'row'>
 export function periodFields({ partition, row }: Pick<Total, 'partition' | 'row'>): Map<string, CalendarUnit> {
   return new Map([...partition.parts, ...row.parts].flatMap(({ field, unit }) => (unit ? [[field, unit]] : [])));
 }
-
-/** The fields whose values an entity contributes. */
-export function contributedFields({ sum, min, max }: Pick<Total, 'sum' | 'min' | 'max'>): string[] {
-  return [...new Set([...sum, ...min, ...max])];
-}

@@ -6,9 +6,8 @@ import { fieldsToProperties } from '../codec/entity-codec.ts';
 import { apartFields, withoutApart } from '../codec/further-rows.ts';
 import type { DeclaredEntity } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
-import type { IndexShape } from '../declaration/index-shape.ts';
 import type { Copies, Index, InterPartitionIndex } from '../declaration/indexes.ts';
-import type { IndexEntry, Projection, ProjectionKeys } from '../declaration/projection.ts';
+import type { IndexEntry, IndexShape, Projection, ProjectionKeys } from '../declaration/projection.ts';
 import { periodOf, tableOfPeriod } from '../keys/calendar.ts';
 import { buildKey, parseKey } from '../keys/key-template.ts';
 

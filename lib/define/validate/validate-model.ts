@@ -1,9 +1,7 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../declaration/entity.ts';
-import type { RowKeys } from '../declaration/feature.ts';
-import type { KeyTemplate } from '../keys/key-template.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
-import { canBeGranted, canMeet, NUMBER_SUFFIX, type Steps, stepsOf } from '../places/key-overlap.ts';
+import { overlapErrors } from './key-overlap.ts';
 
 /**
  * The service reserves this name:
@@ -45,7 +43,6 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     ...entities.map((entity) => naming(entity, entityErrors(entity))),
     ...patternErrors(entities, reserved),
     overlapErrors(entities),
-    openedRowErrors(entities),
   ];
   const errors = checks.flatMap((found) => [...found]);
   // The tables of an invalid period have no names.
@@ -160,69 +157,4 @@ function* tableErrors(entities: readonly Entity[], reserved: Reserved): Generato
     if (other)
       yield `Entity "${entity.name}": clients may write its table "${own}" (access.own), which "${other.name}" uses too. Give it a table of its own.`;
   }
-}
-
-/** One kind of row that an entity has in a table. */
-interface RowKind extends RowKeys {
-  readonly entity: Entity;
-  readonly table: string;
-  readonly partition: KeyTemplate;
-}
-
-/** Two kinds of rows with the same key would overwrite or block each other. */
-function* overlapErrors(entities: readonly Entity[]): Generator<string> {
-  for (const kinds of Map.groupBy(entities.flatMap(rowKinds), ({ table }) => table).values())
-    for (const [position, one] of kinds.entries())
-      for (const other of kinds.slice(position + 1))
-        if (haveOneKey(one, other))
-          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}". Begin their row keys with different texts, or keep their fields apart by the schema: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
-}
-
-/** A grant of a partition opens the rows from the first to the last key of the entity. Storage checks no type of row. */
-function* openedRowErrors(entities: readonly Entity[]): Generator<string> {
-  const kinds = entities.flatMap(rowKinds);
-  for (const entity of entities) {
-    const { access, table, partition, row, name } = entity;
-    if (!access.own || !('through' in access.own)) continue;
-    const granted = stepsOf(entity, partition);
-    for (const other of kinds) {
-      // Copies and lists in the same partition have values of the entity alone.
-      if (other.table !== table || (other.entity === entity && other.partition === partition)) continue;
-      if (!canMeet(granted, stepsOf(other.entity, other.partition))) continue;
-      // Further rows begin with the row key of their entity, which has no "!".
-      if (canBeGranted(stepsOfRow(other), row.head))
-        yield `Entity "${name}": a grant (access.own) opens the rows of its partition that begin with "${row.head}", among them ${other.what} (${keyOf(other)}) of "${other.entity.name}". Begin the row key with a text with which no other row key begins, such as "${name}_{…}", or give the entity a table of its own.`;
-    }
-  }
-}
-
-function stepsOfRow({ entity, row, isNumbered }: RowKind): Steps {
-  return stepsOf(entity, row, isNumbered ? NUMBER_SUFFIX : []);
-}
-
-function haveOneKey(one: RowKind, other: RowKind): boolean {
-  const partitions = [one, other].map(({ entity, partition }) => stepsOf(entity, partition));
-  const rows = [one, other].map(stepsOfRow);
-  return [partitions, rows].every(([first = [], second = []]) => canMeet(first, second));
-}
-
-function keyOf({ partition, row, isNumbered }: RowKind): string {
-  return `${partition.template} / ${row.template}${isNumbered ? '_{number}' : ''}`;
-}
-
-function rowKinds(entity: Entity): RowKind[] {
-  const { table, partition, row, archive, features } = entity;
-  const archived = archive ? [archive, ...archive.children] : [];
-  return [
-    { entity, table, partition, row, what: 'its row' },
-    ...features.flatMap(({ layout }) =>
-      (layout?.numbered?.keys(entity) ?? []).map((keys) => {
-        return { ...keys, entity, table, partition };
-      }),
-    ),
-    ...projectionsOf(entity).map(({ name, at: { member: _, ...at } }) => {
-      return { entity, ...at, what: `the rows of its index "${name}"` };
-    }),
-    ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
-  ];
 }

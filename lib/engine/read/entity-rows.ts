@@ -7,14 +7,15 @@ import { storedVersion } from '../../define/codec/entity-codec.ts';
 import {
   formatListedRows,
   furtherRowFormOf,
+  furtherRowRange,
   groupsToRead,
   joinRows,
   listedRows,
+  parseFurtherRowKey,
   typesToRead,
 } from '../../define/codec/further-rows.ts';
+import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { Live } from '../../define/declaration/snapshot.ts';
-import { furtherRowRange, parseFurtherRowKey } from '../../define/keys/further-rows.ts';
 import {
   type Address,
   type Row,

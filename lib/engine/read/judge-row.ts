@@ -3,10 +3,9 @@ import { RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import { validate, validateTexts } from '../../define/codec/validation.ts';
+import type { Live } from '../../define/declaration/change.ts';
 import type { ColumnType } from '../../define/declaration/declaration.ts';
-import { decidedFields, type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
-import type { NumberedRows } from '../../define/declaration/feature.ts';
-import type { Live } from '../../define/declaration/snapshot.ts';
+import { decidedFields, type Entity, isWrittenByClients, type NumberedRows } from '../../define/declaration/entity.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import type { Row } from '../../storage/rows.ts';
@@ -67,7 +66,7 @@ function hasKeys(entity: Entity, row: Row, values: Values): boolean {
   return address.row === entityRow(entity, row);
 }
 
-function numberedRowsOf(entity: Entity): NumberedRows<Entity> | undefined {
+function numberedRowsOf(entity: Entity): NumberedRows | undefined {
   return entity.features.find(({ layout }) => layout?.numbered)?.layout?.numbered;
 }
 

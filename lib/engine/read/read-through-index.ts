@@ -4,9 +4,9 @@ import { storedNames, storedVersion, toValues } from '../../define/codec/entity-
 import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
 import { apartFields, withDefaultFields } from '../../define/codec/further-rows.ts';
 import { withKeyOfReferences } from '../../define/codec/select.ts';
+import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { CopyIndex, Index, IndexEntity } from '../../define/declaration/indexes.ts';
-import type { Live } from '../../define/declaration/snapshot.ts';
 import { buildKey, buildKeys, isKeyOf, parseKey } from '../../define/keys/key-template.ts';
 import {
   addressIfAny,

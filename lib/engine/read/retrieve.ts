@@ -2,11 +2,17 @@ import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { storedNames } from '../../define/codec/entity-codec.ts';
 import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
-import { apartFields, groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
+import {
+  apartFields,
+  furtherRowRange,
+  groupsToRead,
+  joinRows,
+  typesToRead,
+  withoutApart,
+} from '../../define/codec/further-rows.ts';
 import { type Selection, withKeyOfReferences } from '../../define/codec/select.ts';
 import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
 import { periodOfTable } from '../../define/keys/calendar.ts';
-import { furtherRowRange } from '../../define/keys/further-rows.ts';
 import { buildKey, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';

@@ -1,14 +1,15 @@
-import { formatListedRows, listedRows } from '../../define/codec/further-rows.ts';
-import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Suspicion } from '../../define/declaration/finding.ts';
 import {
+  formatListedRows,
   furtherRowKey,
   furtherRowRange,
   furtherRowType,
   groupOfFurtherRow,
+  listedRows,
   parseFurtherRowKey,
-} from '../../define/keys/further-rows.ts';
+} from '../../define/codec/further-rows.ts';
+import type { Engine } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import type { Suspicion } from '../../define/declaration/finding.ts';
 import { type Address, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
 
 /** The consistency check of further rows. */

@@ -10,10 +10,10 @@ import {
   toSnapshot,
   toValues,
 } from '../../define/codec/entity-codec.ts';
+import { liveValues, type Snapshot } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
-import { liveValues, type Snapshot } from '../../define/declaration/snapshot.ts';
 import {
   indexEntriesOf,
   isConfirmed,

@@ -1,9 +1,9 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { type Live, liveValues } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
-import { type Live, liveValues } from '../../define/declaration/snapshot.ts';
 import { type Action, type Address, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';

@@ -3,9 +3,15 @@ import type { z } from 'zod';
 import { busy, RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import { apartFields, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
+import {
+  apartFields,
+  groupOfFurtherRow,
+  groupsToRead,
+  listedRows,
+  withDefaultFields,
+} from '../../define/codec/further-rows.ts';
 import { validate, validateFields } from '../../define/codec/validation.ts';
-import type { Change } from '../../define/declaration/change.ts';
+import type { Change, Live, Unread } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
 import {
   decidedFields,
@@ -17,8 +23,6 @@ import {
   referenceFields,
 } from '../../define/declaration/entity.ts';
 import { isReference } from '../../define/declaration/reference.ts';
-import type { Live, Unread } from '../../define/declaration/snapshot.ts';
-import { groupOfFurtherRow } from '../../define/keys/further-rows.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';

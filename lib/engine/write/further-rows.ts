@@ -2,15 +2,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { checkRowSize, currentValues, fieldsToProperties } from '../../define/codec/entity-codec.ts';
-import { formatListedRows, furtherRowFormOf, type ListedRows, listedRows } from '../../define/codec/further-rows.ts';
-import type { Change, PlannedAction } from '../../define/declaration/change.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
 import {
+  formatListedRows,
+  furtherRowFormOf,
   furtherRowKey,
   furtherRowType,
   groupOfFurtherRow,
+  type ListedRows,
+  listedRows,
   MAX_FURTHER_SUFFIX,
-} from '../../define/keys/further-rows.ts';
+} from '../../define/codec/further-rows.ts';
+import type { Change, PlannedAction } from '../../define/declaration/change.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { MAX_KEY_LENGTH } from '../../define/keys/key-template.ts';
 import { type Action, type Address, type Properties, transactionBytes } from '../../storage/rows.ts';
 

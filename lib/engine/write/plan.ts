@@ -2,10 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
-import type { Change, PlanDraft, PlannedAction, Siblings } from '../../define/declaration/change.ts';
+import {
+  type Change,
+  liveValues,
+  type PlanDraft,
+  type PlannedAction,
+  type Siblings,
+  type SystemProperties,
+} from '../../define/declaration/change.ts';
 import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
-import { liveValues, type SystemProperties } from '../../define/declaration/snapshot.ts';
 import {
   indexEntriesOf,
   isContested,

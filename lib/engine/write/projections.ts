@@ -1,8 +1,7 @@
 import type { Values } from '../../base/values.ts';
-import type { Change, PlanDraft } from '../../define/declaration/change.ts';
+import { type Change, liveValues, type PlanDraft } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
-import { liveValues } from '../../define/declaration/snapshot.ts';
 import { isSameEntry, isSibling, siblingProjectionsOf } from '../../define/places/index-entries.ts';
 
 /** Plans the rows in the partition that follow from its entities: copies and lists. */

@@ -2,14 +2,12 @@ import pMap from 'p-map';
 import { busy, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
-import type { CarriedRows, Change, Siblings } from '../../define/declaration/change.ts';
+import { type CarriedRows, type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
-import { liveValues } from '../../define/declaration/snapshot.ts';
+import { type Entity, type Feature, hasRowsBeside } from '../../define/declaration/entity.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { oracleErrors } from '../../define/validate/oracle-errors.ts';
+import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { PlanTooLarge } from '../../engine/write/plan.ts';
 import { toPlaced } from '../../engine/write/stored-values.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
@@ -19,7 +17,7 @@ import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange
  * entity with its children. Each write of a child also writes its parent, under the parent's ETag, in the same transaction.
  * A delete, an archive or a move of the parent includes its children, so this conflict keeps it from missing a new child.
  */
-export const compoundKey: Feature<Entity> = {
+export const compoundKey: Feature = {
   name: 'compound key',
   isUsed: ({ childOf, children }) => childOf !== undefined || children.length > 0,
   write: {

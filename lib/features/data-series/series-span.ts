@@ -18,8 +18,7 @@ import { unlessTableMissing } from '../../engine/period-tables.ts';
 import { readEntityRow } from '../../engine/read/entity-rows.ts';
 import { type Address, type Row, readRange } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
-import { openCounts } from './series-blob.ts';
-import { rowAddresses, rowOf, slotsOf } from './series-rows.ts';
+import { openCounts, rowAddresses, rowOf, slotsOf } from './data-series.ts';
 
 /** The count of one slot, as charts draw it. */
 export interface SeriesPoint {

@@ -2,25 +2,29 @@ import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
 import { omit, type Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { apartFields } from '../../define/codec/further-rows.ts';
 import { withDerived } from '../../define/codec/validation.ts';
-import type { Change, DependentChange, Siblings } from '../../define/declaration/change.ts';
-import type { Denormalized, Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import { type Change, type DependentChange, liveValues, type Siblings } from '../../define/declaration/change.ts';
+import {
+  type Denormalized,
+  type Entity,
+  type Feature,
+  keptFields,
+  referenceFields,
+} from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
-import { liveValues } from '../../define/declaration/snapshot.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
-import { staleIndexErrors } from '../../define/validate/index-errors.ts';
-import { oracleErrors } from '../../define/validate/oracle-errors.ts';
+import { fieldsHiddenFrom, rolesToSee } from '../../define/places/readers.ts';
+import { oracleErrors, staleIndexErrors, unreadableErrors } from '../../define/validate/feature-errors.ts';
 import { tryCommit } from '../../engine/write/eventual-transaction.ts';
 import { type Action, readRow } from '../../storage/rows.ts';
-import { copiesOf, copyErrors } from './copied-fields.ts';
 
 /**
  * Denormalization pattern: an entity contains copies of fields of another entity of its partition, so that one read returns
  * both. Source and copies change in one entity group transaction; `fan-out.ts` copies to many entities through the queue. The source stores the row key of its copy
  * (`DenormalizedTo`), so entities that are not copied cost no extra read.
  */
-export const denormalization: Feature<Entity> = {
+export const denormalization: Feature = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) =>
     [...Object.values(denormalized), ...dependents].some((link) => !link.fanOut),
@@ -164,4 +168,33 @@ function withCopies(link: Denormalized, target: Values, source: Values | undefin
 function sourceRow(link: Denormalized, target: Values | undefined): string | undefined {
   const id = target?.[link.field];
   return id === undefined ? undefined : buildKey(link.source.row, { ...target, [link.by]: id });
+}
+
+/** The copies of a source's fields; none if there is no source. */
+export function copiesOf(link: Denormalized, source: Values | undefined): Values {
+  if (!source) return {};
+  const copies = Object.entries(link.copies).map(
+    ([field, copy]) => [field, copy(omit(source, hiddenFields(link, field)))] as const,
+  );
+  return Object.fromEntries(copies.filter(([, value]) => value !== undefined && value !== null));
+}
+
+/**
+ * The fields of the source from which `field` cannot be made: those that some of its readers may not read, those that are not
+ * stored as they are or that not every write reads, and, for a fan-out, those that change with other entities and not with a write of the source.
+ */
+function hiddenFields({ source, target, fanOut }: Denormalized, field: string): string[] {
+  return [
+    ...fieldsHiddenFrom(rolesToSee(target(), field), source),
+    ...apartFields(source),
+    ...Object.keys(source.attachments),
+    ...referenceFields(source),
+    ...(fanOut ? keptFields(source) : []),
+  ];
+}
+
+/** Yields an error for each copy that shows a source to roles that may not read it. */
+export function* copyErrors({ source, target, copies }: Denormalized): Generator<string> {
+  for (const field of Object.keys(copies))
+    yield* unreadableErrors(`"${field}" is copied from "${source.name}"`, { entity: target(), field, from: source });
 }

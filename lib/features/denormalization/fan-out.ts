@@ -3,11 +3,17 @@ import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import { type Change, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
+import { type Change, liveValues, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import { type Denormalized, type Entity, isWrittenByClients, keptFields } from '../../define/declaration/entity.ts';
-import type { FanOutPosition, FanOutStep, Feature } from '../../define/declaration/feature.ts';
-import { liveValues } from '../../define/declaration/snapshot.ts';
+import {
+  type Denormalized,
+  type Entity,
+  type FanOutPosition,
+  type FanOutStep,
+  type Feature,
+  isWrittenByClients,
+  keptFields,
+} from '../../define/declaration/entity.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import {
   isByKey,
@@ -25,7 +31,7 @@ import type { EntityWrite } from '../../engine/write/entity-write.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';
 import { count } from '../../telemetry/metrics.ts';
 import { inPattern } from '../../telemetry/span.ts';
-import { copiesOf, copyErrors } from './copied-fields.ts';
+import { copiesOf, copyErrors } from './denormalization.ts';
 
 /**
  * Denormalization pattern with fan-out: any number of entities, in any partition, contain copies of fields of a source, such as
@@ -41,7 +47,7 @@ import { copiesOf, copyErrors } from './copied-fields.ts';
  *
  * A receiver whose index entry a queue function has written, perhaps after the last pass, is compared with its source then.
  */
-export const fanOut: Feature<Entity> = {
+export const fanOut: Feature = {
   name: 'denormalization',
   isUsed: ({ denormalized, dependents }) => [...Object.values(denormalized), ...dependents].some((link) => link.fanOut),
   *validate(entity) {

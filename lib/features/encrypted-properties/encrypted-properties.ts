@@ -6,11 +6,10 @@ import { MINUTE_MS } from '../../base/time.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { MAX_STRING_LENGTH } from '../../define/codec/entity-codec.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { keysWith } from '../../define/validate/index-errors.ts';
+import { keysWith } from '../../define/validate/feature-errors.ts';
 import { type KeyRing, UnwrapFailed } from '../../storage/key-ring.ts';
 
 /**
@@ -20,7 +19,7 @@ import { type KeyRing, UnwrapFailed } from '../../storage/key-ring.ts';
  *
  *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
  */
-export const encryptedProperties: Feature<Entity> = {
+export const encryptedProperties: Feature = {
   name: 'encrypted properties',
   isUsed: ({ encrypted }) => encrypted.length > 0,
   *validate(entity) {

@@ -3,11 +3,10 @@ import { RowkeyError } from '../../base/errors.ts';
 import { pick } from '../../base/values.ts';
 import { currentValues, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { furtherRowFormOf } from '../../define/codec/further-rows.ts';
+import { liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
-import { liveValues } from '../../define/declaration/snapshot.ts';
 import { addPeriods, periodOf } from '../../define/keys/calendar.ts';
 import { compileTemplate } from '../../define/keys/key-template.ts';
 import {
@@ -35,7 +34,7 @@ import { inPattern } from '../../telemetry/span.ts';
  * more. The entities of a partition are deleted together, each under the ETag with which its clock was read, so an entity that changes
  * concurrently stays.
  */
-export const expiry: Feature<Entity> = {
+export const expiry: Feature = {
   name: 'expiry',
   isUsed: (entity) => entity.expiry !== undefined,
   validate: validationErrors,

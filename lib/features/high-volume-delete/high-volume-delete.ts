@@ -3,8 +3,13 @@ import { RowkeyError } from '../../base/errors.ts';
 import { MINUTE_MS } from '../../base/time.ts';
 import type { Values } from '../../base/values.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
-import type { Feature, Remembered, WholeModel } from '../../define/declaration/feature.ts';
+import {
+  type Entity,
+  type Feature,
+  hasRowsBeside,
+  type Remembered,
+  type WholeModel,
+} from '../../define/declaration/entity.ts';
 import {
   addPeriods,
   boundsOf,
@@ -26,7 +31,7 @@ import { archivePeriod, deleteUnfinished, listPeriodArchives } from './period-ar
  * High volume delete pattern: each calendar period has a table, so that all rows of a period are deleted in one storage
  * operation. The rows may be archived before: see period-archive.ts.
  */
-export const highVolumeDelete: Feature<Entity> = {
+export const highVolumeDelete: Feature = {
   name: 'high volume delete',
   isUsed: ({ period }) => period !== undefined,
   validate: validationErrors,
@@ -113,7 +118,7 @@ function describeTables(period: Entity['period']): string {
 /** A hundred years. */
 const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
 
-function* validationErrors(entity: Entity, { entities }: WholeModel<Entity>): Generator<string> {
+function* validationErrors(entity: Entity, { entities }: WholeModel): Generator<string> {
   const { period, archive, movable, keyFields, schema, features, access, attachments } = entity;
   if (!period) return;
   const { field, keep, per, archiveTo } = period;

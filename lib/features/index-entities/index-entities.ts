@@ -1,11 +1,10 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { indexEntity } from '../../define/declaration/indexes.ts';
 import type { IndexEntry, Merge } from '../../define/declaration/projection.ts';
 import { indexesOfKind, projectionOf } from '../../define/places/index-entries.ts';
-import { eachErrors, settleErrors } from '../../define/validate/index-errors.ts';
+import { eachErrors, settleErrors } from '../../define/validate/feature-errors.ts';
 import { dropList, LIST_FORM, listAction, membersOf, readList, toStoredList } from '../../engine/read/member-list.ts';
 import { createSharedWrites, type SharedWriter } from '../../engine/write/shared-writes.ts';
 import { type Action, readRow, tryAction } from '../../storage/rows.ts';
@@ -15,7 +14,7 @@ import type { Storage } from '../../storage/storage.ts';
  * Index entities pattern: one row lists the entities that share a value. A list in the entities' own partition changes in
  * their entity group transaction, under its ETag; a list in another partition is kept by the eventual transaction.
  */
-export const indexEntities: Feature<Entity> = {
+export const indexEntities: Feature = {
   name: 'index entities',
   isUsed: (entity) => indexesOf(entity).length > 0,
   *validate(entity) {

@@ -1,14 +1,13 @@
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { interPartitionIndex } from '../../define/declaration/indexes.ts';
 import { indexesOfKind, indexKeyFields, projectionOf } from '../../define/places/index-entries.ts';
-import { settleErrors } from '../../define/validate/index-errors.ts';
+import { settleErrors } from '../../define/validate/feature-errors.ts';
 
 /**
  * Inter-partition secondary index pattern: a copy of the entity in another partition or table, kept by the engine's eventual
  * transaction. The rows of a unique index are contested: no two entities share a value.
  */
-export const interPartitionIndexes: Feature<Entity> = {
+export const interPartitionIndexes: Feature = {
   name: 'inter-partition secondary index',
   isUsed: (entity) => indexesOf(entity).length > 0,
   *validate(entity) {

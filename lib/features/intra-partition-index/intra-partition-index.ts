@@ -1,14 +1,13 @@
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { intraPartitionIndex } from '../../define/declaration/indexes.ts';
 import { indexesOfKind, projectionOf } from '../../define/places/index-entries.ts';
-import { eachErrors } from '../../define/validate/index-errors.ts';
+import { eachErrors } from '../../define/validate/feature-errors.ts';
 
 /**
  * Intra-partition secondary index pattern: a copy of the entity in the same partition under another row key. Both change in
  * one entity group transaction.
  */
-export const intraPartitionIndexes: Feature<Entity> = {
+export const intraPartitionIndexes: Feature = {
   name: 'intra-partition secondary index',
   isUsed: (entity) => indexesOf(entity).length > 0,
   *validate(entity) {

@@ -3,11 +3,10 @@ import { z } from 'zod';
 import type { Values } from '../../base/values.ts';
 import { MAX_STRING_LENGTH, parseJson, splitText, tooLong } from '../../define/codec/entity-codec.ts';
 import { apartFields } from '../../define/codec/further-rows.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { keysWith } from '../../define/validate/index-errors.ts';
+import { keysWith } from '../../define/validate/feature-errors.ts';
 import {
   createBlobName,
   hasText,
@@ -28,7 +27,7 @@ import type { Storage } from '../../storage/storage.ts';
  * before the row that refers to it. It is deleted after the row stops referring to it. So a reader never sees a part of a
  * value. A timer deletes the blobs that a crash leaves behind.
  */
-export const largeEntities: Feature<Entity> = {
+export const largeEntities: Feature = {
   name: 'large entities',
   isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
   *validate(entity, { containers }) {

@@ -1,15 +1,32 @@
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import { LRUCache } from 'lru-cache';
+import { toContentEtag } from '../../base/content-etag.ts';
+import { SECOND_MS } from '../../base/time.ts';
+import { omit, type Values } from '../../base/values.ts';
+import { LOOKUP_MAX_AGE_S } from '../../define/declaration/declaration.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
+import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
+import { buildKey } from '../../define/keys/key-template.ts';
+import { copiedFields } from '../../define/places/index-range.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { valuesLength } from '../../engine/read/page-length.ts';
+import { readByCopies } from '../../engine/read/read-through-index.ts';
+import { listedFields, type Page } from '../../engine/read/retrieve.ts';
+import { countPartitionWrites } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
 
 /** The longest time for which a process may serve a list that another process has changed. */
 const MAX_AGE_S = 3_600;
 
 /**
  * Lookup table: a small entity whose list each process keeps in memory. The list is that of an index with one partition, so one
- * range query reads it; lib/features/lookup/read-lookup.ts keeps it.
+ * range query reads it.
+ *
+ * What bounds its staleness: the list is read again after `maxAge` seconds, and after each write of this process to the index. What
+ * bounds its memory: a list over the limits below is not kept. The entities are kept as stored, encrypted and with restricted fields,
+ * and presented for each caller anew.
  */
-export const lookup: Feature<Entity> = {
+export const lookup: Feature = {
   name: 'lookup table',
   isUsed: (entity) => entity.lookup !== undefined,
   *validate({ lookup: declared, indexes, schema, counts, denormalized }) {
@@ -35,3 +52,90 @@ export const lookup: Feature<Entity> = {
       yield `lookup reads the index "${name}", whose copies have "${stale}", which changes with another entity and would be stale. List the other fields in copies.`;
   },
 };
+
+/** One storage transaction returns at most 1,000 rows. */
+export const MAX_LOOKUP_ENTITIES = 1_000;
+/** In characters. */
+const MAX_LOOKUP_LENGTH = 1_048_576;
+/** Sets of hidden fields whose ETag a list keeps: a model has few roles that differ in them. */
+const KEPT_ETAGS = 16;
+
+interface LookupPage extends Page {
+  /** False if the list exceeds the limits; then it is its first page, read for this call, and not kept. */
+  readonly isWhole: boolean;
+  /**
+   * The ETag of the list without the `hidden` fields, from its content: storage has none for several rows. An ETag that depended
+   * on a hidden field would let a caller test guesses of the field.
+   */
+  etagWithout(hidden: readonly string[]): string;
+}
+
+interface Kept {
+  readonly readAt: number;
+  readonly writes: number;
+  readonly page: Promise<LookupPage>;
+}
+
+const lists = new WeakMap<Storage, Map<Entity, Kept>>();
+
+/** The index of a lookup, as the pattern has validated it. */
+export function lookupIndex(entity: Entity): InterPartitionIndex {
+  const index = entity.indexes[entity.lookup?.index ?? ''];
+  if (index?.kind !== 'inter-partition') throw new Error(`${entity.name} has no lookup.`);
+  return index;
+}
+
+/** The fields that the entities of the list have: small ones, as in every list. */
+export function lookupFields(entity: Entity): readonly string[] {
+  const listed = listedFields(entity) ?? Object.keys(entity.columns);
+  return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
+}
+
+function lookupMaxAge(entity: Entity): number {
+  return entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S;
+}
+
+/** The list of a lookup: from memory, or by one range query, which concurrent callers share. */
+export async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
+  const { storage, now } = engine;
+  const { table, partition } = lookupIndex(entity).remote;
+  const writes = countPartitionWrites(storage, { table, partition: buildKey(partition, {}) });
+  const kept = lists.get(storage) ?? new Map<Entity, Kept>();
+  lists.set(storage, kept);
+  const known = kept.get(entity);
+  const age = known ? now() - known.readAt : Number.POSITIVE_INFINITY;
+  // A clock that was set back must not prolong the life of a list.
+  if (known?.writes === writes && age >= 0 && age < lookupMaxAge(entity) * SECOND_MS) return known.page;
+  const page = readWhole(engine, entity);
+  const entry: Kept = { readAt: now(), writes, page };
+  kept.set(entity, entry);
+  const forget = () => {
+    if (kept.get(entity) === entry) kept.delete(entity);
+  };
+  // A failure is not kept, so that the next call reads again.
+  page.then(({ isWhole }) => isWhole || forget(), forget);
+  return page;
+}
+
+async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
+  const options = { top: MAX_LOOKUP_ENTITIES, select: listedFields(entity) };
+  const page = await readByCopies(engine, entity, lookupIndex(entity), {}, options);
+  const length = page.items.reduce((sum, values) => sum + valuesLength(values), 0);
+  const isWhole = page.next === undefined && length <= MAX_LOOKUP_LENGTH;
+  const etags = new LRUCache<string, string>({ max: KEPT_ETAGS });
+  return {
+    ...page,
+    isWhole,
+    etagWithout(hidden) {
+      const id = JSON.stringify(hidden.toSorted());
+      const etag = etags.get(id) ?? toEtag(page.items, hidden);
+      etags.set(id, etag);
+      return etag;
+    },
+  };
+}
+
+function toEtag(items: readonly Values[], hidden: readonly string[]): string {
+  const content = JSON.stringify(items.map((values) => omit(values, hidden)));
+  return toContentEtag(content);
+}

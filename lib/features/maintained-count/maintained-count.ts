@@ -1,14 +1,11 @@
 import { pick, type Values } from '../../base/values.ts';
 import { PLACEHOLDER } from '../../define/codec/entity-codec.ts';
-import type { Change } from '../../define/declaration/change.ts';
+import { type Change, liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
-import { liveValues } from '../../define/declaration/snapshot.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
-import { staleIndexErrors } from '../../define/validate/index-errors.ts';
-import { unreadableErrors } from '../../define/validate/oracle-errors.ts';
+import { staleIndexErrors, unreadableErrors } from '../../define/validate/feature-errors.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
 
 /**
@@ -16,7 +13,7 @@ import { type Action, type Properties, type Row, readRange, readRow, tryAction }
  * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the entity with the count
  * does not exist, a placeholder row under its key has the count.
  */
-export const maintainedCount: Feature<Entity> = {
+export const maintainedCount: Feature = {
   name: 'maintained count',
   isUsed: ({ counts, countedBy }) => countedBy.length > 0 || Object.keys(counts).length > 0,
   *validate(entity) {

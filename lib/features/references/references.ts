@@ -3,12 +3,16 @@ import pMap from 'p-map';
 import { busy, entityError, RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { storedNames, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
-import type { Change } from '../../define/declaration/change.ts';
+import { type Change, type Live, liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import { type Entity, isWrittenByClients, keptFields, type Reference } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
+import {
+  type Entity,
+  type Feature,
+  isWrittenByClients,
+  keptFields,
+  type Reference,
+} from '../../define/declaration/entity.ts';
 import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
-import { type Live, liveValues } from '../../define/declaration/snapshot.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, indexKeyFields, isConfirmed, isCopy, isUnique } from '../../define/places/index-entries.ts';
 import {
@@ -20,7 +24,7 @@ import {
   referringFields,
 } from '../../define/places/relation.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
-import { oracleErrors } from '../../define/validate/oracle-errors.ts';
+import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { readJoinedRow } from '../../engine/read/entity-rows.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';
 
@@ -35,7 +39,7 @@ import { type Address, type Row, readRange, readRow } from '../../storage/rows.t
  * Both reads come before the commits, so a write and a delete in two partitions may miss each other. The consistency check
  * reports the result.
  */
-export const references: Feature<Entity> = {
+export const references: Feature = {
   name: 'references',
   isUsed: (entity) => Object.keys(entity.references).length > 0 || entity.referencedBy.length > 0,
   validate: validationErrors,

@@ -2,16 +2,16 @@ import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { groupFields, periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import { periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
 import { periodOf } from '../../define/keys/calendar.ts';
 import { buildKey, buildKeys, parseKey } from '../../define/keys/key-template.ts';
 import { type IndexBounds, indexRange } from '../../define/places/index-range.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../../engine/read/retrieve.ts';
-import { type Row, readRange, readRow } from '../../storage/rows.ts';
+import { readRange, readRow } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
-import { type Amounts, amountsIn, combineAmounts, noAmounts, TOTAL } from './total-upkeep.ts';
+import { presentTotal, TOTAL } from './total-upkeep.ts';
 
 /** Reads maintained totals. With buckets, the totals of all buckets are read concurrently and added up. */
 
@@ -28,8 +28,7 @@ export const readTotal = inPattern(
     const rows = await pMap(buildKeys(template, given), (partition) => readRow(storage, { table, partition, row }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
-    const all = rows.flatMap((found) => (found ? [readAmounts(entity, declared, found)] : []));
-    return present(declared, given, all);
+    return presentTotal(entity, declared, { given, rows: rows.filter((found) => found !== undefined) });
   },
 );
 
@@ -66,11 +65,7 @@ export const readTotals = inPattern(
       const inKey = parseKey(totalRow, row);
       // A row of other totals, which the table had before.
       if (!inKey) return [];
-      const total = present(
-        declared,
-        { ...toTyped(entity, inKey), ...given },
-        rows.map((one) => readAmounts(entity, declared, one)),
-      );
+      const total = presentTotal(entity, declared, { given: { ...toTyped(entity, inKey), ...given }, rows });
       return total.count === 0 ? [] : [total];
     });
     const last = page.at(-1)?.[0];
@@ -102,25 +97,9 @@ export function checkGroup(
   };
 }
 
-function readAmounts(entity: Entity, declared: Total, row: Row): Amounts {
-  const amounts = amountsIn(declared, row);
-  if (amounts) return amounts;
-  throw new RowkeyError('needs-repair', `A row of the totals ${declared.table} of ${entity.name} cannot be read.`);
-}
-
 function toTyped({ columns }: Entity, values: Values): Values {
   const isNumber = (field: string) => ['Int32', 'Int64', 'Double'].includes(columns[field] ?? '');
   return Object.fromEntries(
     Object.entries(values).map(([field, value]) => [field, isNumber(field) ? Number(value) : value]),
   );
-}
-
-/** A sum becomes a JSON number only here, so it is rounded once. */
-function present(declared: Total, given: Values, all: readonly Amounts[]): Values & { count: number } {
-  const { count, sum, min, max } = all.reduce(
-    (one, other) => combineAmounts(declared, one, other),
-    noAmounts(declared),
-  );
-  const sums = Object.entries(sum).map(([field, text]) => [field, Number(text)]);
-  return { group: pick(given, groupFields(declared)), count, sum: Object.fromEntries(sums), min, max };
 }

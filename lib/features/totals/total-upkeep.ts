@@ -1,10 +1,22 @@
+import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
-import type { Hold } from '../../define/declaration/engine.ts';
-import type { IndexEntry } from '../../define/declaration/projection.ts';
-import { contributedFields, type Total } from '../../define/declaration/totals.ts';
-import { buildKey, rangeOfPrefix } from '../../define/keys/key-template.ts';
+import type { Engine, Hold } from '../../define/declaration/engine.ts';
+import type { Entity, VerifySubject } from '../../define/declaration/entity.ts';
+import type { Suspicion } from '../../define/declaration/finding.ts';
+import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
+import { groupFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import {
+  buildKey,
+  compileTemplate,
+  type KeyTemplate,
+  parseKey,
+  rangeOfPrefix,
+} from '../../define/keys/key-template.ts';
+import { addressOf, remoteIndexOf, rowsAt, selectIndexed } from '../../define/places/index-entries.ts';
+import { repairEntries } from '../../engine/reconcile/repair.ts';
 import { createSharedWrites } from '../../engine/write/shared-writes.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import {
@@ -37,7 +49,7 @@ export const TOTAL = 'total';
 const CONTRIBUTIONS_CONCURRENCY = 16;
 
 /** The amounts of a group. An extreme is absent if no entity has the field. */
-export interface Amounts {
+interface Amounts {
   readonly count: number;
   /** Decimal texts. */
   readonly sum: Readonly<Record<string, string>>;
@@ -57,8 +69,8 @@ const StoredAmounts = z.object({
 });
 
 /** The property of a contribution: the values of the contributed fields. */
-export function toContribution(declared: Total, values: Values): Properties {
-  const given = Object.entries(pick(values, contributedFields(declared)));
+function toContribution(declared: Total, values: Values): Properties {
+  const given = Object.entries(pick(values, [...declared.sum, ...declared.min, ...declared.max]));
   return {
     Values: JSON.stringify(Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== null))),
   };
@@ -73,7 +85,7 @@ function contributionIn(row: Row | undefined): Contribution | undefined {
 }
 
 /** The amounts in the row of a total; undefined if the row is missing, or was changed by hand to something else. */
-export function amountsIn(declared: Total, row: Row | undefined): Amounts | undefined {
+function amountsIn(declared: Total, row: Row | undefined): Amounts | undefined {
   const stored = parseJson(StoredAmounts, row?.properties.Amounts);
   if (!stored) return undefined;
   // The declaration may have got or lost fields since.
@@ -98,12 +110,12 @@ function parseJson<Schema extends z.ZodType>(schema: Schema, text: unknown): z.o
   }
 }
 
-export function noAmounts({ sum }: Pick<Total, 'sum'>): Amounts {
+function noAmounts({ sum }: Pick<Total, 'sum'>): Amounts {
   return { count: 0, sum: Object.fromEntries(sum.map((field) => [field, '0'])), min: {}, max: {} };
 }
 
 /** The amounts of these contributions. */
-export function addUp(declared: Total, contributions: Iterable<Contribution>): Amounts {
+function addUp(declared: Total, contributions: Iterable<Contribution>): Amounts {
   let amounts = noAmounts(declared);
   for (const after of contributions)
     amounts = changeAmounts(declared, amounts, { before: undefined, after }) ?? amounts;
@@ -111,7 +123,7 @@ export function addUp(declared: Total, contributions: Iterable<Contribution>): A
 }
 
 /** The amounts of two buckets together. */
-export function combineAmounts(declared: Total, one: Amounts, other: Amounts): Amounts {
+function combineAmounts(declared: Total, one: Amounts, other: Amounts): Amounts {
   const sum = declared.sum.map((field) => [field, addDecimals(one.sum[field] ?? '0', other.sum[field] ?? '0')]);
   return {
     count: one.count + other.count,
@@ -165,20 +177,20 @@ function changeExtremes(
   return changed;
 }
 
-/** The group of a contribution: the address of its total, and the range of its contributions. */
-export interface Group {
+/** A group: the address of its total, and the range of its contributions. */
+interface Group {
   readonly total: Address;
   readonly prefix: string;
 }
 
 /** The group of a total or a contribution, from the fields in its row key. */
-export function groupOf({ table, totalRow, contributions }: Total, partition: string, values: Values): Group {
+function groupOf({ table, totalRow, contributions }: Total, partition: string, values: Values): Group {
   const total = { table, partition, row: buildKey(totalRow, values) };
   return { total, prefix: buildKey(contributions, values) };
 }
 
 /** Reads the contributions of a group, by row key: one transaction for each 1,000. */
-export async function readContributions(
+async function readContributions(
   storage: Storage,
   { total: { table, partition }, prefix }: Group,
   { first }: { readonly first?: number } = {},
@@ -210,7 +222,7 @@ const submitRequest = createSharedWrites<Request>({
 });
 
 /** Makes a contribution and its total agree with an entity. False if the group changed concurrently. */
-export async function settleContribution(storage: Storage, request: Request): Promise<boolean> {
+async function settleContribution(storage: Storage, request: Request): Promise<boolean> {
   const { table, partition, row } = request.group.total;
   return submitRequest(storage, JSON.stringify([table, partition, row]), request);
 }
@@ -280,14 +292,109 @@ function changeOf(
   return { before, after, action: { kind: 'replace', row: entry.row, properties, etag: row.etag } };
 }
 
-export function isSameContribution({ properties }: Row, expected: Properties): boolean {
+function isSameContribution({ properties }: Row, expected: Properties): boolean {
   return (['Values', 'SourcePartition', 'SourceRow', 'EntityType'] as const).every(
     (name) => properties[name] === expected[name],
   );
 }
 
 /** Writes the amounts of a total under the ETag of its row. */
-export function totalAction(row: string, found: Row | undefined, amounts: Amounts): Action {
+function totalAction(row: string, found: Row | undefined, amounts: Amounts): Action {
   const properties = { EntityType: TOTAL, Amounts: JSON.stringify(amounts) };
   return found ? { kind: 'replace', row, properties, etag: found.etag } : { kind: 'insert', row, properties };
+}
+
+/** The contributions of the entities to totals. */
+export function toProjection(entity: Entity, name: string, declared: Total): Projection {
+  const { table, partition, sum, min, max } = declared;
+  // The key of the entity gives each contribution a row of its own.
+  const row = compileTemplate(`${declared.contributions.template}${entity.partition.template}_${entity.row.template}`);
+  const at = { table, partition, row };
+  return {
+    name,
+    at,
+    settle: 'inline',
+    shape: {
+      kind: TOTAL,
+      table,
+      partition: partition.template,
+      row: declared.row.template,
+      copies: { sum, min, max },
+    },
+    rows: (values) => rowsAt(name, at, selectIndexed(toIndex(declared), values)),
+    properties(values) {
+      const { partition: SourcePartition, row: SourceRow } = addressOf(entity, values);
+      return { EntityType: entity.name, SourcePartition, SourceRow, ...toContribution(declared, values) };
+    },
+    merge: {
+      settle: (storage, entry, part) =>
+        settleContribution(storage, { declared, group: groupOfEntry(declared, row, entry), entry, ...part }),
+      holds: (found, { properties }) =>
+        found !== undefined && properties !== undefined && isSameContribution(found, properties),
+    },
+  };
+}
+
+function groupOfEntry(declared: Total, template: KeyTemplate, { partition, row }: IndexEntry): Group {
+  const values = parseKey(template, row);
+  if (!values) throw new Error(`The key of a contribution in ${declared.table} does not match its template.`);
+  return groupOf(declared, partition, values);
+}
+
+/** A total that is missing, reported once: for the first contribution of its group. */
+export async function findLostTotal(
+  engine: Engine,
+  entity: Entity,
+  { declared, entry, subject }: { declared: Total; entry: IndexEntry; subject: VerifySubject },
+): Promise<Suspicion[]> {
+  const remote = remoteIndexOf(entity, entry);
+  if (!remote) return [];
+  const group = groupOfEntry(declared, remote.at.row, entry);
+  if (await readRow(engine.storage, group.total)) return [];
+  if (!(await readContributions(engine.storage, group, { first: 1 })).has(entry.row)) return [];
+  const repair = () => repairEntries(engine, entity, subject.address, entry);
+  return [{ kind: 'wrong-total', of: entry.index, ...group.total, repair }];
+}
+
+/** Compares a row with the total of its contributions. Undefined for a row that is no total. */
+export async function checkTotal(
+  storage: Storage,
+  name: string,
+  declared: Total,
+  row: Row,
+): Promise<readonly Suspicion[] | undefined> {
+  const values = row.properties.EntityType === TOTAL && parseKey(declared.totalRow, row.row);
+  if (!values) return undefined;
+  // The row was read before the contributions, and each of them changes it: its ETag tells that they are still the same.
+  const contributions = await readContributions(storage, groupOf(declared, row.partition, values));
+  const amounts = addUp(declared, contributions.values());
+  const isEmpty = amounts.count === 0;
+  if (!isEmpty && isDeepStrictEqual(amountsIn(declared, row), amounts)) return [];
+  const action = isEmpty
+    ? ({ kind: 'delete', row: row.row, etag: row.etag } as const)
+    : totalAction(row.row, row, amounts);
+  const { table, partition, row: key } = row;
+  const repair = () => tryAction(storage, row, action);
+  return [{ kind: isEmpty ? 'orphaned' : 'wrong-total', of: name, table, partition, row: key, repair }];
+}
+
+function readAmounts(entity: Entity, declared: Total, row: Row): Amounts {
+  const amounts = amountsIn(declared, row);
+  if (amounts) return amounts;
+  throw new RowkeyError('needs-repair', `A row of the totals ${declared.table} of ${entity.name} cannot be read.`);
+}
+
+/** The total of a group in the rows of its buckets. A sum becomes a JSON number only here, so it is rounded once. */
+export function presentTotal(
+  entity: Entity,
+  declared: Total,
+  { given, rows }: { readonly given: Values; readonly rows: readonly Row[] },
+): Values & { readonly count: number } {
+  const all = rows.map((row) => readAmounts(entity, declared, row));
+  const { count, sum, min, max } = all.reduce(
+    (one, other) => combineAmounts(declared, one, other),
+    noAmounts(declared),
+  );
+  const sums = Object.entries(sum).map(([field, text]) => [field, Number(text)]);
+  return { group: pick(given, groupFields(declared)), count, sum: Object.fromEntries(sums), min, max };
 }

@@ -1,35 +1,18 @@
-import { isDeepStrictEqual } from 'node:util';
 import { apartFields } from '../../define/codec/further-rows.ts';
-import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature, VerifySubject } from '../../define/declaration/feature.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
-import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
-import { type Total, toIndex, total } from '../../define/declaration/totals.ts';
-import { compileTemplate, type KeyTemplate, type Part, parseKey } from '../../define/keys/key-template.ts';
-import { addressOf, indexEntriesOf, remoteIndexOf, rowsAt, selectIndexed } from '../../define/places/index-entries.ts';
+import { type Total, total } from '../../define/declaration/totals.ts';
+import type { Part } from '../../define/keys/key-template.ts';
+import { indexEntriesOf } from '../../define/places/index-entries.ts';
 import { fieldSchemas, isInstant } from '../../define/schema/field-schema.ts';
-import { repairEntries } from '../../engine/reconcile/repair.ts';
-import { readRow, tryAction } from '../../storage/rows.ts';
-import {
-  addUp,
-  amountsIn,
-  type Group,
-  groupOf,
-  isSameContribution,
-  readContributions,
-  settleContribution,
-  TOTAL,
-  toContribution,
-  totalAction,
-} from './total-upkeep.ts';
+import { checkTotal, findLostTotal, TOTAL, toProjection } from './total-upkeep.ts';
 
 /**
  * Maintained totals: the number of entities of a group across partitions, with sums and extremes of their fields. Each entity has
  * a row in the group's partition, its contribution, which the engine keeps like a row of an index. The contribution and the total
  * change in one transaction: see `total-upkeep.ts`. So a total is exact whenever its contributions agree with the entities.
  */
-export const maintainedTotals: Feature<Entity> = {
+export const maintainedTotals: Feature = {
   name: 'maintained totals',
   isUsed: (entity) => totalsOf(entity).length > 0,
   validate: validationErrors,
@@ -49,19 +32,7 @@ export const maintainedTotals: Feature<Entity> = {
     },
     async row({ storage }, entity, row) {
       const [name, declared] = totalsOf(entity).find(([, { table }]) => table === row.table) ?? [];
-      const values = declared && row.properties.EntityType === TOTAL && parseKey(declared.totalRow, row.row);
-      if (!values || name === undefined) return undefined;
-      // The row was read before the contributions, and each of them changes it: its ETag tells that they are still the same.
-      const contributions = await readContributions(storage, groupOf(declared, row.partition, values));
-      const amounts = addUp(declared, contributions.values());
-      const isEmpty = amounts.count === 0;
-      if (!isEmpty && isDeepStrictEqual(amountsIn(declared, row), amounts)) return [];
-      const action = isEmpty
-        ? ({ kind: 'delete', row: row.row, etag: row.etag } as const)
-        : totalAction(row.row, row, amounts);
-      const { table, partition, row: key } = row;
-      const repair = () => tryAction(storage, row, action);
-      return [{ kind: isEmpty ? 'orphaned' : 'wrong-total', of: name, table, partition, row: key, repair }];
+      return declared && name !== undefined ? checkTotal(storage, name, declared, row) : undefined;
     },
   },
 };
@@ -70,57 +41,6 @@ const MAX_FIELDS = 50;
 const NUMBERS = ['Int32', 'Int64', 'Double'];
 
 const totalsOf = ({ totals }: Entity): [string, Total][] => Object.entries(totals);
-
-function toProjection(entity: Entity, name: string, declared: Total): Projection {
-  const { table, partition, sum, min, max } = declared;
-  // The key of the entity gives each contribution a row of its own.
-  const row = compileTemplate(`${declared.contributions.template}${entity.partition.template}_${entity.row.template}`);
-  const at = { table, partition, row };
-  return {
-    name,
-    at,
-    settle: 'inline',
-    shape: {
-      kind: TOTAL,
-      table,
-      partition: partition.template,
-      row: declared.row.template,
-      copies: { sum, min, max },
-    },
-    rows: (values) => rowsAt(name, at, selectIndexed(toIndex(declared), values)),
-    properties(values) {
-      const { partition: SourcePartition, row: SourceRow } = addressOf(entity, values);
-      return { EntityType: entity.name, SourcePartition, SourceRow, ...toContribution(declared, values) };
-    },
-    merge: {
-      settle: (storage, entry, part) =>
-        settleContribution(storage, { declared, group: groupOfEntry(declared, row, entry), entry, ...part }),
-      holds: (found, { properties }) =>
-        found !== undefined && properties !== undefined && isSameContribution(found, properties),
-    },
-  };
-}
-
-function groupOfEntry(declared: Total, template: KeyTemplate, { partition, row }: IndexEntry): Group {
-  const values = parseKey(template, row);
-  if (!values) throw new Error(`The key of a contribution in ${declared.table} does not match its template.`);
-  return groupOf(declared, partition, values);
-}
-
-/** A total that is missing, reported once: for the first contribution of its group. */
-async function findLostTotal(
-  engine: Engine,
-  entity: Entity,
-  { declared, entry, subject }: { declared: Total; entry: IndexEntry; subject: VerifySubject },
-): Promise<Suspicion[]> {
-  const remote = remoteIndexOf(entity, entry);
-  if (!remote) return [];
-  const group = groupOfEntry(declared, remote.at.row, entry);
-  if (await readRow(engine.storage, group.total)) return [];
-  if (!(await readContributions(engine.storage, group, { first: 1 })).has(entry.row)) return [];
-  const repair = () => repairEntries(engine, entity, subject.address, entry);
-  return [{ kind: 'wrong-total', of: entry.index, ...group.total, repair }];
-}
 
 function* validationErrors(entity: Entity): Generator<string> {
   const tables = [

@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import { omit, pick } from '../../base/values.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
-import type { Feature } from '../../define/declaration/feature.ts';
-import { FURTHER_GROUP } from '../../define/keys/further-rows.ts';
-import { keysWith } from '../../define/validate/index-errors.ts';
+import { FURTHER_GROUP } from '../../define/codec/further-rows.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
+import { keysWith } from '../../define/validate/feature-errors.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
 
 /**
  * Vertical partitioning: groups of rarely read fields are stored in further rows of the entity, so that reads and writes of the
  * other fields move few bytes. A group changes in the same entity group transaction as its entity.
  */
-export const verticalSplit: Feature<Entity> = {
+export const verticalSplit: Feature = {
   name: 'vertical split',
   isUsed: ({ split }) => Object.keys(split).length > 0,
   *validate(entity, { entities }) {

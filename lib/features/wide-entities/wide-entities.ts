@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { hasValue, type Values } from '../../base/values.ts';
 import { columnFormOf, fieldsToProperties, MAX_PROPERTIES, propertySize } from '../../define/codec/entity-codec.ts';
-import { type Entity, keptFields } from '../../define/declaration/entity.ts';
-import type { DividedValues, Feature } from '../../define/declaration/feature.ts';
-import type { Live } from '../../define/declaration/snapshot.ts';
+import type { Live } from '../../define/declaration/change.ts';
+import { type DividedValues, type Entity, type Feature, keptFields } from '../../define/declaration/entity.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
 
 /**
@@ -11,7 +10,7 @@ import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../../engin
  * reads them, and one entity group transaction changes them. A field stays in its row while the row has room for it, so a change
  * of some fields writes the rows of these fields and the entity's own row.
  */
-export const wideEntities: Feature<Entity> = {
+export const wideEntities: Feature = {
   name: 'wide entities',
   isUsed: ({ wide }) => wide,
   validate: function* (entity, { entities }) {

@@ -3,7 +3,7 @@ import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/filter.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { lookupFields } from '../../features/lookup/read-lookup.ts';
+import { lookupFields } from '../../features/lookup/lookup.ts';
 import { bind, bindPage, describeList, presentPage, readKey, toEntityTemplate } from '../bind.ts';
 import {
   filterParameters,

@@ -3,7 +3,7 @@ import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../../api/series.ts';
 import { parse, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { slotsOf } from '../../features/data-series/series-rows.ts';
+import { slotsOf } from '../../features/data-series/data-series.ts';
 import { spanKeyFields } from '../../features/data-series/series-span.ts';
 import { bind, readKey, toEntityTemplate } from '../bind.ts';
 import { readRequestId } from '../idempotency.ts';

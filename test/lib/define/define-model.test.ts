@@ -1,8 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import type { Feature } from '../../../lib/define/declaration/feature.ts';
+import type { Entity, Feature } from '../../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
@@ -151,14 +150,14 @@ describe('a model is rejected', () => {
   });
 
   test('if a pattern sets a field of an entity that clients write past the API', () => {
-    const stamp: Feature<Entity> = {
+    const stamp: Feature = {
       name: 'stamp',
       isUsed: ({ name }) => name === 'notes',
       keptFields: () => ['ref'],
     };
     const none = { ...stamp, keptFields: () => [] };
     const reserved = { tables: [], entities: [], containers: [], routes: [], rowTypes: [] };
-    const link = (own: Feature<Entity>) =>
+    const link = (own: Feature) =>
       linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...features, own] });
     expect(() => link(stamp)).toThrow(
       'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp. Remove those, also in entities that refer to it, or grant only r',

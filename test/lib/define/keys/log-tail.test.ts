@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { buildKey, compileTemplate, keyRange, parseKey } from '../../../../lib/define/keys/key-template.ts';
-import { instantOf, invertedBounds, invertedTicks } from '../../../../lib/define/keys/log-tail.ts';
+
+const instantAlone = compileTemplate('{at~}');
+const digitsOf = (at: string) => buildKey(instantAlone, { at });
+const instantOf = (digits: string) => parseKey(instantAlone, digits)?.at;
 
 describe('inverted ticks', () => {
   // Output of .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").
@@ -11,7 +14,7 @@ describe('inverted ticks', () => {
     ['2026-11-20T08:30:15.1234567Z', '2516071373848765432'],
     ['9999-12-31T23:59:59.9999999Z', '0000000000000000000'],
   ])('of %s equal those of .NET', (instant, digits) => {
-    expect(invertedTicks(instant)).toBe(digits);
+    expect(digitsOf(instant)).toBe(digits);
     expect(instantOf(digits)).toBe(instant);
   });
 
@@ -24,8 +27,8 @@ describe('inverted ticks', () => {
     fc.assert(
       fc.property(instants, instants, (one, other) => {
         const [a, b] = [one.toISOString(), other.toISOString()];
-        expect(instantOf(invertedTicks(a))).toBe(a);
-        expect(invertedTicks(a) < invertedTicks(b)).toBe(a > b);
+        expect(instantOf(digitsOf(a))).toBe(a);
+        expect(digitsOf(a) < digitsOf(b)).toBe(a > b);
       }),
     );
   });
@@ -61,11 +64,16 @@ describe('inverted ticks', () => {
       '2026-11-20T09:00:00.500Z',
     ],
   ])('are bounded by %j from %s to %s', (bounds, first, last) => {
-    const { from, to } = invertedBounds(bounds);
-    expect([instantOf(to), instantOf(from)]).toEqual([first, last]);
+    const { from, before = '' } = keyRange(instantAlone, bounds);
+    expect(instantOf(from)).toBe(last);
+    const oldest = digitsOf(first);
+    const older = String(BigInt(oldest) + 1n).padStart(oldest.length, '0');
+    expect([oldest < before, older < before]).toEqual([true, false]);
   });
 
   test.each(['2026-13', '2026-11-31', '26', '2026-11-20T09', 'May', ''])('are not bounded by "%s"', (from) => {
-    expect(() => invertedBounds({ from })).toThrow('"from" must be an instant, a day, a month or a year, in UTC.');
+    expect(() => keyRange(instantAlone, { from })).toThrow(
+      '"from" must be an instant, a day, a month or a year, in UTC.',
+    );
   });
 });

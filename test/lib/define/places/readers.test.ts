@@ -7,7 +7,7 @@ import { indexEntity, interPartitionIndex } from '../../../../lib/define/declara
 import { total } from '../../../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../../../../lib/define/places/readers.ts';
-import { copiesOf } from '../../../../lib/features/denormalization/copied-fields.ts';
+import { copiesOf } from '../../../../lib/features/denormalization/denormalization.ts';
 import { model as deployed } from '../../../../model/model.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { model as fixtures } from '../../../fixtures/model.ts';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';

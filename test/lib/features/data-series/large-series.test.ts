@@ -8,7 +8,7 @@ import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { defineModel } from '../../../../lib/define-model.ts';
 import { createEngine, type Engine } from '../../../../lib/engine/engine.ts';
 import { BlobGone } from '../../../../lib/engine/read/text-blobs.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
 import { collectOrphans } from '../../../../lib/operations/collect-orphans.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createBlobName } from '../../../../lib/engine/read/text-blobs.ts';
-import { blobOf } from '../../../../lib/features/data-series/series-blob.ts';
+import { blobOf } from '../../../../lib/features/data-series/data-series.ts';
 
 const address = { table: 'counts', partition: 'p', row: 'r' };
 const rowNaming = (name: unknown) => ({ ...address, etag: '', properties: { CountsBlob: name } });

@@ -3,7 +3,7 @@ import { RowkeyError } from '../../../../lib/base/errors.ts';
 import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { defineModel } from '../../../../lib/define-model.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/data-series.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
 import { rollPeriods } from '../../../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';

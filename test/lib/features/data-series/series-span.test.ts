@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { defineModel } from '../../../../lib/define-model.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { setCounts } from '../../../../lib/features/data-series/data-series.ts';
+import { setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { buildKey, compileTemplate, parseKey } from '../../../../lib/define/keys/key-template.ts';
-import { canMeet, stepsOf } from '../../../../lib/define/places/key-overlap.ts';
 import { isSlow } from '../../../../lib/define/schema/slow-pattern.ts';
+import { haveOneKey } from '../../../../lib/define/validate/key-overlap.ts';
 
 const things = defineEntity('things', {
   schema: z.object({
@@ -26,8 +26,9 @@ const things = defineEntity('things', {
   key: { partition: '{text}', row: 'x' },
   access: { read: [], write: [] },
 }) as unknown as Entity;
-const meet = (one: string, other: string) =>
-  canMeet(stepsOf(things, compileTemplate(one)), stepsOf(things, compileTemplate(other)));
+const partition = compileTemplate('one');
+const keyOf = (row: string) => ({ entity: things, partition, row: compileTemplate(row) });
+const meet = (one: string, other: string) => haveOneKey(keyOf(one), keyOf(other));
 
 /** Generates values that the schema accepts from few characters, so that keys of two templates are often equal. */
 const few = (characters: string, [minLength, maxLength]: [number, number]) =>
@@ -210,11 +211,11 @@ test('two entities whose keys have been equal once overlap, whatever their patte
         const key = { partition: '{id}', row: `${head}{text}${tail}` };
         const access = { read: [], write: [] };
         const entity = defineEntity('things', { schema, table: 'things', key, access } as never) as unknown as Entity;
-        return { entity, steps: stepsOf(entity, entity.row) };
+        return { entity, partition: entity.partition, row: entity.row };
       });
       const [first, second] = sides;
       if (!first || !second) throw new Error('Two sides are expected.');
-      const mayMeet = canMeet(first.steps, second.steps);
+      const mayMeet = haveOneKey(first, second);
       if (!mayMeet) apart += 1;
       for (const text of [one.of.text, undefined]) {
         const stored = first.entity.schema.safeParse({ id: 'x', text }).data;

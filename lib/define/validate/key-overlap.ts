@@ -1,5 +1,7 @@
 import type { DeclaredEntity } from '../declaration/declaration.ts';
+import type { Entity, RowKeys } from '../declaration/entity.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part, rangeOfPrefix } from '../keys/key-template.ts';
+import { projectionsOf } from '../places/index-entries.ts';
 import { type FieldSchema, fieldSchemas, isExact } from '../schema/field-schema.ts';
 
 /**
@@ -14,7 +16,7 @@ interface Step {
   readonly least: number;
   readonly most: number;
 }
-export type Steps = readonly Step[];
+type Steps = readonly Step[];
 
 /** From the space to `~`. */
 const ASCII = Array.from({ length: 0x7f - 0x20 }, (_, index) => String.fromCharCode(0x20 + index));
@@ -28,8 +30,81 @@ const ESCAPES = new Set([...HEX, '!']);
 const TICKS_DIGITS = 19;
 const HASH_DIGITS = 2;
 
+/** One kind of row that an entity has in a table. */
+interface RowKind extends RowKeys {
+  readonly entity: Entity;
+  readonly table: string;
+  readonly partition: KeyTemplate;
+}
+
+/** Two kinds of rows with the same key would overwrite or block each other, and a grant must not open rows of another kind. */
+export function* overlapErrors(entities: readonly Entity[]): Generator<string> {
+  yield* sharedKeyErrors(entities);
+  yield* openedRowErrors(entities);
+}
+
+function* sharedKeyErrors(entities: readonly Entity[]): Generator<string> {
+  for (const kinds of Map.groupBy(entities.flatMap(rowKinds), ({ table }) => table).values())
+    for (const [position, one] of kinds.entries())
+      for (const other of kinds.slice(position + 1))
+        if (haveOneKey(one, other))
+          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}". Begin their row keys with different texts, or keep their fields apart by the schema: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
+}
+
+/** A grant of a partition opens the rows from the first to the last key of the entity. Storage checks no type of row. */
+function* openedRowErrors(entities: readonly Entity[]): Generator<string> {
+  const kinds = entities.flatMap(rowKinds);
+  for (const entity of entities) {
+    const { access, table, partition, row, name } = entity;
+    if (!access.own || !('through' in access.own)) continue;
+    const granted = stepsOf(entity, partition);
+    for (const other of kinds) {
+      // Copies and lists in the same partition have values of the entity alone.
+      if (other.table !== table || (other.entity === entity && other.partition === partition)) continue;
+      if (!canMeet(granted, stepsOf(other.entity, other.partition))) continue;
+      // Further rows begin with the row key of their entity, which has no "!".
+      if (canBeGranted(stepsOfRow(other), row.head))
+        yield `Entity "${name}": a grant (access.own) opens the rows of its partition that begin with "${row.head}", among them ${other.what} (${keyOf(other)}) of "${other.entity.name}". Begin the row key with a text with which no other row key begins, such as "${name}_{…}", or give the entity a table of its own.`;
+    }
+  }
+}
+
+type RowKey = Pick<RowKind, 'entity' | 'partition' | 'row' | 'isNumbered'>;
+
+function stepsOfRow({ entity, row, isNumbered }: RowKey): Steps {
+  return stepsOf(entity, row, isNumbered ? NUMBER_SUFFIX : []);
+}
+
+/** True if both templates can produce the same key. */
+export function haveOneKey(one: RowKey, other: RowKey): boolean {
+  const partitions = [one, other].map(({ entity, partition }) => stepsOf(entity, partition));
+  const rows = [one, other].map(stepsOfRow);
+  return [partitions, rows].every(([first = [], second = []]) => canMeet(first, second));
+}
+
+function keyOf({ partition, row, isNumbered }: RowKind): string {
+  return `${partition.template} / ${row.template}${isNumbered ? '_{number}' : ''}`;
+}
+
+function rowKinds(entity: Entity): RowKind[] {
+  const { table, partition, row, archive, features } = entity;
+  const archived = archive ? [archive, ...archive.children] : [];
+  return [
+    { entity, table, partition, row, what: 'its row' },
+    ...features.flatMap(({ layout }) =>
+      (layout?.numbered?.keys(entity) ?? []).map((keys) => {
+        return { ...keys, entity, table, partition };
+      }),
+    ),
+    ...projectionsOf(entity).map(({ name, at: { member: _, ...at } }) => {
+      return { entity, ...at, what: `the rows of its index "${name}"` };
+    }),
+    ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
+  ];
+}
+
 /** The steps of the keys of a template, followed by `suffix`. */
-export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: Steps = []): Steps {
+function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: Steps = []): Steps {
   const fields = fieldSchemas(entity.schema);
   const parts = template.parts.flatMap((part) => {
     const isChecked = !Object.hasOwn(entity.derived, part.field) && isExact(entity.schema, part.field);
@@ -39,13 +114,13 @@ export function stepsOf(entity: DeclaredEntity, template: KeyTemplate, suffix: S
 }
 
 /** The suffix of the second and later rows of a data series: `_2`, `_3` … */
-export const NUMBER_SUFFIX: Steps = [...literalSteps('_'), ...atLeastOne(DIGITS)];
+const NUMBER_SUFFIX: Steps = [...literalSteps('_'), ...atLeastOne(DIGITS)];
 
 /**
  * True if a key of the sequence can be one of a grant: a key that begins with `prefix`, or the first key after those, with which a
  * signature ends.
  */
-export function canBeGranted(steps: Steps, prefix: string): boolean {
+function canBeGranted(steps: Steps, prefix: string): boolean {
   const { before } = rangeOfPrefix(prefix);
   const any = { characters: new Set([...ASCII, OTHER]), least: 0, most: Number.POSITIVE_INFINITY };
   return (
@@ -54,7 +129,7 @@ export function canBeGranted(steps: Steps, prefix: string): boolean {
 }
 
 /** True if both sequences can produce the same key. */
-export function canMeet(one: Steps, other: Steps): boolean {
+function canMeet(one: Steps, other: Steps): boolean {
   const seen = new Set<string>();
   const open: [number, number, number, number][] = [[0, 0, 0, 0]];
   for (let state = open.pop(); state; state = open.pop()) {

@@ -1,4 +1,6 @@
-import type { ColumnType } from './declaration.ts';
+import type { FieldDescription } from '../../../lib/define/declaration/model-description.ts';
+
+type ColumnType = FieldDescription['type'];
 
 /** Values of text: the cells of a CSV file and the inputs of a form. The command line and the console use it. */
 
