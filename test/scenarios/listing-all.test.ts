@@ -4,9 +4,8 @@ import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
 import { testApp, testContext } from '../lib/http/request.ts';
-import { testStorage } from '../storage.ts';
+import { openApp } from '../open-app.ts';
 
 /** A small entity of one row in each partition, listed as a whole by an index with one partition. */
 
@@ -20,11 +19,7 @@ const topics = defineEntity('topics', {
   access: { read: ['reader'], write: ['reader'] },
 });
 const model = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [topics] });
-const rowkey = createRowkey({
-  model,
-  storage: { connectionString: testStorage(import.meta.url) },
-  auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
-});
+const rowkey = openApp(import.meta.url, model);
 const app = testApp(import.meta.url, { entities: model.list });
 const routes = createRoutes(model);
 const listed = ['art', 'law', 'sea'].map((topic, rank) => ({ topic, title: topic.toUpperCase(), rank }));

@@ -7,12 +7,12 @@ import { createEngine } from '../../lib/engine/engine.ts';
 import { readLookup } from '../../lib/features/lookup/lookup.ts';
 import type { RouteResult } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { submit } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { testApp, testContext } from '../lib/http/request.ts';
+import { openApp } from '../open-app.ts';
 import { useProduct } from '../product.ts';
 import { testStorage } from '../storage.ts';
 
@@ -35,12 +35,7 @@ const prefix = 'topics';
 const model = defineModel({ prefix, roles: ['reader'], operatorRole: 'reader', entities: [topics] });
 const connectionString = testStorage(import.meta.url);
 /** One process of the app. Two of them share the storage and no memory. */
-const instance = () =>
-  createRowkey({
-    model,
-    storage: { connectionString },
-    auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
-  });
+const instance = () => openApp(import.meta.url, model);
 const [entity] = model.list as [(typeof model.list)[number]];
 
 beforeAll(async () => {

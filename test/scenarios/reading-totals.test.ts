@@ -7,11 +7,11 @@ import { buildKey, buildKeys } from '../../lib/define/keys/key-template.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { readTotals } from '../../lib/features/totals/read-totals.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
 import { createTable } from '../../lib/storage/provision.ts';
 import { submit } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { model } from '../fixtures/model.ts';
+import { openApp } from '../open-app.ts';
 import { type Client, eventually, type Reply, useProduct } from '../product.ts';
 import { testStorage } from '../storage.ts';
 
@@ -180,12 +180,7 @@ test('a page of many buckets has fewer groups, and no group is lost', async () =
 });
 
 test('totals are typed in the store', async () => {
-  const { issuer, audience } = { issuer: 'https://issuer.example/', audience: 'rowkey' };
-  const { sales } = createRowkey({
-    model,
-    storage: { connectionString: testStorage(import.meta.url) },
-    auth: { issuer, audience, jwksUri: `${issuer}keys` },
-  }).store;
+  const { sales } = openApp(import.meta.url, model).store;
   const month = await sales.totals.byMonth.get({ branch: 'Bern', soldOn: '2026-04' });
   const { amount }: { readonly amount: number } = month.sum;
   expect(amount).toBe(18.2);

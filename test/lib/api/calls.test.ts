@@ -1,117 +1,14 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import { RowkeyError } from '../../../lib/base/errors.ts';
 import type { Stored } from '../../../lib/base/values.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineSeries } from '../../../lib/define/define-series.ts';
-import { defineUnion } from '../../../lib/define/inheritance.ts';
-import { defineModel } from '../../../lib/define-model.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import type { Listing } from '../../../lib/store/store.ts';
+import { model } from '../../fixtures/writers.ts';
 
-const access = { read: ['reader'], write: ['hr'] } as const;
-
-const writers = defineEntity('writers', {
-  schema: z.object({
-    country: z.string(),
-    writerId: z.string().regex(/^[a-z0-9]+$/),
-    email: z.string(),
-    age: z.int32().optional(),
-    tags: z.array(z.string()).default([]),
-    initials: z.string().optional(),
-    bookCount: z.int32().optional(),
-    iban: z.string().optional(),
-    biography: z.string().optional(),
-  }),
-  table: 'writers',
-  key: { partition: '{country}', row: 'w_{writerId}' },
-  derived: { initials: () => 'AB' },
-  encrypted: ['iban'],
-  large: ['biography'],
-  attachments: { portrait: { container: 'portraits', maxBytes: 1_000, types: ['image/png'] } },
-  indexes: {
-    email: interPartitionIndex({
-      table: 'writersbyemail',
-      partition: '{email#}',
-      row: '{email}',
-      unique: true,
-      copies: 'keys',
-    }),
-    byAge: intraPartitionIndex({ row: 'age_{age:3}_{writerId}', copies: ['email'] }),
-    nickname: intraPartitionIndex({ row: 'email_{email}', copies: 'keys' }),
-    tag: interPartitionIndex({
-      table: 'writersbytag',
-      partition: '{tags[]}',
-      row: '{country}_{writerId}',
-      copies: 'keys',
-    }),
-    bucketed: interPartitionIndex({
-      table: 'writersbyemails',
-      partition: '{email}_{writerId%8}',
-      row: '{writerId}_{country}',
-      copies: 'keys',
-    }),
-    list: indexEntity({ row: 'list_{email}', holds: '{writerId}' }),
-  },
-  access: { ...access, restricted: { iban: ['hr'] } },
-});
-
-const books = defineEntity('books', {
-  schema: z.object({
-    country: z.string(),
-    writerId: z.string().regex(/^[a-z0-9]+$/),
-    year: z.int32().min(0).max(9999),
-    title: z.string(),
-  }),
-  table: 'writers',
-  key: { partition: '{country}', row: 'w_{writerId}_{year:4}' },
-  childOf: writers,
-  access,
-});
-
-const media = defineUnion('media', {
-  schema: z.object({ shelf: z.string(), mediaId: z.string() }),
-  kinds: { film: z.object({ minutes: z.int32() }), song: z.object({ band: z.string() }) },
-  table: 'media',
-  key: { partition: '{shelf}', row: '{mediaId}' },
-  access,
-});
-
-const visits = defineSeries('visits', {
-  schema: z.object({ page: z.string(), day: z.iso.date() }),
-  table: 'visits',
-  key: { partition: '{page}', row: '{day}' },
-  slots: { name: 'hour', first: 0, last: 23 },
-  access,
-});
-
-const charts = defineSeries('charts', {
-  schema: z.object({ page: z.string(), day: z.iso.date() }),
-  table: 'charts',
-  key: { partition: '{page}', row: '{day}' },
-  slots: { name: 'hour', first: 0, last: 23 },
-  span: { field: 'day', per: 'day' },
-  access,
-});
-
-const drafts = defineEntity('drafts', {
-  schema: z.object({ shelf: z.string(), draftId: z.string(), changedOn: z.iso.date() }),
-  table: 'drafts',
-  key: { partition: '{shelf}', row: '{draftId}' },
-  expiry: { days: 30, clock: 'changedOn' },
-  access,
-});
-
-const model = defineModel({
-  roles: ['reader', 'hr'],
-  operatorRole: 'hr',
-  entities: [writers, books, media, visits, charts, drafts],
-});
-const { store } = createRowkey({
-  model,
-  storage: { connectionString: 'UseDevelopmentStorage=true' },
-  auth: { issuer: 'https://a/', audience: 'a', jwksUri: 'https://a/keys' },
-});
+const { store } = createRowkey({ model, refusal: new RowkeyError('wrong-setting', 'Nothing is opened.') });
 type Store = typeof store;
 type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Result>
   ? NonNullable<Result> extends Stored<infer Fields>
@@ -120,7 +17,7 @@ type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Resul
   : never;
 
 test('has an entity store for each name of the model and no others', () => {
-  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'media' | 'visits' | 'charts' | 'drafts'>();
+  expectTypeOf<keyof Store>().toEqualTypeOf<'writers' | 'books' | 'notes' | 'media' | 'visits' | 'charts' | 'drafts'>();
   // @ts-expect-error no entity has this name
   void store.writer;
 });
@@ -262,7 +159,7 @@ test('reads a span of a series that declares one, by the rest of its key', () =>
     table: 'charts',
     key: { partition: '{page}', row: '{day}' },
     slots: { name: 'hour', first: 0, last: 23 },
-    access,
+    access: { read: [], write: [] },
   } as const;
   // @ts-expect-error no such field is in the key
   void (() => defineSeries('charts', { ...parts, span: { field: 'date', per: 'day' } }));
@@ -276,7 +173,7 @@ test('rejects a key template with a field that the schema does not have', () => 
   const key = { partition: '{shelf}', row: '{drafts}' } as const;
   const schema = z.object({ shelf: z.string(), draftId: z.string() });
   // @ts-expect-error "{drafts} is not a field of the schema"
-  void (() => defineEntity('drafts', { schema, table: 'drafts', key, access }));
+  void (() => defineEntity('drafts', { schema, table: 'drafts', key, access: { read: [], write: [] } }));
 });
 
 test('returns only the selected fields of an entity and of its children', () => {

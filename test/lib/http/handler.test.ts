@@ -2,10 +2,9 @@ import { HttpResponse, type HttpResponseInit } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createHandler, type Handle, type HandlerOptions } from '../../../lib/http/handler.ts';
-import { createRowkey } from '../../../lib/rowkey.ts';
 import { readRow } from '../../../lib/storage/rows.ts';
 import { model } from '../../fixtures/model.ts';
-import { testStorage } from '../../storage.ts';
+import { openApp } from '../../open-app.ts';
 import { testApp, testInvocation, testRequest } from './request.ts';
 
 const app = testApp(import.meta.url);
@@ -80,7 +79,6 @@ test('does not call the function without a role, and keeps an unexpected error t
 });
 
 test('rejects a role that the model does not have', () => {
-  const auth = { issuer: 'https://issuer.example/', audience: 'a', jwksUri: 'https://issuer.example/keys' };
-  const rowkey = createRowkey({ model, storage: { connectionString: testStorage(import.meta.url) }, auth });
+  const rowkey = openApp(import.meta.url, model);
   expect(() => rowkey.handler({ roles: ['emperor'] }, () => ({}))).toThrow('"emperor" is not a role of the model');
 });

@@ -5,8 +5,7 @@ import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts'
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { createHandler } from '../../../lib/http/handler.ts';
-import { createRowkey } from '../../../lib/rowkey.ts';
-import { testStorage } from '../../storage.ts';
+import { openApp } from '../../open-app.ts';
 import { testApp, testInvocation, testRequest } from './request.ts';
 
 /** The handler of docs/access.md that serves each caller the rows of that caller. */
@@ -28,8 +27,7 @@ const expenses = defineEntity('expenses', {
   key: { partition: '{employeeId}', row: '{claimId}' },
 });
 const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [employees, expenses] });
-const auth = { issuer: 'https://issuer.example/', audience: 'a', jwksUri: 'https://issuer.example/keys' };
-const rowkey = createRowkey({ model, storage: { connectionString: testStorage(import.meta.url) }, auth });
+const rowkey = openApp(import.meta.url, model);
 
 async function call(claims: Record<string, string>) {
   const app = testApp(import.meta.url, { authenticate: async () => ({ subject: 'ann', roles: ['reader'], claims }) });

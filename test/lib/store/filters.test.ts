@@ -6,9 +6,9 @@ import { type AskedComparison, OPERATORS } from '../../../lib/define/codec/filte
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';
-import { createRowkey } from '../../../lib/rowkey.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import type { Listing } from '../../../lib/store/store.ts';
+import { openApp } from '../../open-app.ts';
 import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -76,12 +76,8 @@ const logins = defineEntity('logins', {
   access,
 });
 
-const rowkey = createRowkey({
-  model: defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [members, visits, logins] }),
-  storage: { connectionString: testStorage(import.meta.url) },
-  auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
-  keys: { file: `/tmp/filters-${process.pid}.json` },
-});
+const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [members, visits, logins] });
+const rowkey = openApp(import.meta.url, model, { keys: { file: `/tmp/filters-${process.pid}.json` } });
 const { store } = rowkey;
 
 const day = fc.integer({ min: 0, max: 9 }).map((days) => new Date(Date.UTC(2020, 0, 1 + days)).toISOString());

@@ -6,10 +6,10 @@ import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../../lib/define-model.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { guardModel } from '../../../../lib/operations/model-guard.ts';
-import { createRowkey } from '../../../../lib/rowkey.ts';
 import { dropTable, provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { openApp } from '../../../open-app.ts';
 import { testStorage } from '../../../storage.ts';
 
 const access = { read: ['reader'], write: ['hr'] } as const;
@@ -144,11 +144,7 @@ describe('the model guard', () => {
 test('the store has the fields of groups as optional ones', () => {
   const declared = defineEntity('items', { ...common, split: { texts: ['text', 'note'] } });
   const model = defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: [declared] });
-  const { store } = createRowkey({
-    model,
-    storage: { connectionString: 'UseDevelopmentStorage=true' },
-    auth: { issuer: 'https://a/', audience: 'a', jwksUri: 'https://a/keys' },
-  });
+  const { store } = openApp(import.meta.url, model);
   const get = () => store.items.get({ shelf: 'a', itemId: 'b' }, { include: ['texts'] });
   type Read = NonNullable<Awaited<ReturnType<typeof get>>>['values'];
   expectTypeOf<Read['text']>().toEqualTypeOf<string | undefined>();

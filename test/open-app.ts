@@ -1,0 +1,17 @@
+import type { Entities } from '../lib/api/entity-types.ts';
+import { createRowkey, type Rowkey, type RowkeyOptions } from '../lib/rowkey.ts';
+import { testStorage } from './storage.ts';
+
+/** Creates an app of a model on the storage account of a test file. No issuer signs a token for it. */
+export function openApp<All extends Entities>(
+  url: string,
+  model: RowkeyOptions<All>['model'],
+  over: Partial<RowkeyOptions<All>> = {},
+): Rowkey<All> {
+  return createRowkey({
+    model,
+    storage: { connectionString: testStorage(url) },
+    auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
+    ...over,
+  });
+}
