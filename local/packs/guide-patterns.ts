@@ -31,7 +31,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/engine/reconcile/unique-claim.ts',
       'lib/engine/read/read-through-index.ts',
     ],
-    tests: ['test/scenarios/keeping-indexes.test.ts', 'test/scenarios/overtaken-reconcilers.test.ts'],
+    tests: ['test/protocol/keeping-indexes.test.ts', 'test/protocol/overtaken-reconcilers.test.ts'],
   },
   {
     name: 'The three index-table shapes, and composite keys',
@@ -42,7 +42,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/define/places/index-entries.ts',
       'lib/engine/read/read-through-index.ts',
     ],
-    tests: ['test/scenarios/index-table-shapes.test.ts', 'test/scenarios/ranging-over-indexes.test.ts'],
+    tests: ['test/protocol/index-table-shapes.test.ts', 'test/scenarios/ranging-over-indexes.test.ts'],
   },
   {
     name: 'Sparse index',
@@ -60,9 +60,9 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/engine/transfer/transfer.ts',
     ],
     tests: [
-      'test/scenarios/surviving-faults.test.ts',
-      'test/scenarios/racing-writers-and-messages.test.ts',
-      'test/scenarios/archiving-and-moving.test.ts',
+      'test/protocol/surviving-faults.test.ts',
+      'test/protocol/racing-writers-and-messages.test.ts',
+      'test/protocol/archiving-and-moving.test.ts',
     ],
   },
   {
@@ -77,7 +77,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       'One row lists the entities that share a value. In the partition of the entity, the row changes in the same transaction; in another partition, it changes afterwards. A list that is too long for its row moves to a blob, and back when it shrinks. Readers get the same result.',
     modules: ['lib/features/index-entities/index-entities.ts', 'lib/engine/read/member-list.ts'],
-    tests: ['test/scenarios/long-lists.test.ts', 'test/scenarios/keeping-indexes.test.ts'],
+    tests: ['test/protocol/long-lists.test.ts', 'test/protocol/keeping-indexes.test.ts'],
   },
   {
     name: 'Denormalization',
@@ -87,7 +87,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     tests: [
       'test/scenarios/company-directory.test.ts',
       'test/lib/engine/write/plan.test.ts',
-      'test/scenarios/fanning-out.test.ts',
+      'test/protocol/fanning-out.test.ts',
     ],
   },
   {
@@ -95,7 +95,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     about:
       "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](model.md#references).",
     modules: ['lib/features/references/references.ts', 'lib/define/places/relation.ts'],
-    tests: ['test/scenarios/referring.test.ts'],
+    tests: ['test/protocol/referring.test.ts'],
   },
   {
     name: 'Maintained counts',
@@ -107,14 +107,14 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/engine/run-exclusive.ts',
       'lib/features/totals/totals.ts',
     ],
-    tests: ['test/scenarios/counting.test.ts', 'test/scenarios/keeping-totals.test.ts'],
+    tests: ['test/protocol/counting.test.ts', 'test/protocol/keeping-totals.test.ts'],
   },
   {
     name: 'Compound key',
     about:
       'A child is stored in the partition of its parent, and its row key begins with that of the parent. One range query reads both.',
     modules: ['lib/features/compound-key/compound-key.ts'],
-    tests: ['test/scenarios/compound-key.test.ts'],
+    tests: ['test/protocol/compound-key.test.ts'],
   },
   {
     name: 'Log tail',
@@ -132,7 +132,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     ],
     tests: [
       'test/lib/features/high-volume-delete/high-volume-delete.test.ts',
-      'test/scenarios/archiving-periods.test.ts',
+      'test/protocol/archiving-periods.test.ts',
     ],
   },
   {
@@ -154,7 +154,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     tests: [
       'test/lib/features/data-series/data-series.test.ts',
       'test/lib/features/wide-entities/wide-entities.test.ts',
-      'test/scenarios/wide-entities.test.ts',
+      'test/protocol/wide-entities.test.ts',
     ],
   },
   {
@@ -166,7 +166,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/engine/read/entity-rows.ts',
       'lib/engine/write/further-rows.ts',
     ],
-    tests: ['test/scenarios/vertical-split.test.ts'],
+    tests: ['test/protocol/vertical-split.test.ts'],
   },
   {
     name: 'Large entities',
@@ -179,7 +179,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/operations/collect-orphans.ts',
     ],
     tests: [
-      'test/scenarios/large-entities.test.ts',
+      'test/protocol/large-entities.test.ts',
       'test/scenarios/files-and-secrets.test.ts',
       'test/lib/features/data-series/large-series.test.ts',
     ],
@@ -188,7 +188,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Property size ladder',
     about: 'A large text is stored in one property, in several properties, or in a blob, depending on its length.',
     modules: ['lib/define/codec/entity-codec.ts', 'lib/engine/write/stored-values.ts'],
-    tests: ['test/scenarios/large-entities.test.ts'],
+    tests: ['test/protocol/large-entities.test.ts'],
   },
   {
     name: 'Encrypted properties',
@@ -199,7 +199,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
       'lib/operations/rewrap.ts',
       'lib/storage/key-vault-key-ring.ts',
     ],
-    tests: ['test/scenarios/encrypting.test.ts', 'test/lib/storage/key-vault-key-ring.test.ts'],
+    tests: ['test/protocol/encrypting.test.ts', 'test/lib/storage/key-vault-key-ring.test.ts'],
   },
   {
     name: 'Heterogeneous types, inheritance',

@@ -3,10 +3,10 @@
  * finds a difference. `npm run rules` proves it.
  */
 
-const ORDER = 'test/scenarios/keeping-the-order.test.ts';
-const TIME = 'test/scenarios/keeping-the-time-limits.test.ts';
-const FAN_OUT = 'test/scenarios/fanning-out-between-processes.test.ts';
-const OVERTAKEN = 'test/scenarios/overtaken-reconcilers.test.ts';
+const ORDER = 'test/protocol/keeping-the-order.test.ts';
+const TIME = 'test/protocol/keeping-the-time-limits.test.ts';
+const FAN_OUT = 'test/protocol/fanning-out-between-processes.test.ts';
+const OVERTAKEN = 'test/protocol/overtaken-reconcilers.test.ts';
 
 const WRITE = 'lib/engine/write/eventual-transaction.ts';
 const ANNOUNCEMENT = 'lib/engine/write/announcement.ts';
