@@ -10,7 +10,7 @@ export interface Binding {
   /** Left out for a promise, because the compiler takes fewer steps to a promise than to a form with `item`. */
   readonly one?: unknown;
   readonly many: unknown;
-  /** The list of a lookup table. */
+  /** A list of all entities. */
   readonly all: unknown;
   /** True if a read of one entity returns its large fields too. */
   readonly isWhole: boolean;

@@ -20,7 +20,7 @@ import type {
 } from './entity-types.ts';
 import type { ListInput, WholeListInput } from './reads.ts';
 
-/** The calls that read through indexes, totals and lookups, typed by their key templates. */
+/** The calls that read through indexes and totals, and of whole lists, typed by their key templates. */
 
 /** The fields of a template, in order. */
 type FieldList<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
@@ -152,22 +152,22 @@ type ReadByValue<Of extends Declared, By extends Index, As extends Binding> =
         options?: Pick<ListInput<Field>, 'select'> & As['read'],
       ) => One<As, Selected<Read<As, Of>, Field> | undefined>;
 
-type LookupIndex<Of extends Declared> = Of['indexes'][Types<Of>['lookup'] & keyof Of['indexes']];
+type ListingIndex<Of extends Declared> = Of['indexes'][Types<Of>['listedBy'] & keyof Of['indexes']];
 
-/** For an entity with a lookup. */
-export type LookupCalls<Of extends Declared, As extends Binding> = [Types<Of>['lookup']] extends [never]
+/** For an entity that is listed as a whole. */
+export type WholeListCalls<Of extends Declared, As extends Binding> = [Types<Of>['listedBy']] extends [never]
   ? unknown
   : {
       /**
-       * All entities, in the order of the lookup's index, from the memory of a process. Another process may have changed them up to
-       * `maxAge` seconds ago. The store throws `too-large` if there are too many for a lookup.
+       * All entities, in the order of an index, from the memory of a process. Another process may have changed them up to
+       * `maxAge` seconds ago. The store throws `too-large` if there are too many for the memory.
        *
        * @example
        * const depots = await store.depots.list();
        */
-      list<const Field extends FieldsOfEach<ListedBy<Of, LookupIndex<Of>>> = never>(
-        options?: WholeListInput<Field, WhereBy<Of, LookupIndex<Of>>> & As['read'],
-      ): All<As, Selected<ListedBy<Of, LookupIndex<Of>>, Field>>;
+      list<const Field extends FieldsOfEach<ListedBy<Of, ListingIndex<Of>>> = never>(
+        options?: WholeListInput<Field, WhereBy<Of, ListingIndex<Of>>> & As['read'],
+      ): All<As, Selected<ListedBy<Of, ListingIndex<Of>>, Field>>;
     };
 
 type TypesOfTotal<By> = TypesOf<By> extends infer Known extends TotalTypes ? Known : never;

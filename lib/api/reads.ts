@@ -28,7 +28,7 @@ import {
   readWithChildren,
   scanEntities,
 } from '../engine/read/retrieve.ts';
-import { lookupFields, lookupIndex, MAX_LOOKUP_ENTITIES, readLookup } from '../features/lookup/lookup.ts';
+import { wholeLists } from '../features/features.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
 import { openPage, openSelected } from './open.ts';
 import type { Operation, View } from './operation.ts';
@@ -232,22 +232,29 @@ export function getThroughIndex(entity: Entity, index: Index): Operation<OneInpu
   };
 }
 
-interface LookupInput extends WholeListInput {
+interface WholeInput extends WholeListInput {
   /** The next page of a list that is not whole. */
   readonly after?: PageOptions['after'];
   /** True for the ETag of a list that the caller has already. */
   readonly isKnown?: ((etag: string) => boolean) | undefined;
 }
 
-interface LookupList extends Page {
+interface WholeList extends Page {
   /** Undefined if the list exceeds what a process keeps, so that this is one of its pages. */
   readonly etag: string | undefined;
 }
 
-/** All entities of a lookup table, from memory; a page of them if they exceed what a process keeps. */
-export const listLookup = onceFor((entity: Entity): Operation<LookupInput, LookupList> => {
-  const index = lookupIndex(entity);
-  const available = lookupFields(entity);
+/** How an entity is listed as a whole; undefined if it is not. */
+export function wholeListOf(entity: Entity) {
+  return wholeLists.find(({ isUsed }) => isUsed(entity));
+}
+
+/** All entities, from memory; a page of them if they exceed what a process keeps. Only for an entity that is listed as a whole. */
+export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeList> => {
+  const list = wholeListOf(entity);
+  const index = list && entity.indexes[list.indexName(entity)];
+  if (!index) throw new Error(`${entity.name} is not listed as a whole.`);
+  const available = list.fields(entity);
   return {
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
@@ -256,25 +263,25 @@ export const listLookup = onceFor((entity: Entity): Operation<LookupInput, Looku
       const select = toSelection(entity, names, { available })[entity.name];
       const where = compileFilter(entity, asked, available);
       if (after) {
-        const page = { given: {}, select: select ?? available, where, top: MAX_LOOKUP_ENTITIES, after };
+        const page = { given: {}, select: select ?? available, where, top: list.pageEntities, after };
         return { ...(await readIndexPage(view, entity, index, page)), etag: undefined };
       }
-      const list = await readLookup(view.engine, entity);
-      const etag = list.isWhole ? list.etagWithout(view.caller ? hiddenFields(entity, view.caller) : []) : undefined;
+      const all = await list.read(view.engine, entity);
+      const etag = all.isWhole ? all.etagWithout(view.caller ? hiddenFields(entity, view.caller) : []) : undefined;
       if (etag !== undefined && isKnown?.(etag)) return { items: [], next: undefined, etag };
       // The list is shared by all readers.
-      const items = list.items.filter((values) => matches(where ?? [], values));
-      return { ...(await openPage(view, entity, { items, next: list.next }, select)), etag };
+      const items = all.items.filter((values) => matches(where ?? [], values));
+      return { ...(await openPage(view, entity, { items, next: all.next }, select)), etag };
     },
   };
 });
 
-/** Returns the entities of a lookup. Throws `too-large` for a list that is not whole, for a caller who cannot ask for pages. */
-export function wholeList({ name, lookup }: Entity, { items, etag }: LookupList): readonly Values[] {
+/** Returns all entities. Throws `too-large` for a list that is not whole, for a caller who cannot ask for pages. */
+export function requireWhole(entity: Entity, { items, etag }: WholeList): readonly Values[] {
   if (etag !== undefined) return items;
-  throw new RowkeyError('too-large', `The list of ${name} exceeds what a process keeps in memory.`, {
+  throw new RowkeyError('too-large', `The list of ${entity.name} exceeds what a process keeps in memory.`, {
     field: 'list',
-    accepted: `the pages of the index "${lookup?.index}"`,
+    accepted: `the pages of the index "${wholeListOf(entity)?.indexName(entity)}"`,
   });
 }
 

@@ -1,7 +1,7 @@
 import type { Binding, One, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Declared, Entities, Key, Named, Output, PartitionKey } from '../api/entity-types.ts';
-import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
+import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
@@ -167,7 +167,7 @@ interface OwnCalls<Of extends Declared> {
 }
 
 type Calls<Of extends Declared, All extends Entities, As extends Binding> = EntityCalls<Of, All, As> &
-  LookupCalls<Of, As> &
+  WholeListCalls<Of, As> &
   Transfers<Of, All, As>;
 
 export type EntityClient<Of extends Declared, All extends Entities> = Calls<Of, All, OverFetch> & OwnCalls<Of>;
@@ -214,7 +214,7 @@ type Reads<All extends Entities> = {
     EntityCalls<All[Name], All, InQuery>,
     'get' | 'range' | 'by'
   > &
-    LookupCalls<All[Name], InQuery>;
+    WholeListCalls<All[Name], InQuery>;
 };
 
 /**

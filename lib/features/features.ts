@@ -10,7 +10,7 @@ import { indexEntities } from './index-entities/index-entities.ts';
 import { interPartitionIndexes } from './inter-partition-index/inter-partition-index.ts';
 import { intraPartitionIndexes } from './intra-partition-index/intra-partition-index.ts';
 import { largeEntities } from './large-entities/large-entities.ts';
-import { lookup } from './lookup/lookup.ts';
+import { lookup, lookupList } from './lookup/lookup.ts';
 import { maintainedCount } from './maintained-count/maintained-count.ts';
 import { references } from './references/references.ts';
 import { maintainedTotals } from './totals/totals.ts';
@@ -38,3 +38,6 @@ export const features: readonly Feature[] = [
   references,
   lookup,
 ];
+
+/** How features list all entities of an entity in one response. */
+export const wholeLists = [lookupList];

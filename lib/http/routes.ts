@@ -7,7 +7,7 @@ import { type OperatorRoute, type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './router.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
-import { entityReadRoutes, lookupRoutes, scanRoute } from './routes/entity-read-routes.ts';
+import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
 import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
@@ -33,7 +33,7 @@ export function createRoutes(model: LinkedModel): Route[] {
     ...single.flatMap(
       withEntity((entity) => [
         ...entityReadRoutes(entity),
-        ...lookupRoutes(entity),
+        ...wholeListRoutes(entity),
         ...entityWriteRoutes(entity),
         ...indexRoutes(entity),
         ...transferRoutes(entity),

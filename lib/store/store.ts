@@ -1,7 +1,7 @@
 import type { Binding, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Declared, Entities } from '../api/entity-types.ts';
-import type { LookupCalls, TotalCalls } from '../api/index-calls.ts';
+import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
 import { openWithGaps, rereadIfBlobGone } from '../api/open.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
@@ -13,12 +13,13 @@ import {
   type IndexInput,
   type ListInput,
   listIndex,
-  listLookup,
   listRange,
   listTotals,
+  listWhole,
   type RangeInput,
+  requireWhole,
   type WholeListInput,
-  wholeList,
+  wholeListOf,
 } from '../api/reads.ts';
 import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
 import {
@@ -97,7 +98,7 @@ interface InProcess extends Binding {
 }
 
 export type EntityStore<Of extends Declared, All extends Entities> = EntityCalls<Of, All, InProcess> &
-  LookupCalls<Of, InProcess>;
+  WholeListCalls<Of, InProcess>;
 export type SeriesStore<Of extends Declared> = SeriesCalls<Of, InProcess>;
 export interface TotalReader<Of extends Declared, By> extends TotalCalls<Of, By, InProcess> {}
 
@@ -197,9 +198,9 @@ function entityStore(entity: Entity, source: StoreSource) {
       return { deleted, failed, skipped };
     },
     // Copies, because the list is in the memory of the process.
-    ...(entity.lookup && {
+    ...(wholeListOf(entity) && {
       list: async (options: WholeListInput = {}) =>
-        structuredClone(wholeList(entity, await call(listLookup(entity), () => options))),
+        structuredClone(requireWhole(entity, await call(listWhole(entity), () => options))),
     }),
     batch: (actions: readonly BatchAction[], { by, atomic = false }: BatchOptions = {}) =>
       call(batch(entity), () => ({ actions, atomic }), { by }),

@@ -4,7 +4,7 @@ import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import { readLookup } from '../../lib/features/lookup/lookup.ts';
+import { lookupList } from '../../lib/features/lookup/lookup.ts';
 import type { RouteResult } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { explain } from '../../lib/storage/explain.ts';
@@ -162,7 +162,7 @@ test('another process returns a changed list after maxAge at the latest, its own
   const [writer, other] = [instance(), instance()];
   let now = Date.now();
   const late = createEngine(openStorage({ connectionString }, prefix), { now: () => now });
-  const titles = async () => (await readLookup(late, entity)).items.map(({ title }) => title);
+  const titles = async () => (await lookupList.read(late, entity)).items.map(({ title }) => title);
   await writer.store.topics.create({ topic: 'art', title: 'Art' });
   expect(await titles()).toEqual(['Art']);
   expect(await other.store.topics.list()).toEqual([{ topic: 'art', title: 'Art' }]);
@@ -198,7 +198,7 @@ test('a list that was read before a write ended is not kept', async () => {
     'after',
   );
   const engine = createEngine(openStorage({ connectionString, httpClient: client }, prefix));
-  const before = readLookup(engine, entity);
+  const before = lookupList.read(engine, entity);
   await read.promise;
   // The write of the same process ends while the response of the read is on its way.
   const row = { EntityType: 'topics', SourcePartition: 'x', SourceRow: 'topic', topic: 'zoo', title: 'Zoo' };
@@ -206,7 +206,7 @@ test('a list that was read before a write ended is not kept', async () => {
   await submit(engine.storage, { ...at, actions: [{ kind: 'insert', row: 'zoo', properties: row }] });
   hold.resolve();
   expect((await before).items.map(({ topic }) => topic)).not.toContain('zoo');
-  expect((await readLookup(engine, entity)).items.map(({ topic }) => topic)).toContain('zoo');
+  expect((await lookupList.read(engine, entity)).items.map(({ topic }) => topic)).toContain('zoo');
   await submit(engine.storage, { ...at, actions: [{ kind: 'delete', row: 'zoo' }] });
   await store.topics.list();
 });
@@ -223,11 +223,11 @@ test('a failed read is not kept, and concurrent callers share one read', async (
     },
   };
   const engine = createEngine(openStorage({ connectionString, httpClient }, prefix));
-  const failures = await Promise.allSettled([readLookup(engine, entity), readLookup(engine, entity)]);
+  const failures = await Promise.allSettled([lookupList.read(engine, entity), lookupList.read(engine, entity)]);
   expect(failures.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   isFailing = false;
   calls = 0;
-  const lists = await Promise.all(Array.from({ length: 50 }, () => readLookup(engine, entity)));
+  const lists = await Promise.all(Array.from({ length: 50 }, () => lookupList.read(engine, entity)));
   expect(calls).toBe(1);
   expect(new Set(lists).size).toBe(1);
 });
@@ -261,11 +261,12 @@ test('a list over the limit is not kept: it is paged over HTTP and rejected else
   expect(seen).toEqual(ids);
   await expect(store.topics.list()).rejects.toMatchObject({ code: 'too-large' });
   // Not kept: each call reads again.
-  for (let time = 0; time < 2; time += 1) expect(await explain(() => readLookup(app.engine, entity))).toHaveLength(1);
+  for (let time = 0; time < 2; time += 1)
+    expect(await explain(() => lookupList.read(app.engine, entity))).toHaveLength(1);
   await submit(app.engine.storage, { ...at, actions: [{ kind: 'delete', row: String(ids[0]) }] });
   // One is from another test.
   await submit(app.engine.storage, { ...at, actions: [{ kind: 'delete', row: String(ids[1]) }] });
   expect((await store.topics.list()).length).toBeLessThanOrEqual(1_000);
-  expect(await explain(() => readLookup(app.engine, entity))).toHaveLength(1);
-  expect(await explain(() => readLookup(app.engine, entity))).toHaveLength(0);
+  expect(await explain(() => lookupList.read(app.engine, entity))).toHaveLength(1);
+  expect(await explain(() => lookupList.read(app.engine, entity))).toHaveLength(0);
 });

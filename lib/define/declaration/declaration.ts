@@ -154,6 +154,8 @@ interface OptionForm {
   readonly remembered?: z.ZodType;
   /** The fields that callers cannot write: the names of its members, those that its members copy, or its clock. */
   readonly decides?: 'names' | 'copies' | 'clock';
+  /** The member that names the index by which `GET` of the entity's own path lists all entities. */
+  readonly listedBy?: 'index';
   /** What `GET /api/model` says of the fields that the option names. */
   readonly marks?: Readonly<Record<string, z.ZodBoolean>>;
 }
@@ -343,6 +345,7 @@ const ENTITY_OPTIONS = {
   lookup: {
     accepts: optionsOf({ index: z.string(), maxAge: anything } satisfies OptionsOf<LookupDeclaration>).optional(),
     notInArchive: true,
+    listedBy: 'index',
     described: z
       .object({
         index: z.string(),

@@ -103,7 +103,7 @@ type Rules<Given, Field extends string, Written extends string> = {
             ? CheckedCopies<Given[Option], Field, Written>
             : Option extends 'access'
               ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
-              : Option extends 'lookup'
+              : Option extends keyof Listing
                 ? WithIndex<Given[Option], IndexNameOf<Given>>
                 : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
                   ? Given[Option]
@@ -120,6 +120,8 @@ export type Checked<Given, Field extends string, Written extends string = Field>
 /** The names that an option lists, or that its record has. */
 export type NamedBy<Given, Option extends keyof Options> = ListedIn<Of<Given, Option>>;
 type ListedIn<Value> = Value extends readonly (infer Name extends string)[] ? Name : keyof Value & string;
+
+type Listing = OptionsWith<'listedBy'>;
 
 type Deciding = OptionsWith<'decides'>;
 type DecidedBy<Given> = {
@@ -143,8 +145,8 @@ export interface TypesBy<Given> {
   readonly parent: Of<Of<Given, 'childOf'>, 'name'> & string;
   /** The fields of a vertical split, which only some reads return. */
   readonly apart: EachMember<Of<Given, 'split'>>;
-  /** The index of the lookup. */
-  readonly lookup: Of<Of<Given, 'lookup'>, 'index'> & string;
+  /** The index by which all entities are listed. */
+  readonly listedBy: { [Option in keyof Listing]: Of<Of<Given, Option>, Listing[Option]> }[keyof Listing] & string;
 }
 
 /** `string` if the compiler does not know the roles. */

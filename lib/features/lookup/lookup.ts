@@ -54,13 +54,28 @@ export const lookup: Feature = {
 };
 
 /** One storage transaction returns at most 1,000 rows. */
-export const MAX_LOOKUP_ENTITIES = 1_000;
+const MAX_ENTITIES = 1_000;
 /** In characters. */
-const MAX_LOOKUP_LENGTH = 1_048_576;
+const MAX_LENGTH = 1_048_576;
 /** Sets of hidden fields whose ETag a list keeps: a model has few roles that differ in them. */
 const KEPT_ETAGS = 16;
 
-interface LookupPage extends Page {
+/** How `GET` of the entity's own path lists all entities. */
+export const lookupList = {
+  isUsed: lookup.isUsed,
+  /** The index in whose order the entities are listed. */
+  indexName: (entity: Entity): string => entity.lookup?.index ?? '',
+  /** The fields that the listed entities have: small ones, as in every list. */
+  fields(entity: Entity): readonly string[] {
+    const listed = listedFields(entity) ?? Object.keys(entity.columns);
+    return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
+  },
+  read: readLookup,
+  /** The entities in a page of a list that is not whole. */
+  pageEntities: MAX_ENTITIES,
+};
+
+export interface LookupPage extends Page {
   /** False if the list exceeds the limits; then it is its first page, read for this call, and not kept. */
   readonly isWhole: boolean;
   /**
@@ -79,24 +94,18 @@ interface Kept {
 const lists = new WeakMap<Storage, Map<Entity, Kept>>();
 
 /** The index of a lookup, as the pattern has validated it. */
-export function lookupIndex(entity: Entity): InterPartitionIndex {
+function lookupIndex(entity: Entity): InterPartitionIndex {
   const index = entity.indexes[entity.lookup?.index ?? ''];
   if (index?.kind !== 'inter-partition') throw new Error(`${entity.name} has no lookup.`);
   return index;
-}
-
-/** The fields that the entities of the list have: small ones, as in every list. */
-export function lookupFields(entity: Entity): readonly string[] {
-  const listed = listedFields(entity) ?? Object.keys(entity.columns);
-  return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
 }
 
 function lookupMaxAge(entity: Entity): number {
   return entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S;
 }
 
-/** The list of a lookup: from memory, or by one range query, which concurrent callers share. */
-export async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
+/** Reads the list: from memory, or by one range query, which concurrent callers share. */
+async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
   const { storage, now } = engine;
   const { table, partition } = lookupIndex(entity).remote;
   const writes = countPartitionWrites(storage, { table, partition: buildKey(partition, {}) });
@@ -118,10 +127,10 @@ export async function readLookup(engine: Engine, entity: Entity): Promise<Lookup
 }
 
 async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
-  const options = { top: MAX_LOOKUP_ENTITIES, select: listedFields(entity) };
+  const options = { top: MAX_ENTITIES, select: listedFields(entity) };
   const page = await readByCopies(engine, entity, lookupIndex(entity), {}, options);
   const length = page.items.reduce((sum, values) => sum + valuesLength(values), 0);
-  const isWhole = page.next === undefined && length <= MAX_LOOKUP_LENGTH;
+  const isWhole = page.next === undefined && length <= MAX_LENGTH;
   const etags = new LRUCache<string, string>({ max: KEPT_ETAGS });
   return {
     ...page,

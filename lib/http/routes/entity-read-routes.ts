@@ -1,9 +1,8 @@
-import { type GetInput, getEntity, listLookup, listRange, scan } from '../../api/reads.ts';
+import { type GetInput, getEntity, listRange, listWhole, scan, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/filter.ts';
 import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { lookupFields } from '../../features/lookup/lookup.ts';
 import { bind, bindPage, describeList, presentPage, readKey, toEntityTemplate } from '../bind.ts';
 import {
   filterParameters,
@@ -146,21 +145,22 @@ const RANGE_QUERY: Readonly<Record<string, string>> = {
   ...LIST_QUERY,
 };
 
-const LOOKUP_QUERY = { select: SELECT, continuation: PAGE_QUERY.continuation };
+const WHOLE_LIST_QUERY = { select: SELECT, continuation: PAGE_QUERY.continuation };
 
-/** The route that lists an entity as a whole, if the entity is a lookup table. */
-export function lookupRoutes(entity: Entity): Route[] {
-  if (!entity.lookup) return [];
-  const fields = lookupFields(entity);
-  const filters = filterParameters(entity, { available: fields, query: LOOKUP_QUERY });
+/** The route that lists all entities in one response, if the entity is listed so. */
+export function wholeListRoutes(entity: Entity): Route[] {
+  const list = wholeListOf(entity);
+  if (!list) return [];
+  const fields = list.fields(entity);
+  const filters = filterParameters(entity, { available: fields, query: WHOLE_LIST_QUERY });
   const copied = fields.length < Object.keys(entity.columns).length ? [] : undefined;
   const { headers = [], ...success } = describeList(entity, copied);
   return [
-    bind(listLookup(entity), {
+    bind(listWhole(entity), {
       name: `${entity.name}-list`,
       method: 'GET',
       path: entity.name,
-      query: LOOKUP_QUERY,
+      query: WHOLE_LIST_QUERY,
       filters,
       summary: `List all of ${entity.name}`,
       cacheable: true,

@@ -7,9 +7,10 @@ import {
   getEntity,
   getThroughIndex,
   listIndex,
-  listLookup,
   listRange,
-  wholeList,
+  listWhole,
+  requireWhole,
+  wholeListOf,
 } from '../../api/reads.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
@@ -163,20 +164,19 @@ async function runRead(entities: readonly Entity[], context: RequestContext, rea
       partition: checkFields(entity, partition, entity.partition.fields),
     }));
   }
-  if ('list' in read) return runLookup(entities, context, read);
+  if ('list' in read) return runWholeList(entities, context, read);
   return runBy(findEntity(entities, 'entity', read.entity), context, read);
 }
 
-/** The list of a lookup table, which usually takes no transaction. */
-async function runLookup(
+/** A list of all entities, which usually takes no transaction. */
+async function runWholeList(
   entities: readonly Entity[],
   context: RequestContext,
   { list: name, where, select }: z.infer<typeof List>,
 ): Promise<Found> {
-  const lookups = entities.filter(({ lookup }) => lookup);
-  const entity = findEntity(lookups, 'list', name);
+  const entity = findEntity(entities.filter(wholeListOf), 'list', name);
   return {
-    items: [...wholeList(entity, await perform(listLookup(entity), context, () => ({ where, select })))],
+    items: [...requireWhole(entity, await perform(listWhole(entity), context, () => ({ where, select })))],
   };
 }
 

@@ -1,5 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
+import { type Declaration, withDefaults } from '../../../lib/define/declaration/declaration.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { features } from '../../../lib/features/features.ts';
 import { importsOf } from '../../../local/shape/folder-circles.ts';
 import { readSourceFiles } from '../../../local/shape/source-files.ts';
@@ -28,4 +30,60 @@ test('no feature imports another one', () => {
       .map((path) => `${file.path} imports ${path}`),
   );
   expect(found).toEqual([]);
+});
+
+/** What the engine itself does with an entity. */
+type OfEngine =
+  | 'schema'
+  | 'table'
+  | 'key'
+  | 'version'
+  | 'upgrades'
+  | 'archive'
+  | 'movable'
+  | 'derived'
+  | 'access'
+  | 'maxAge';
+
+const OPTIONS = {
+  indexes: { byName: { kind: 'intra-partition' } },
+  totals: { perName: {} },
+  encrypted: ['name'],
+  attachments: { photo: {} },
+  large: ['name'],
+  split: { rare: ['name'] },
+  wide: true,
+  period: { per: 'day' },
+  expiry: { days: 1 },
+  denormalized: { name: {} },
+  references: { name: {} },
+  childOf: {},
+  counts: { name: {} },
+  lookup: { index: 'byName' },
+} satisfies Record<Exclude<keyof Declaration, OfEngine>, unknown>;
+
+const unused = {
+  ...withDefaults({} as Declaration),
+  series: undefined,
+  dependents: [],
+  referencedBy: [],
+  countedBy: [],
+  children: [],
+};
+const featuresUsedBy = (options: object) => {
+  const entity: unknown = { ...unused, ...options };
+  return features.filter((feature) => feature.isUsed(entity as Entity));
+};
+
+test('an entity without options uses no feature', () => expect(featuresUsedBy({})).toEqual([]));
+
+test.each(Object.entries(OPTIONS))('the option %s makes an entity use a feature', (option, value) => {
+  expect(featuresUsedBy({ [option]: value })).not.toEqual([]);
+});
+
+test('every feature is used by an option, or by a series', () => {
+  const indexes = { one: { kind: 'inter-partition' }, other: { kind: 'index-entity' } };
+  const denormalized = { name: { fanOut: true } };
+  const all = [OPTIONS, { indexes, denormalized, series: { overflow: 'blob' } }].flatMap(featuresUsedBy);
+  expect(features.filter((feature) => !all.includes(feature))).toEqual([]);
 });
