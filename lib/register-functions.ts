@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import { MINUTE_MS } from './base/time.ts';
 import type { Feature } from './define/declaration/entity.ts';
-import { consumeIntent, consumeTransfer } from './engine/consume/consume.ts';
-import { toMessage } from './engine/consume/queue-message.ts';
+import { consumeIntent, consumeTransfer, drainPoison, toMessage } from './engine/consume/consume.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
 import { features } from './features/features.ts';
 import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
@@ -15,14 +14,13 @@ import { type Mounted, mountErrors } from './http/router.ts';
 import { createRoutes } from './http/routes.ts';
 import { toTextResponse } from './http/text-response.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
-import { drainPoison } from './operations/drain-poison.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
 import type { Rowkey } from './rowkey.ts';
 import type { Runtime } from './runtime.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
-import { traceInvocation } from './telemetry/invocation.ts';
+import { traceInvocation } from './telemetry/span.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
 
 /** The `app` of `@azure/functions`, passed by the app, because each copy of the library registers only its own functions. */

@@ -20,7 +20,7 @@ import {
   readAttachment,
   removeAttachment,
 } from '../features/large-entities/attachment.ts';
-import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blob-sas.ts';
+import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blobs.ts';
 import { noteGrant } from './grants.ts';
 import type { Operation } from './operation.ts';
 import { readOwn } from './own.ts';

@@ -22,9 +22,9 @@ import { rolesToGrant } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type NotedChange, noteChange } from '../engine/note-change.ts';
 import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
-import { READ_PERMISSIONS, signBlobUrl } from '../storage/blob-sas.ts';
+import { READ_PERMISSIONS, signBlobUrl } from '../storage/blobs.ts';
 import { rowUrl, type TableSasSigner, tableUrl } from '../storage/table-sas.ts';
-import { countGrant } from '../telemetry/metrics.ts';
+import { count } from '../telemetry/metrics.ts';
 import type { Operation } from './operation.ts';
 import { readOwn } from './own.ts';
 
@@ -110,7 +110,7 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
 /** Notes a grant for the audit log, and counts it. */
 export function noteGrant(engine: Engine, grant: Omit<NotedChange, 'operation'>): void {
   noteChange(engine, { ...grant, operation: 'grant' });
-  countGrant({ entity: grant.entity });
+  count.grant({ entity: grant.entity });
 }
 
 /** The claim that decides which rows are the caller's own. */

@@ -6,8 +6,13 @@ import type { Stored, Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { requestArchive, requestMove } from '../engine/transfer/transfer.ts';
-import { deleteRange as deleteRangeOf } from '../engine/write/delete-range.ts';
-import { type BatchAction, type BatchOutcome, writeAtomically, writeBatch } from '../engine/write/entity-batch.ts';
+import {
+  type BatchAction,
+  type BatchOutcome,
+  deleteRange as deleteRangeOf,
+  writeAtomically,
+  writeBatch,
+} from '../engine/write/entity-batch.ts';
 import {
   createOnce,
   deleteEntity,

@@ -1,6 +1,6 @@
 import type { HttpMethod } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
-import { nameRequest } from '../telemetry/invocation.ts';
+import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
 import { createResponder } from './respond.ts';
 import { catchProblems, toResponse } from './response.ts';

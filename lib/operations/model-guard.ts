@@ -6,18 +6,18 @@ import { DAY_MS, isoInstant } from '../base/time.ts';
 import { pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
 import { optionsWith } from '../define/declaration/declaration.ts';
-import { decidedFields, type Entity, type Remembered } from '../define/declaration/entity.ts';
+import { decidedFields, type Entity, isWrittenByClients, type Remembered } from '../define/declaration/entity.ts';
 import { IndexShape } from '../define/declaration/projection.ts';
 import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine } from '../engine/engine.ts';
+import { unlessTableMissing } from '../engine/period-tables.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { features } from '../features/features.ts';
 import { listTables } from '../storage/provision.ts';
-import { type Action, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
+import { type Action, type Row, readRange, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { resourcesOf } from './resources.ts';
-import { findRows } from './rows-of-key.ts';
 
 /**
  * The guard stores the shape of every declaration in use and compares it with the current one. A change that would make stored
@@ -358,4 +358,23 @@ function requiredFields(entity: Entity): string[] {
 /** A hash of the rejected changes, so that agreement to one change does not cover another. */
 function wordOf(refused: readonly string[]): string {
   return createHash('sha256').update(refused.join('\n')).digest('hex').slice(0, 12);
+}
+
+/**
+ * Finds rows that another key of an entity would hide, in the tables of its former declaration: `live` ones, which can be purged, or
+ * only `unlisted` ones, which no request lists and no index has: those of an archive, of periods and of a series.
+ */
+export async function findRows(
+  { storage }: Engine,
+  entity: Entity,
+  { table, archive }: { readonly table: string; readonly archive?: string | undefined },
+): Promise<'live' | 'unlisted' | 'none'> {
+  if (entity.period || entity.series) return 'unlisted';
+  const has = async (name: string, type: string | undefined) => {
+    const { rows } = await unlessTableMissing(scanTable(storage, { table: name, type, limit: 1 }), { rows: [] });
+    return rows.length > 0;
+  };
+  // Clients may write any type.
+  if (await has(table, isWrittenByClients(entity) ? undefined : entity.name)) return 'live';
+  return archive !== undefined && (await has(archive, undefined)) ? 'unlisted' : 'none';
 }

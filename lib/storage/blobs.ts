@@ -1,8 +1,17 @@
 import { buffer } from 'node:stream/consumers';
-import type { BlobHTTPHeaders } from '@azure/storage-blob';
+import {
+  type AppendBlobClient,
+  type BlobHTTPHeaders,
+  BlobSASPermissions,
+  generateBlobSASQueryParameters,
+  SASProtocol,
+  StorageSharedKeyCredential,
+  type UserDelegationKey,
+} from '@azure/storage-blob';
 import { RowkeyError } from '../base/errors.ts';
-import { storageCall, storageCalls, unlessMissing, unlessRefused } from './errors.ts';
-import { recordIfExplaining } from './explain.ts';
+import { HOUR_MS, MINUTE_MS } from '../base/time.ts';
+import { storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { recordIfExplaining, runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
 export interface BlobAddress {
@@ -97,7 +106,7 @@ export async function setBlobHeaders(
 export async function readBlob(storage: Storage, { container, name }: BlobAddress): Promise<Buffer | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
   const client = storage.container(container).getBlobClient(name);
-  const found = await unlessMissing(client.download(), container);
+  const found = await unlessRefused(['missing'], client.download(), container);
   // Reads the stream here, so that failures of the stream are translated too.
   return found?.readableStreamBody && storageCall(buffer(found.readableStreamBody));
 }
@@ -110,7 +119,11 @@ export async function blobLength(
 ): Promise<number | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
   const client = storage.container(container).getBlobClient(name);
-  const found = await unlessMissing(client.getProperties(signal ? { abortSignal: signal } : {}), container);
+  const found = await unlessRefused(
+    ['missing'],
+    client.getProperties(signal ? { abortSignal: signal } : {}),
+    container,
+  );
   return found?.contentLength;
 }
 
@@ -209,7 +222,182 @@ export async function streamBlob(
   { container, name }: BlobAddress,
 ): Promise<AsyncIterable<Uint8Array> | undefined> {
   const client = storage.container(container).getBlobClient(name);
-  const found = await unlessMissing(client.download(0, undefined, { maxRetryRequests: STREAM_RETRIES }), container);
+  const found = await unlessRefused(
+    ['missing'],
+    client.download(0, undefined, { maxRetryRequests: STREAM_RETRIES }),
+    container,
+  );
   const stream = found?.readableStreamBody as AsyncIterable<Uint8Array> | undefined;
   return stream && storageCalls(stream, container);
+}
+
+/** Append blobs: https://learn.microsoft.com/rest/api/storageservices/append-block */
+
+/**
+ * A blob is read in parts, because the emulator opens a file for each block of a request and fails at the limit of open files.
+ * A record of the audit log has about 300 bytes, so a part has at most about 1,700 blocks.
+ */
+const PART_BYTES = 512 * 1_024;
+
+interface Waiting {
+  /** Stops waiting. The outcome is then unknown. */
+  readonly signal?: AbortSignal;
+}
+
+/** Creates an empty blob. Throws the conflict `exists` if the blob exists, even if this call created it and its reply was lost. */
+export async function createAppendBlob(
+  storage: Storage,
+  address: BlobAddress,
+  { metadata, signal }: Waiting & { readonly metadata?: Metadata } = {},
+): Promise<void> {
+  const { container } = address;
+  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'create' }))) return;
+  const conditions = { ifNoneMatch: '*' };
+  await storageCall(
+    clientOf(storage, address).create({
+      conditions,
+      ...(metadata && { metadata: { ...metadata } }),
+      ...abortOptions(signal),
+    }),
+    container,
+  );
+}
+
+/** Appends a block atomically. Throws the conflict `changed` if the length of the blob is not `position`. */
+export async function appendBlock(
+  storage: Storage,
+  address: BlobAddress,
+  { bytes, position, signal }: Waiting & { readonly bytes: Uint8Array; readonly position: number },
+): Promise<void> {
+  const { container } = address;
+  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'append' }))) return;
+  const options = { conditions: { appendPosition: position }, ...abortOptions(signal) };
+  await storageCall(clientOf(storage, address).appendBlock(bytes, bytes.length, options), container);
+}
+
+/** Lists the names of the blobs that begin with `prefix`, in order. */
+export async function listBlobs(
+  storage: Storage,
+  { container, prefix, signal }: Waiting & { readonly container: string; readonly prefix: string },
+): Promise<string[]> {
+  recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
+  const blobs = storage.container(container).listBlobsFlat({ prefix, ...abortOptions(signal) });
+  return Array.fromAsync(storageCalls(blobs, container), ({ name }) => name);
+}
+
+/** Returns the lines of a blob, each of which ends in a line feed; no lines if the blob does not exist. */
+export async function* readLines(storage: Storage, address: BlobAddress): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (let start = 0, length = Number.POSITIVE_INFINITY; start < length; start += PART_BYTES) {
+    const part = await readBlobRange(storage, address, { start, count: PART_BYTES });
+    if (!part) return;
+    length = part.length;
+    const lines = `${rest}${decoder.decode(part.bytes, { stream: true })}`.split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+}
+
+function clientOf(storage: Storage, { container, name }: BlobAddress): AppendBlobClient {
+  return storage.container(container).getAppendBlobClient(name);
+}
+
+function abortOptions(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
+  return signal ? { abortSignal: signal } : {};
+}
+
+/** Permission to create a blob that does not exist yet: its holder can neither read nor overwrite it. */
+export const UPLOAD_PERMISSIONS = 'c';
+export const READ_PERMISSIONS = 'r';
+/** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
+const KEY_VALID_FOR_MS = 6 * HOUR_MS;
+
+interface BlobSasRequest {
+  readonly permissions: string;
+  readonly startsAt: Date;
+  readonly expiresAt: Date;
+  /** Storage returns these headers instead of the blob's own. */
+  readonly headers?: BlobHeaders;
+}
+
+/**
+ * Returns a URL with which a client may use this blob for a while. The signature uses the account key if there is one (the
+ * emulator), else a key delegated to the app's identity, which needs the role Storage Blob Delegator.
+ */
+export async function signBlobUrl(
+  storage: Storage,
+  { container, name }: BlobAddress,
+  { permissions, startsAt, expiresAt, headers }: BlobSasRequest,
+): Promise<string> {
+  const { url, containerName } = storage.container(container).getBlobClient(name);
+  const values = {
+    containerName,
+    blobName: name,
+    permissions: BlobSASPermissions.parse(permissions),
+    startsOn: startsAt,
+    expiresOn: expiresAt,
+    ...(headers
+      ? {
+          contentType: headers.type,
+          contentDisposition: headers.disposition ?? '',
+          cacheControl: headers.cacheControl ?? '',
+        }
+      : {}),
+    protocol: url.startsWith('http:') ? SASProtocol.HttpsAndHttp : SASProtocol.Https,
+  };
+  const { credential, accountName } = storage.blobs;
+  const query =
+    credential instanceof StorageSharedKeyCredential
+      ? generateBlobSASQueryParameters(values, credential)
+      : generateBlobSASQueryParameters(values, await keyFor(storage, startsAt, expiresAt), accountName);
+  return `${url}?${query}`;
+}
+
+const keys = new WeakMap<Storage, UserDelegationKey>();
+
+/** The key is kept until it would expire before the signature. */
+async function keyFor(storage: Storage, startsAt: Date, expiresAt: Date): Promise<UserDelegationKey> {
+  const kept = keys.get(storage);
+  if (kept && kept.signedStartsOn <= startsAt && expiresAt <= kept.signedExpiresOn) return kept;
+  const until = new Date(startsAt.getTime() + KEY_VALID_FOR_MS);
+  const key = await runUnexplained(() => storageCall(storage.blobs.getUserDelegationKey(startsAt, until)));
+  keys.set(storage, key);
+  return key;
+}
+
+/** Longer than a copy takes, because clocks differ. */
+const SOURCE_VALID_MS = 15 * MINUTE_MS;
+
+/** What the copy must equal, and its metadata. */
+interface CopyOptions {
+  readonly metadata: Metadata;
+  readonly etag?: string;
+  readonly md5?: Uint8Array;
+}
+
+/**
+ * Lets storage copy a blob of up to 256 MiB with its headers, in one transaction: the bytes do not pass through the app. Returns
+ * false if the source does not exist, or does not have this `etag` and `md5`.
+ */
+export async function copyBlob(
+  storage: Storage,
+  { from, to }: { readonly from: BlobAddress; readonly to: BlobAddress },
+  { metadata, etag, md5 }: CopyOptions,
+): Promise<boolean> {
+  if (recordIfExplaining(() => ({ write: 'blob', container: to.container, does: 'copy' }))) return true;
+  const now = Date.now();
+  // The service authorizes the source separately, also in the same account.
+  const source = await signBlobUrl(storage, from, {
+    permissions: READ_PERMISSIONS,
+    startsAt: new Date(now - SOURCE_VALID_MS),
+    expiresAt: new Date(now + SOURCE_VALID_MS),
+  });
+  const options = {
+    metadata: { ...metadata },
+    ...(etag === undefined ? {} : { sourceConditions: { ifMatch: etag } }),
+    ...(md5 === undefined ? {} : { sourceContentMD5: md5 }),
+  };
+  const copied = storage.container(to.container).getBlobClient(to.name).syncCopyFromURL(source, options);
+  return (await unlessRefused(['missing', 'changed'], copied, to.container)) !== undefined;
 }

@@ -3,7 +3,7 @@ import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { PipelinePolicy, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
 import { type Span, SpanKind } from '@opentelemetry/api';
-import { count, countTransaction } from '../telemetry/metrics.ts';
+import { count } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
@@ -20,14 +20,13 @@ export interface Cost {
  */
 const IDLE_MS = 60_000;
 
-/** Returns the function that chooses the kept connections of a request, by its URL. */
-export function createConnections(idleMs = IDLE_MS): (url: string) => HttpAgent {
+/** The kept connections, by protocol. */
+export function createConnections(idleMs = IDLE_MS) {
   const options = { keepAlive: true, timeout: idleMs };
-  const [http, https] = [new HttpAgent(options), new HttpsAgent(options)];
-  return (url) => (url.startsWith('https:') ? https : http);
+  return { http: new HttpAgent(options), https: new HttpsAgent(options) };
 }
 
-const connectionsOf = createConnections();
+const connections = createConnections();
 
 interface Meter extends Cost {
   underWay: number;
@@ -46,7 +45,7 @@ export function transactionsSoFar(): number {
 /** Runs `work` and counts its storage transactions, across awaits. They count for the work around it, too. */
 export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Promise<Result> {
   const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole: meters.getStore() };
-  return meters.run(meter, () => work(meter));
+  return meters.run(meter, work, meter);
 }
 
 /**
@@ -73,6 +72,7 @@ export function countTransactions({ service, endpoint, insecure }: Counted): Pip
   // The account name of an emulator is in the path or in the host name.
   const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
   let depth: number | undefined;
+  const agent = insecure ? connections.http : connections.https;
   const resourceOf = (url: string) => {
     depth ??= depthOf(endpoint());
     // The first two parts are the scheme and the empty text before the host. Parsing a URL for each call would be slow.
@@ -82,9 +82,9 @@ export function countTransactions({ service, endpoint, insecure }: Counted): Pip
     name: 'countTransactions',
     sendRequest(request, next) {
       request.allowInsecureConnection ||= insecure;
-      request.agent ??= connectionsOf(request.url);
+      request.agent ??= agent;
       const operation = `${service} ${request.method}`;
-      countTransaction({ pattern: currentPattern(), operation });
+      count.transaction({ pattern: currentPattern(), operation });
       const send = async (span: Span) => {
         const named = resourceOf(request.url);
         if (span.isRecording()) span.updateName(`${operation} ${named}`);

@@ -125,22 +125,19 @@ export async function* storageCalls<Piece>(pieces: AsyncIterable<Piece>, name = 
   }
 }
 
-/** Awaits a call with `storageCall`. Returns undefined for a conflict with one of these reasons. */
+/** Translates errors as `storageCall` does. Returns undefined for a conflict with one of these reasons. */
 export async function unlessRefused<Result>(
   reasons: readonly Reason[],
   call: Promise<Result>,
   name = '',
 ): Promise<Result | undefined> {
   try {
-    return await storageCall(call, name);
+    return await call;
   } catch (error) {
-    if (error instanceof StorageConflict && reasons.includes(error.reason)) return undefined;
-    throw error;
+    const failure = translate(error, name);
+    if (failure instanceof StorageConflict && reasons.includes(failure.reason)) return undefined;
+    throw failure;
   }
-}
-
-export function unlessMissing<Result>(call: Promise<Result>, name = ''): Promise<Result | undefined> {
-  return unlessRefused(['missing'], call, name);
 }
 
 function translate(error: unknown, name: string): unknown {

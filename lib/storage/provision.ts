@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { storageCall, storageCalls, unlessMissing } from './errors.ts';
+import { storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { prefixTable } from './resource-names.ts';
 import type { Storage } from './storage.ts';
@@ -49,7 +49,7 @@ export async function createTable(storage: Storage, table: string): Promise<void
 /** Deletes a table with all its rows in one storage operation. */
 export async function dropTable(storage: Storage, table: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'table', table, does: 'drop' }))) return;
-  await unlessMissing(storage.table(table).deleteTable());
+  await unlessRefused(['missing'], storage.table(table).deleteTable());
 }
 
 /** Lists the names of the app's tables that begin with `start`, in order. */

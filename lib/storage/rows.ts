@@ -1,5 +1,5 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
-import { storageCall, unlessMissing, unlessRefused } from './errors.ts';
+import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
 import type { Storage } from './storage.ts';
@@ -48,7 +48,7 @@ export async function readRow(
   storage: Storage,
   { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
 ): Promise<Row | undefined> {
-  const sent = projection(select);
+  const sent = select && projection(select);
   recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(sent ? { select: sent } : {}) }));
   let etag = '';
   const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
@@ -56,7 +56,7 @@ export async function readRow(
   };
   const options = { onResponse, ...(sent ? { queryOptions: { select: sent } } : {}) };
   const client = storage.table(table);
-  const found = await unlessMissing(client.getEntity(partition, row, options), client.tableName);
+  const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
   return found && { table, partition, row, etag, properties: toRowProperties(found) };
 }
 
@@ -78,15 +78,24 @@ export async function readRange(storage: Storage, range: RowRange): Promise<RowP
   const used = conditions.length + without.length;
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
   const { counted, bound, mayPause, resume } = range;
-  return collect(storage, { table, filter, select: projection(select), limit, counted, bound, mayPause, resume });
+  return collect(storage, {
+    table,
+    filter,
+    select: select && projection(select),
+    limit,
+    counted,
+    bound,
+    mayPause,
+    resume,
+  });
 }
 
 /** A URL with more characters may be rejected on its way. */
 const MAX_PROJECTION_LENGTH = 4_000;
 
 /** The projection to send; undefined for all properties, of which a caller has to pick its own. */
-function projection(select: readonly string[] | undefined): string[] | undefined {
-  return select && select.join(',').length <= MAX_PROJECTION_LENGTH ? [...select] : undefined;
+function projection(select: readonly string[]): string[] | undefined {
+  return select.join(',').length <= MAX_PROJECTION_LENGTH ? [...select] : undefined;
 }
 
 /** How a read that finds few rows ends before its limit. */
@@ -204,7 +213,16 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<RowP
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, { table, filter, select: projection(select), limit, counted, bound, mayPause, resume });
+  return collect(storage, {
+    table,
+    filter,
+    select: select && projection(select),
+    limit,
+    counted,
+    bound,
+    mayPause,
+    resume,
+  });
 }
 
 /** The most comparisons of a scan's bounds. */

@@ -19,7 +19,6 @@ import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
-import { createServiceClock } from './service-clock.ts';
 
 /**
  * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
@@ -243,5 +242,38 @@ export function toLegacyHttpClient(client: HttpClient) {
       // The blob SDK looks up the operation by the request object. With another object it treats an error as a result.
       return { ...toCompatResponse(await client.sendRequest(request)), request: given };
     },
+  };
+}
+
+/** `Date` headers have whole seconds, rounded down. */
+const RESOLUTION_MS = 1_000;
+
+/** The clock of a service, known from the `Date` of its responses. */
+interface ServiceClock {
+  /** Learns from each response. */
+  readonly policy: PipelinePolicy;
+  /** The earliest time, in milliseconds, that the clock can show now. Undefined before the first response. */
+  earliestTime(): number | undefined;
+  /** The latest time, as `earliestTime`. */
+  latestTime(): number | undefined;
+}
+
+/** Creates a clock that needs a local one only for the time since the last request, so a wrong local time does no harm. */
+export function createServiceClock(now: () => number = Date.now): ServiceClock {
+  let ahead: { readonly least: number; readonly most: number } | undefined;
+  return {
+    policy: {
+      name: 'serviceClock',
+      async sendRequest(request, next) {
+        const sentAt = now();
+        const response = await next(request);
+        const date = Date.parse(response.headers.get('date') ?? '');
+        // The service read its clock between the two.
+        if (!Number.isNaN(date)) ahead = { least: date - now(), most: date + RESOLUTION_MS - sentAt };
+        return response;
+      },
+    },
+    earliestTime: () => ahead && now() + ahead.least,
+    latestTime: () => ahead && now() + ahead.most,
   };
 }

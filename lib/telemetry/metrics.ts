@@ -3,6 +3,12 @@ import { DAY_MS } from '../base/time.ts';
 
 /** Metrics for operators. `infra/queries` and the alerts use these names. */
 
+/** In seconds. */
+const BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
+
+const countStorageTransaction = counter('rowkey.storage.transactions', 'Storage transactions, retries included');
+const countIssuedGrant = counter('rowkey.grants.issued', 'Shared access signatures issued to clients');
+
 /** Each counts one unless told how much. */
 export const count = {
   /** `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. */
@@ -22,36 +28,29 @@ export const count = {
     'rowkey.fanout.updated',
     'Entities with new copies of fields of another entity',
   ),
+  /** A storage transaction is the unit of billing; each retry is one. */
+  transaction(labels: { readonly pattern: string; readonly operation: string }): void {
+    startDay();
+    increment(transactions, labels.pattern + SEPARATOR + labels.operation);
+    countStorageTransaction(labels);
+  },
+  grant(labels: { readonly entity: string }): void {
+    startDay();
+    increment(grants, labels.entity);
+    countIssuedGrant(labels);
+  },
 };
 
-const countStorageTransaction = counter('rowkey.storage.transactions', 'Storage transactions, retries included');
-const countIssuedGrant = counter('rowkey.grants.issued', 'Shared access signatures issued to clients');
-
-/** A storage transaction is the unit of billing; each retry is one. */
-export function countTransaction(attributes: { readonly pattern: string; readonly operation: string }): void {
-  startDay();
-  increment(transactions, attributes.pattern + SEPARATOR + attributes.operation);
-  countStorageTransaction(attributes);
-}
-
-export function countGrant(attributes: { readonly entity: string }): void {
-  startDay();
-  increment(grants, attributes.entity);
-  countIssuedGrant(attributes);
-}
-
-/** `route` is the method with the template of the path, as a path has keys of entities. `status` is 500 if the handler throws. */
-export function recordRequest(
-  attributes: { readonly route: string; readonly status: string },
-  milliseconds: number,
-): void {
-  record('rowkey.request.duration', 'Time from the start of a function to its response', attributes, milliseconds);
-}
-
-/** The time from a write's announcement until its indexes agree. Queues measure whole seconds. */
-export function recordReconcileLag(milliseconds: number): void {
-  record('rowkey.reconcile.lag', 'Time from the announcement of a write until its indexes agree', {}, milliseconds);
-}
+/** Durations in milliseconds. */
+export const record = {
+  /** `route` is the method with the template of the path, as a path has keys of entities. `status` is 500 if the handler throws. */
+  request: histogram<{ readonly route: string; readonly status: string }>(
+    'rowkey.request.duration',
+    'Time from the start of a function to its response',
+  ),
+  /** The time from a write's announcement until its indexes agree. Queues measure whole seconds. */
+  reconcileLag: histogram('rowkey.reconcile.lag', 'Time from the announcement of a write until its indexes agree'),
+};
 
 /** Looks the counter up at each use, because there is no meter before telemetry starts. A meter caches it by name. */
 function counter<Labels extends Attributes>(name: string, description: string) {
@@ -59,10 +58,13 @@ function counter<Labels extends Attributes>(name: string, description: string) {
     metrics.getMeter('rowkey').createCounter(name, { description }).add(much, labels);
 }
 
-function record(name: string, description: string, attributes: Attributes, milliseconds: number): void {
-  const advice = { explicitBucketBoundaries: [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300] };
-  const histogram = metrics.getMeter('rowkey').createHistogram(name, { description, unit: 's', advice });
-  histogram.record(Math.max(0, milliseconds) / 1_000, attributes);
+function histogram<Labels extends Attributes>(name: string, description: string) {
+  const options = { description, unit: 's', advice: { explicitBucketBoundaries: BUCKETS } };
+  return (milliseconds: number, labels?: Labels): void =>
+    metrics
+      .getMeter('rowkey')
+      .createHistogram(name, options)
+      .record(Math.max(0, milliseconds) / 1_000, labels);
 }
 
 /**
@@ -74,20 +76,17 @@ function record(name: string, description: string, attributes: Attributes, milli
 const SEPARATOR = '\n';
 
 let since = Date.now();
-let day = dayOf(since);
+/** The beginning of the day, in UTC. */
+let day = since - (since % DAY_MS);
 const transactions = new Map<string, number>();
 const grants = new Map<string, number>();
 
-/** Days since 1970, in UTC. */
-function dayOf(instant: number): number {
-  return Math.floor(instant / DAY_MS);
-}
-
-function startDay(now = Date.now()): void {
-  const today = dayOf(now);
+function startDay(): void {
+  const now = Date.now();
+  const today = now - (now % DAY_MS);
   if (day === today) return;
   day = today;
-  since = today * DAY_MS;
+  since = today;
   transactions.clear();
   grants.clear();
 }

@@ -69,7 +69,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Entity group transactions',
     about:
       'A batch of creates, puts, patches and deletes takes as few transactions as its rows fit into, 100 each, or exactly one (`atomic`). A range of a partition is deleted in the same way. See [http.md](http.md#batches).',
-    modules: ['lib/engine/write/entity-batch.ts', 'lib/engine/write/delete-range.ts'],
+    modules: ['lib/engine/write/entity-batch.ts'],
     tests: ['test/lib/engine/write/entity-batch.test.ts', 'test/scenarios/deleting-a-range.test.ts'],
   },
   {
@@ -226,7 +226,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
     name: 'Shared access signatures',
     about:
       "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [access.md](access.md).",
-    modules: ['lib/access/grant.ts', 'lib/storage/table-sas.ts', 'lib/storage/blob-sas.ts'],
+    modules: ['lib/access/grant.ts', 'lib/storage/table-sas.ts', 'lib/storage/blobs.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
   },
   {

@@ -18,8 +18,7 @@ import {
   removeAttachment,
 } from '../../lib/features/large-entities/attachment.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
-import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blob-sas.ts';
-import { listContainer } from '../../lib/storage/blobs.ts';
+import { listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';

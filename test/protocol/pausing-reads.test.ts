@@ -6,8 +6,7 @@ import type { InterPartitionIndex } from '../../lib/define/declaration/indexes.t
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
 import { type Page, type PageOptions, readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { deleteRange } from '../../lib/engine/write/delete-range.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, doorevents, logins, products } from '../fixtures/model.ts';

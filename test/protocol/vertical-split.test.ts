@@ -12,8 +12,7 @@ import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { deleteRange } from '../../lib/engine/write/delete-range.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import {
   createEntity,
   deleteEntity,

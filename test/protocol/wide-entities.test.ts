@@ -6,8 +6,7 @@ import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { deleteRange } from '../../lib/engine/write/delete-range.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import {
   createEntity,
   deleteEntity,

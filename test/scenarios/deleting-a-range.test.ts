@@ -1,8 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { deleteRange } from '../../lib/engine/write/delete-range.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { CRASHES, tryFaults } from '../fault-driver.ts';

@@ -1,19 +1,31 @@
+import { createHash } from 'node:crypto';
+import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
+import pMap from 'p-map';
 import { z } from 'zod';
 import { NeverSucceeds } from '../../base/errors.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
-import { recordReconcileLag } from '../../telemetry/metrics.ts';
-import { contextOf, inSpan } from '../../telemetry/span.ts';
+import { deleteMessage, type ReceivedMessage, receiveMessages } from '../../storage/messages.ts';
+import { record } from '../../telemetry/metrics.ts';
+import { contextOf, inPattern, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { isDeeperThan } from '../json-text.ts';
+import { isDeeperThan, jsonText } from '../json-text.ts';
 import { sendWork, unwrap } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { isPossible, possibleItems } from '../reconcile/possible-entries.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
-import { handleMessage, isTooOld, type Log, type Message, recordPoison, type TakeHold } from './poison.ts';
-import { listReplacedMetadata } from './queue-message.ts';
+import {
+  handleMessage,
+  isTooOld,
+  type Log,
+  MAX_ATTEMPTS,
+  type Message,
+  reasonOf,
+  recordPoison,
+  type TakeHold,
+} from './poison.ts';
 
 /** The dependencies of the queue functions, which do the work of a message or record the message as poison. */
 export interface Consumer {
@@ -56,7 +68,7 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
       throw new NeverSucceeds(
         `Part of the message is rejected: ${refused}. The message is forged, or of another declaration. The rest is done.`,
       );
-    recordReconcileLag(engine.now() - unwrap(message).history.since);
+    record.reconcileLag(engine.now() - unwrap(message).history.since);
   });
 }
 
@@ -172,4 +184,102 @@ function findEntity(entities: readonly Entity[], name: string): Entity {
   const entity = withArchives(entities).find((candidate) => candidate.name === name);
   if (entity) return entity;
   throw new NeverSucceeds('The message names an entity that the model does not declare.');
+}
+
+const DRAINED_QUEUES = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE];
+/** Less than the minute between two runs, so that the next run sees the messages that this one could not handle. */
+const HIDE_POISON_SECONDS = 50;
+/** The most messages that one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */
+const POISON_BATCH = 32;
+const DRAIN_CONCURRENCY = 8;
+
+/**
+ * Handles the messages that the functions host moved to the queues `<queue>-poison`: sends each back to its queue or
+ * records it as poison. A queue trigger cannot do this: the host passes the message as metadata, and @azure/functions
+ * overflows the stack on a deeply nested one before it calls the function.
+ *
+ * A message is deleted last. If the process dies before that, the message becomes visible again and is recorded again under
+ * the same id. An empty queue costs one storage transaction. No batch starts after `until` (milliseconds). Throws if some
+ * messages could not be handled; the next run retries them.
+ */
+export const drainPoison = inPattern(
+  'poison messages',
+  async (consumer: Consumer, { until }: { readonly until: number }): Promise<void> => {
+    const drained = await Promise.allSettled(
+      DRAINED_QUEUES.map((queue) => drainQueue(consumer, `${queue}-poison`, until)),
+    );
+    for (const result of drained) if (result.status === 'rejected') throw result.reason;
+  },
+);
+
+async function drainQueue(consumer: Consumer, queue: string, until: number): Promise<void> {
+  const { now, storage } = consumer.engine;
+  let failed = 0;
+  let received: ReceivedMessage[];
+  do {
+    received = await receiveMessages(storage, queue, { limit: POISON_BATCH, hiddenFor: HIDE_POISON_SECONDS });
+    const handled = await pMap(received, (message) => tryHandle(consumer, message), { concurrency: DRAIN_CONCURRENCY });
+    failed += handled.filter((isHandled) => !isHandled).length;
+  } while (received.length === POISON_BATCH && now() < until);
+  if (failed > 0) throw new Error(`${failed} messages of ${queue} could not be handled and stay there.`);
+}
+
+async function tryHandle(consumer: Consumer, message: ReceivedMessage): Promise<boolean> {
+  const { queue, id, text, insertedAt } = message;
+  try {
+    // The host has used all attempts. Attempts to read the poison queue do not count.
+    await consumePoison(consumer, { queue, id, attempts: MAX_ATTEMPTS, insertedAt, body: bodyOf(text) });
+    await deleteMessage(consumer.engine.storage, message);
+    return true;
+  } catch (error) {
+    consumer.log.warn(`The message ${id} of ${queue} stays for the next run: ${reasonOf(error)}`);
+    return false;
+  }
+}
+
+/** Parses JSON as the host does. A JSON string stays escaped, because a table cannot store every unescaped character. */
+function bodyOf(text: string): unknown {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === 'string' ? text : body;
+  } catch {
+    return text;
+  }
+}
+
+/** Reads a message from the queue trigger. Ignores metadata that the body may have replaced. */
+export function toMessage(queue: string, body: unknown, { triggerMetadata = {} }: InvocationContext): Message {
+  const replaced = new Set(listReplacedMetadata(body));
+  const readMetadata = (name: string) => (replaced.has(name.toLowerCase()) ? undefined : triggerMetadata[name]);
+  const attempts = Number(readMetadata('dequeueCount'));
+  const insertedAt = Date.parse(String(readMetadata('insertionTime')));
+  return {
+    queue,
+    id: String(readMetadata('id') ?? createHash('sha256').update(jsonText(body)).digest('hex').slice(0, 32)),
+    attempts: Number.isSafeInteger(attempts) ? attempts : MAX_ATTEMPTS,
+    insertedAt: Number.isNaN(insertedAt) ? Date.now() : insertedAt,
+    body,
+  };
+}
+
+/**
+ * The names of the metadata that the Functions host passes with a message. Top-level properties of a JSON body replace
+ * metadata of the same name, ignoring case. No message of the app has such a property.
+ */
+const TRIGGER_METADATA = new Set([
+  'queuetrigger',
+  'id',
+  'dequeuecount',
+  'insertiontime',
+  'nextvisibletime',
+  'expirationtime',
+  'popreceipt',
+]);
+
+/** Returns the names of the metadata that a message body replaces, in lower case. */
+export function listReplacedMetadata(body: unknown): string[] {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return [];
+  return Object.keys(body)
+    .map((name) => name.toLowerCase())
+    .filter((name) => TRIGGER_METADATA.has(name));
 }

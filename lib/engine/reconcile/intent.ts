@@ -33,7 +33,7 @@ export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.str
 
 /**
  * Not strict: a later release may add fields that an earlier one ignores, without a new version. Top-level names must differ from
- * those in `queue-message.ts`.
+ * those in `consume.ts`.
  */
 export const Intent = z.object({
   ...MESSAGE,

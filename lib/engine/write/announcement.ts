@@ -7,7 +7,7 @@ import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import type { Row } from '../../storage/rows.ts';
-import { recordReconcileLag } from '../../telemetry/metrics.ts';
+import { record } from '../../telemetry/metrics.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
@@ -182,7 +182,7 @@ export async function settle(
         { intent: writeId, table, items: dependent.inline },
         { hold: options.hold },
       );
-    if (queued.length === 0) recordReconcileLag(engine.now() - sentAt);
+    if (queued.length === 0) record.reconcileLag(engine.now() - sentAt);
     const left = others.map((dependent) => ({ ...dependent, items: dependent.queued })).filter(hasWork);
     // The intent stays hidden as the reminder of the work that is left.
     if (hasWork({ items: queued, fanOut }) || left.length > 0)

@@ -26,8 +26,7 @@ import { isReference } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type EntityRowOptions, notFound, readJoinedRow } from '../read/entity-rows.ts';
-import { judgeRow } from '../read/judge-row.ts';
+import { type EntityRowOptions, judgeRow, notFound, readJoinedRow } from '../read/entity-rows.ts';
 import { duplicateKey } from './conflict.ts';
 import { toStored } from './stored-values.ts';
 
@@ -36,7 +35,7 @@ import { toStored } from './stored-values.ts';
 /** The stored entity from which a write begins. */
 interface Current {
   readonly values: Values;
-  /** True for a row that judge-row.ts rejects. It has no values, and can be deleted or replaced as a whole. */
+  /** True for a row that `judgeRow` rejects. It has no values, and can be deleted or replaced as a whole. */
   readonly isRefused: boolean;
   /** The fields in further rows that were not read: see `unreadFields`. */
   readonly unread: Values;

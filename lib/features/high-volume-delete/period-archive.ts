@@ -9,7 +9,7 @@ import { decidedFields, type Entity } from '../../define/declaration/entity.ts';
 import { isSealed } from '../../define/declaration/reference.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
-import { entityIn } from '../../engine/read/judge-row.ts';
+import { entityIn } from '../../engine/read/entity-rows.ts';
 import { toPlain } from '../../engine/write/stored-values.ts';
 import {
   type BlobAddress,

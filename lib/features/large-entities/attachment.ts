@@ -14,12 +14,12 @@ import {
   type BlobAddress,
   type BlobHeaders,
   blobLength,
+  copyBlob,
   type Metadata,
   readBlobRange,
   setBlobHeaders,
   writeBlob,
 } from '../../storage/blobs.ts';
-import { copyBlob } from '../../storage/copy-blob.ts';
 import type { Address } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 

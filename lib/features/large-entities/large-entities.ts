@@ -16,8 +16,7 @@ import {
   storeText,
   toReferrer,
 } from '../../engine/read/text-blobs.ts';
-import type { BlobAddress } from '../../storage/blobs.ts';
-import { copyBlob } from '../../storage/copy-blob.ts';
+import { type BlobAddress, copyBlob } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 

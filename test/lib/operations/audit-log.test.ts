@@ -6,7 +6,7 @@ import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
 import { AUDIT_CONTAINER, type AuditLog, createAuditLog, readChanges } from '../../../lib/operations/audit-log.ts';
-import { listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
+import { listBlobs, readLines } from '../../../lib/storage/blobs.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { tryFaults } from '../../fault-driver.ts';
 import { testStorage } from '../../storage.ts';

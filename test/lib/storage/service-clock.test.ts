@@ -1,6 +1,6 @@
 import { createHttpHeaders, createPipelineRequest, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { createServiceClock } from '../../../lib/storage/service-clock.ts';
+import { createServiceClock } from '../../../lib/storage/storage.ts';
 
 test('bounds the time of the service, although local time is wrong and headers have whole seconds', async () => {
   const local = { now: 1_000 };

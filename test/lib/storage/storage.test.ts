@@ -1,8 +1,7 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { listBlobs } from '../../../lib/storage/append-blobs.ts';
-import { listContainer, readBlob } from '../../../lib/storage/blobs.ts';
+import { listBlobs, listContainer, readBlob } from '../../../lib/storage/blobs.ts';
 import { sendMessage } from '../../../lib/storage/messages.ts';
 import { listTables } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, submit } from '../../../lib/storage/rows.ts';

@@ -1,7 +1,7 @@
 import type { FunctionHandler, InvocationContext } from '@azure/functions';
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { expect, test } from 'vitest';
-import { nameRequest, traceInvocation } from '../../../lib/telemetry/invocation.ts';
+import { nameRequest, traceInvocation } from '../../../lib/telemetry/span.ts';
 import { countedMetrics } from '../../metrics.ts';
 
 const counted = countedMetrics();

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { consumeIntent, consumePoison, consumeTransfer } from '../../../../lib/engine/consume/consume.ts';
+import {
+  consumeIntent,
+  consumePoison,
+  consumeTransfer,
+  listReplacedMetadata,
+  toMessage,
+} from '../../../../lib/engine/consume/consume.ts';
 import {
   dropPoison,
   listPoison,
@@ -9,7 +15,6 @@ import {
   POISON_TABLE,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
-import { listReplacedMetadata, toMessage } from '../../../../lib/engine/consume/queue-message.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';

@@ -4,7 +4,7 @@ import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { acceptFile, announceFile, describeAttachment } from '../../../../lib/features/large-entities/attachment.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
-import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../../../lib/storage/blob-sas.ts';
+import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../../../lib/storage/blobs.ts';
 import { tryAction } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { openWorld } from '../../../world.ts';
