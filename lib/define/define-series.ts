@@ -37,13 +37,13 @@ type SeriesDeclaration = SeriesOptions & Pick<Declaration, 'schema'>;
 const ACCEPTED = acceptedOptions(({ inSeries }) => inSeries, {
   slots: optionsOf({
     name: z.string(),
-    first: anything,
-    last: anything,
-    perRow: anything,
-    overflow: anything,
+    first: anything(),
+    last: anything(),
+    perRow: anything(),
+    overflow: anything(),
   } satisfies Record<keyof SlotsOptions, z.ZodType>),
-  period: optionsOf({ per: anything, field: z.string(), keep: anything }).optional(),
-  span: optionsOf({ field: z.string(), per: anything } satisfies Record<keyof Span, z.ZodType>).optional(),
+  period: optionsOf({ per: anything(), field: z.string(), keep: anything() }).optional(),
+  span: optionsOf({ field: z.string(), per: anything() } satisfies Record<keyof Span, z.ZodType>).optional(),
 } satisfies Record<Exclude<keyof SeriesDeclaration, keyof OptionsWith<'inSeries'>>, z.ZodType>);
 
 /** Table storage allows 252 properties beside the keys. The rest is for key fields and system properties. */

@@ -4,7 +4,7 @@ import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
 import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
-import type { AttachmentDeclaration } from './reference.ts';
+import { AttachmentDeclaration } from './reference.ts';
 import { type Total, TotalDescription } from './totals.ts';
 
 /** What a declaration says: the options of `defineEntity`, what each accepts and means if it is absent, and the compiled form. */
@@ -97,7 +97,7 @@ export interface Options<Field extends string = string, Other extends Others = U
    * Lookup table: `GET` of the entity's own path lists all entities from the memory of the process. `index` has one partition with
    * a copy of every entity.
    */
-  readonly lookup?: LookupDeclaration;
+  readonly lookup?: z.output<typeof LookupOptions>;
 }
 
 export interface Declaration<Shape extends z.ZodRawShape = z.core.$ZodLooseShape>
@@ -131,6 +131,12 @@ const AccessOptions = optionsOf({
 
 /** Seconds after which a process reads the list of a lookup again, by default. */
 export const LOOKUP_MAX_AGE_S = 30;
+
+const LookupOptions = optionsOf({
+  index: z.string(),
+  /** Seconds after which a process reads the list again; 30 by default. */
+  maxAge: anything<number>().optional(),
+});
 
 /** An option at run time. */
 interface OptionForm {
@@ -169,7 +175,7 @@ const APART = { large: z.boolean().describe('A large text, or a field of a split
 
 /** Every option, besides its type in `Options`. Nothing else lists options: `optionsWith` returns those with a flag or a part. */
 const ENTITY_OPTIONS = {
-  schema: { accepts: anything, inSeries: true },
+  schema: { accepts: anything(), inSeries: true },
   table: { accepts: z.string(), inSeries: true, remembered: z.string() },
   key: {
     accepts: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<Declaration['key']>),
@@ -196,18 +202,7 @@ const ENTITY_OPTIONS = {
   },
   encrypted: { accepts: names.optional(), absent: EMPTY, notInUnion: true, marks: { encrypted: z.boolean() } },
   attachments: {
-    accepts: z
-      .record(
-        z.string(),
-        optionsOf({
-          container: z.string(),
-          maxBytes: anything,
-          types: names,
-          public: z.boolean().optional(),
-          maxAge: anything,
-        } satisfies OptionsOf<AttachmentDeclaration>),
-      )
-      .optional(),
+    accepts: z.record(z.string(), AttachmentDeclaration).optional(),
     absent: NONE,
     described: z.record(
       z.string(),
@@ -238,7 +233,7 @@ const ENTITY_OPTIONS = {
     notInUnion: true,
     described: z.boolean().describe('Its fields take several rows, so filters compare key fields only'),
   },
-  version: { accepts: anything, absent: 1, described: z.int(), remembered: z.number() },
+  version: { accepts: anything(), absent: 1, described: z.int(), remembered: z.number() },
   upgrades: { accepts: byName.optional(), absent: NONE },
   archive: {
     accepts: optionsOf({ table: z.string() } satisfies OptionsOf<Declaration['archive']>).optional(),
@@ -254,10 +249,10 @@ const ENTITY_OPTIONS = {
   },
   period: {
     accepts: optionsOf({
-      per: anything,
+      per: anything(),
       field: z.string(),
-      keep: anything,
-      archiveTo: anything,
+      keep: anything(),
+      archiveTo: anything(),
     } satisfies OptionsOf<Period>).optional(),
     described: z
       .object({
@@ -269,7 +264,7 @@ const ENTITY_OPTIONS = {
       .optional(),
   },
   expiry: {
-    accepts: optionsOf({ days: anything, clock: z.string() } satisfies OptionsOf<Declaration['expiry']>).optional(),
+    accepts: optionsOf({ days: anything(), clock: z.string() } satisfies OptionsOf<Declaration['expiry']>).optional(),
     notInArchive: true,
     decides: 'clock',
     described: z.object({ days: z.int(), clock: z.string() }).optional(),
@@ -298,7 +293,7 @@ const ENTITY_OPTIONS = {
         optionsOf({
           to: declaredEntity({ isFunction: true }),
           by: z.string().optional(),
-          onDelete: anything,
+          onDelete: anything(),
         } satisfies OptionsOf<DeclaredReference>).optional(),
       )
       .optional(),
@@ -341,9 +336,9 @@ const ENTITY_OPTIONS = {
       writtenByClients: z.boolean().describe('Clients with a grant write rows that nothing validates'),
     }),
   },
-  maxAge: { accepts: anything, described: z.int().optional() },
+  maxAge: { accepts: anything(), described: z.int().optional() },
   lookup: {
-    accepts: optionsOf({ index: z.string(), maxAge: anything } satisfies OptionsOf<LookupDeclaration>).optional(),
+    accepts: LookupOptions.optional(),
     notInArchive: true,
     listedBy: 'index',
     described: z
@@ -473,13 +468,6 @@ export interface ClaimOwner {
    * person.
    */
   readonly verifiedBy?: Readonly<Record<string, readonly (string | number | boolean)[]>>;
-}
-
-/** A small entity that each process keeps in memory as one list, which it reads through an index with one partition. */
-interface LookupDeclaration<IndexName extends string = string> {
-  readonly index: IndexName;
-  /** Seconds after which a process reads the list again; 30 by default. */
-  readonly maxAge?: number | undefined;
 }
 
 /** The counts of a data series: one property for each slot, in one or more rows. */

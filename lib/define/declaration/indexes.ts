@@ -199,7 +199,7 @@ const INTER_PARTITION = optionsOf({
   partition: z.string(),
   ...INTRA_PARTITION.shape,
   unique: z.boolean().optional(),
-  settle: anything,
+  settle: anything(),
 } satisfies Record<keyof InterPartitionOptions, z.ZodType>);
 
 /**
@@ -249,7 +249,7 @@ const INDEX_ENTITY = {
   when: isCondition,
   table: z.string().optional(),
   partition: z.string().optional(),
-  settle: anything,
+  settle: anything(),
 } satisfies Record<keyof IndexEntityOptions, z.ZodType>;
 const LOCAL_LIST = optionsOf(INDEX_ENTITY);
 const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
+import { anything, names, optionsOf } from '../schema/options.ts';
 
 /** A value that the row does not contain itself. The engine passes it on unchanged. */
 
@@ -17,16 +18,17 @@ export interface InBlob {
 }
 
 /** A declared file of an entity: see attachment.ts. */
-export interface AttachmentDeclaration {
-  readonly container: string;
-  readonly maxBytes: number;
+export const AttachmentDeclaration = optionsOf({
+  container: z.string(),
+  maxBytes: anything<number>(),
   /** Types that can be recognized by their first bytes. */
-  readonly types: readonly string[];
+  types: names,
   /** Anyone who knows the URL may read the file, without a token. The entity stays protected. */
-  readonly public?: boolean | undefined;
+  public: z.boolean().optional(),
   /** Seconds for which clients, and for a public file also shared caches, may reuse the file without a new request. */
-  readonly maxAge?: number | undefined;
-}
+  maxAge: anything<number>().optional(),
+});
+export type AttachmentDeclaration = z.output<typeof AttachmentDeclaration>;
 
 /** The stored description of an attachment. */
 export const Attachment = z.object({

@@ -20,8 +20,12 @@ export function optionErrors(options: z.ZodType, given: unknown): string[] {
 }
 
 export const names = z.array(z.string()).readonly();
-export const anything = z.unknown().optional();
-export const byName = z.record(z.string(), anything);
+/** A value, or none, with a check of its own, which says what is accepted. */
+export function anything<Value = unknown>(): z.ZodType<Value> {
+  const unchecked: z.ZodType = z.unknown().optional();
+  return unchecked as z.ZodType<Value>;
+}
+export const byName = z.record(z.string(), anything());
 
 /** Another declaration, or with `isFunction` a function that returns it. */
 export function declaredEntity({ isFunction = false } = {}) {
