@@ -241,7 +241,7 @@ export function judgeRow(entity: Entity, row: Row): Judged {
   const snapshot = isOwn ? toSnapshot(entity, row) : undefined;
   if (snapshot?.state !== 'live') return { is: 'other' };
   if (!isClients) return { is: 'entity', snapshot };
-  const key = readKey(entity, row, snapshot.values);
+  const key = readKey(entity, row);
   const judged = key ? readFields(entity, row, key) : { reason: 'No entity has keys of this form.' };
   if ('values' in judged) return { is: 'entity', snapshot: { ...snapshot, values: judged.values } };
   return { is: 'invalid', ...judged, snapshot: { ...snapshot, values: {} }, isReachable: key !== undefined };
@@ -254,13 +254,12 @@ export function entityIn(entity: Entity, row: Row): Live | undefined {
 }
 
 /** Returns the key fields as read from the keys of the row, or undefined if the API never writes such keys. */
-function readKey(entity: Entity, row: Row, stored: Values): Values | undefined {
+function readKey(entity: Entity, row: Row): Values | undefined {
   const inPartition = parseKey(entity.partition, row.partition);
   const inRow = parseKey(entity.row, entityRow(entity, row));
   if (!inPartition || !inRow) return undefined;
-  // A field that a key contains only as a hash cannot be read back.
-  const parsed: Values = { ...pick(stored, entity.keyFields), ...inPartition, ...inRow };
-  const texts = Object.entries(pick(parsed, entity.keyFields)).map(([field, value]) => [field, String(value)]);
+  // The keys contain each key field as it is, beside a hash or a period of it.
+  const texts = Object.entries({ ...inPartition, ...inRow }).map(([field, value]) => [field, String(value)]);
   try {
     const key = validateTexts(entity, Object.fromEntries(texts), entity.keyFields);
     return hasKeys(entity, row, key) ? key : undefined;

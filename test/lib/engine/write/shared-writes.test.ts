@@ -1,0 +1,152 @@
+import { afterEach, expect, test, vi } from 'vitest';
+import { busy } from '../../../../lib/base/errors.ts';
+import type { Hold } from '../../../../lib/define/declaration/engine.ts';
+import { createSharedWrites, type SharedWriter } from '../../../../lib/engine/write/shared-writes.ts';
+import { explain } from '../../../../lib/storage/explain.ts';
+import type { Storage } from '../../../../lib/storage/storage.ts';
+
+interface Request {
+  readonly id: string;
+  readonly hold: Hold;
+}
+
+const storage = {} as Storage;
+const request = (id: string, signal = new AbortController().signal): Request => ({
+  id,
+  hold: { keep: async () => signal },
+});
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Collects the batches that are written. Each write waits until the test ends it. */
+function openWriter(limits: Partial<SharedWriter<Request>> = {}) {
+  const batches: string[][] = [];
+  const ends: PromiseWithResolvers<boolean>[] = [];
+  const submit = createSharedWrites<Request>({
+    async write(_, requests) {
+      batches.push(requests.map(({ id }) => id));
+      const end = Promise.withResolvers<boolean>();
+      ends.push(end);
+      return end.promise;
+    },
+    ...limits,
+  });
+  /** Ends the write that has waited longest. */
+  async function end(outcome: boolean | Error) {
+    const first = ends.shift();
+    if (outcome instanceof Error) first?.reject(outcome);
+    else first?.resolve(outcome);
+    await turn();
+  }
+  return { batches, submit, end };
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+test('writes what arrives during a write together, after that write', async () => {
+  const { batches, submit, end } = openWriter();
+  const outcomes = ['one', 'two', 'three'].map((id) => submit(storage, 'row', request(id)));
+  await turn();
+  expect(batches).toEqual([['one']]);
+  await end(true);
+  expect(batches).toEqual([['one'], ['two', 'three']]);
+  await end(true);
+  expect(await Promise.all(outcomes)).toEqual([true, true, true]);
+  expect(batches).toHaveLength(2);
+});
+
+test('writes a request that arrives after all others are done', async () => {
+  const { batches, submit, end } = openWriter();
+  const first = submit(storage, 'row', request('one'));
+  await end(true);
+  await first;
+  const second = submit(storage, 'row', request('two'));
+  await end(true);
+  expect(await second).toBe(true);
+  expect(batches).toEqual([['one'], ['two']]);
+});
+
+test('writes different rows, and rows of different accounts, concurrently', async () => {
+  const { batches, submit } = openWriter();
+  void submit(storage, 'row', request('one'));
+  void submit(storage, 'other row', request('two'));
+  void submit({} as Storage, 'row', request('three'));
+  await turn();
+  expect(batches).toEqual([['one'], ['two'], ['three']]);
+});
+
+test('writes at most as many requests as a batch may have, and one of each kind, in order', async () => {
+  const { batches, submit, end } = openWriter({ most: 2, distinctBy: ({ id }) => id.charAt(0) });
+  for (const id of ['a1', 'a2', 'b1', 'c1', 'a3']) void submit(storage, 'row', request(id));
+  for (let written = 0; written < 4; written += 1) await end(true);
+  expect(batches).toEqual([['a1'], ['a2', 'b1'], ['c1', 'a3']]);
+});
+
+test('fails only the requests of the write that failed', async () => {
+  const { batches, submit, end } = openWriter();
+  const outcomes = ['one', 'two', 'three'].map((id) => submit(storage, 'row', request(id)));
+  const settled = Promise.allSettled(outcomes);
+  await end(true);
+  await end(new Error('The write failed.'));
+  const last = submit(storage, 'row', request('four'));
+  await end(true);
+  expect((await settled).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+  expect(await last).toBe(true);
+  expect(batches).toEqual([['one'], ['two', 'three'], ['four']]);
+});
+
+test('tells all requests of a batch of a conflict, and waits before the next write until one succeeds', async () => {
+  // The longest of the random times.
+  vi.spyOn(Math, 'random').mockReturnValue(1);
+  const { batches, submit, end } = openWriter();
+  const outcomes = ['one', 'two', 'three', 'four'].map((id) => submit(storage, 'row', request(id)));
+  await end(false);
+  expect(await outcomes[0]).toBe(false);
+  expect(batches).toHaveLength(1);
+  await vi.waitFor(() => expect(batches).toHaveLength(2));
+  const more = submit(storage, 'row', request('five'));
+  await end(true);
+  expect(await Promise.all(outcomes)).toEqual([false, true, true, true]);
+  expect(batches).toEqual([['one'], ['two', 'three', 'four'], ['five']]);
+  await end(true);
+  expect(await more).toBe(true);
+});
+
+test('writes without the requests whose hold is lost, and aborts the write with any hold', async () => {
+  const aborted = new AbortController();
+  const held: string[][] = [];
+  const signals: AbortSignal[] = [];
+  const submit = createSharedWrites<Request>({
+    async write(_, requests, keepHolds) {
+      const kept = await keepHolds();
+      held.push(kept.requests.map(({ id }) => id));
+      signals.push(kept.signal);
+      return requests.length > 0;
+    },
+  });
+  const lost: Request = { id: 'lost', hold: { keep: () => Promise.reject(busy('The hold is lost.')) } };
+  const outcomes = [request('first'), request('one'), lost, request('two', aborted.signal)].map((each) =>
+    submit(storage, 'row', each),
+  );
+  const settled = await Promise.allSettled(outcomes);
+  expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+  await expect(outcomes[2]).rejects.toMatchObject({ code: 'busy' });
+  expect(held).toEqual([['first'], ['one', 'two']]);
+  expect(signals.map((signal) => signal.aborted)).toEqual([false, false]);
+  aborted.abort();
+  expect(signals.map((signal) => signal.aborted)).toEqual([false, true]);
+});
+
+test('an explanation neither waits for other requests nor carries them', async () => {
+  const { batches, submit, end } = openWriter();
+  void submit(storage, 'row', request('one'));
+  void submit(storage, 'row', request('two'));
+  const explained = explain(async () => {
+    void submit(storage, 'row', request('explained'));
+  });
+  await explained;
+  expect(batches).toEqual([['one'], ['explained']]);
+  await end(true);
+  expect(batches).toEqual([['one'], ['explained'], ['two']]);
+});
