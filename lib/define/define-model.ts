@@ -8,7 +8,7 @@ import {
   type OptionsWith,
   resolveDeclared,
 } from './declaration/declaration.ts';
-import type { Denormalized, Entity, Feature, Reference } from './declaration/entity.ts';
+import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
@@ -114,7 +114,7 @@ function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entit
 }
 
 /** An entity while its references are filled in. */
-type Draft = Entity & { features: Entity['features'] } & {
+type Draft = Entity & {
   -readonly [Name in keyof OptionsWith<'isLinked'>]: Entity[Name];
 } & {
   readonly [List in 'dependents' | 'referencedBy' | 'countedBy' | 'children']: Entity[List][number][];
@@ -166,17 +166,12 @@ export function linkEntities(declared: readonly DeclaredEntity[], features: read
     throw new Error(`The entity "${name}" is not in the model.`);
   };
   for (const declaration of declared) addReferences(find(declaration), declaration, find);
-  for (const draft of drafts.values()) draft.features = featuresOf(draft, features);
+  for (const draft of drafts.values()) Object.assign(draft, withFeatures(draft, features));
   // An archive keeps the children too, which are linked by now.
   for (const declaration of declared)
     if (declaration.archive)
       find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, features));
   return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
-}
-
-/** The features that an entity uses. Linked entities have them in `features`. */
-export function featuresOf(entity: Entity, features: readonly Feature[]): readonly Feature[] {
-  return Object.freeze(features.filter((feature) => feature.isUsed(entity)));
 }
 
 /** Links an entity that refers to no other entity and uses no pattern. */
@@ -255,7 +250,7 @@ function archiveOf(entity: Entity, table: string, features: readonly Feature[]):
     children: entity.children.map((child) => Object.freeze({ ...child, table })),
     access,
   };
-  return { ...archive, features: featuresOf(archive, features) };
+  return withFeatures(archive, features);
 }
 
 function freeze(entity: Entity): Entity {

@@ -1,8 +1,7 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
-import type { Entity } from '../define/declaration/entity.ts';
+import { type Entity, withFeatures } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
-import { featuresOf } from '../define/define-model.ts';
 import { isCopy, isRowAt, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -64,7 +63,7 @@ export const cleanUpIndex = inPattern(
       .find((each) => each !== undefined);
     if (!declared) throw new Error(`No pattern has an index of the kind "${shape.kind}".`);
     const former: Entity = { ...entity, indexes: {}, totals: {}, ...declared };
-    const without: Entity = { ...former, features: featuresOf(former, features) };
+    const without = withFeatures(former, features);
     const form = listFormOf(without);
     const isShared = (row: Row) => form?.has(row) ?? false;
     // The consistency check handles rows that a declared index may own. A list row does not name its entity.

@@ -6,7 +6,7 @@ import { DAY_MS, isoInstant } from '../base/time.ts';
 import { pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
 import { optionsWith } from '../define/declaration/declaration.ts';
-import { decidedFields, type Entity, isWrittenByClients, type Remembered } from '../define/declaration/entity.ts';
+import type { Entity, Remembered } from '../define/declaration/entity.ts';
 import { IndexShape } from '../define/declaration/projection.ts';
 import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
@@ -336,7 +336,7 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
     archive: archive?.table,
     columns,
     required: requiredFields(entity),
-    decided: decidedFields(entity),
+    decided: entity.decidedFields,
     indexes,
     unbuilt: [],
     leftOver: {},
@@ -346,7 +346,7 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
 }
 
 function requiredFields(entity: Entity): string[] {
-  const decided = decidedFields(entity);
+  const decided = entity.decidedFields;
   // A write fills in the default of a field.
   const isRequired = (field: string) =>
     !isOptional(entity.schema, field) && entity.schema.shape[field]?.safeParse(undefined).success === false;
@@ -375,6 +375,6 @@ export async function findRows(
     return rows.length > 0;
   };
   // Clients may write any type.
-  if (await has(table, isWrittenByClients(entity) ? undefined : entity.name)) return 'live';
+  if (await has(table, entity.isWrittenByClients ? undefined : entity.name)) return 'live';
   return archive !== undefined && (await has(archive, undefined)) ? 'unlisted' : 'none';
 }

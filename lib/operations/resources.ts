@@ -1,5 +1,4 @@
-import type { Entity } from '../define/declaration/entity.ts';
-import { featuresOf } from '../define/define-model.ts';
+import { type Entity, withFeatures } from '../define/declaration/entity.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
@@ -13,7 +12,7 @@ import { AUDIT_CONTAINER } from './audit-log.ts';
 import { containersOf } from './collect-orphans.ts';
 
 /** The engine's own entities, with their patterns. */
-export const OWN_ENTITIES: readonly Entity[] = [{ ...operations, features: featuresOf(operations, features) }];
+export const OWN_ENTITIES: readonly Entity[] = [withFeatures(operations, features)];
 
 /**
  * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are

@@ -4,7 +4,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
-import { type Entity, type Feature, isWrittenByClients, type VerifySubject } from '../define/declaration/entity.ts';
+import type { Entity, Feature, VerifySubject } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
 import {
@@ -83,7 +83,7 @@ const REPAIR_ATTEMPTS = 5;
 export function canVerify(entity: Entity): boolean {
   if (entity.features.some(({ layout }) => layout?.periods)) return false;
   const isVerified = ({ check, projections, stored }: Feature) => Boolean(check || projections || stored?.blobs);
-  return isWrittenByClients(entity) || entity.archive !== undefined || entity.features.some(isVerified);
+  return entity.isWrittenByClients || entity.archive !== undefined || entity.features.some(isVerified);
 }
 
 /** Checks one page of rows. Throws as reads and writes do; the same page can then be requested again. */
@@ -215,7 +215,7 @@ async function checkUnit(
 ): Promise<Suspicion[]> {
   const { EntityType, SourceRow } = row.properties;
   const address: Address = { table: row.table, partition: row.partition, row: row.row };
-  if (isWrittenByClients(entity)) return checkRefused(engine, entity, address);
+  if (entity.isWrittenByClients) return checkRefused(engine, entity, address);
   const isArchive = row.table === entity.archive?.table;
   const kind = isArchive ? entity.archive : entity;
   if (!kind) return [];

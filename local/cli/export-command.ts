@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import pMap from 'p-map';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
-import { decidedFields, type Entity } from '../../lib/define/declaration/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
@@ -86,7 +86,7 @@ function formatKey({ name, keyFields }: Entity, row: Values): string {
 
 /** Returns the fields that an import may write, and files with their bytes. Undefined if the entity was deleted meanwhile. */
 async function readImportableRow(target: Target, entity: Entity, values: Values): Promise<Values | undefined> {
-  const decided = decidedFields(entity);
+  const decided = entity.decidedFields;
   const path = pathTo(target.root, entity.name, ...entity.keyFields.map((key) => values[key]));
   const row: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(values)) {

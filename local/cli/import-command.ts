@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import pMap from 'p-map';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { omit } from '../../lib/base/values.ts';
-import { decidedFields, type Entity, isOneRow } from '../../lib/define/declaration/entity.ts';
+import { type Entity, isOneRow } from '../../lib/define/declaration/entity.ts';
 import { isDeeperThan } from '../../lib/engine/json-text.ts';
 import type { Problem } from '../../lib/http/problem.ts';
 import { pathTo } from '../../lib/http/route.ts';
@@ -77,7 +77,7 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
   const rows = readRows(entity, readContent(source, file), {
     onHeader: (columns) => {
-      absent = Object.keys(omit(entity.columns, [...decidedFields(entity), ...columns]));
+      absent = Object.keys(omit(entity.columns, [...entity.decidedFields, ...columns]));
     },
     onRow: () => {
       counts.read += 1;

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { omit, pick, type Values } from '../../lib/base/values.ts';
-import { type Denormalized, decidedFields, type Entity } from '../../lib/define/declaration/entity.ts';
+import type { Denormalized, Entity } from '../../lib/define/declaration/entity.ts';
 import type { Index } from '../../lib/define/declaration/indexes.ts';
 import { isIndexed } from '../../lib/define/places/index-entries.ts';
 import { copiedFields, indexFields, isOfMany, rangeStarts } from '../../lib/define/places/index-range.ts';
@@ -83,7 +83,7 @@ function compareCopies(
 }
 
 function compareDerived(entity: Entity, values: readonly Values[]): string[] {
-  const given = (one: Values) => omit(one, decidedFields(entity));
+  const given = (one: Values) => omit(one, entity.decidedFields);
   return Object.entries(entity.derived).flatMap(([field, derive]) =>
     values
       .filter((one) => !isDeepStrictEqual(one[field], derive(given(one))))

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { createGunzip } from 'node:zlib';
 import { omit, type Values } from '../../lib/base/values.ts';
-import { decidedFields, type Entity } from '../../lib/define/declaration/entity.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { addPeriods, periodOf, periodOfTable } from '../../lib/define/keys/calendar.ts';
 import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { listPeriodArchives } from '../../lib/features/high-volume-delete/period-archive.ts';
@@ -40,7 +40,7 @@ export async function compareArchives(
   }
   // Encrypted fields are archived as they are stored.
   const shown = (values: Values) =>
-    JSON.stringify(Object.entries(omit(values, [...decidedFields(entity), ...encrypted])).sort());
+    JSON.stringify(Object.entries(omit(values, [...entity.decidedFields, ...encrypted])).sort());
   const found = lines.map((line) => shown(JSON.parse(line)));
   const wanted = current.map(shown);
   return [

@@ -4,8 +4,7 @@ import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Snapshot, SystemProperties } from '../declaration/change.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
-import { type ColumnForm, type Entity, isWrittenByClients } from '../declaration/entity.ts';
-import { furtherRowFormOf } from './further-rows.ts';
+import type { ColumnForm, Entity } from '../declaration/entity.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 export const MAX_STRING_LENGTH = 32_768;
@@ -87,7 +86,7 @@ export function columnFormOf(entity: Entity, field: string): Form | undefined {
 /** The properties that store the fields, for a projection, and the properties that tell an entity from other rows. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
   const names = fields.flatMap((field) => columnFormOf(entity, field)?.names(entity, field) ?? [field]);
-  return [...names, 'EntityType', 'SourceRow', ...(furtherRowFormOf(entity) ? ['FurtherRows', 'WriteId'] : [])];
+  return [...names, 'EntityType', 'SourceRow', ...(entity.furtherRows ? ['FurtherRows', 'WriteId'] : [])];
 }
 
 /** The declared fields of a row, without system properties. */
@@ -140,7 +139,7 @@ export function toSnapshot(entity: Entity, row: Row | undefined): Snapshot {
   if (!row) return { state: 'absent' };
   const { etag, properties } = row;
   // Ignore system properties of rows that a client may have written: with them a client could hide or block the row.
-  if (isWrittenByClients(entity)) {
+  if (entity.isWrittenByClients) {
     const { WriteId = '', Incarnation = '' } = properties;
     const system = { WriteId: String(WriteId), Incarnation: String(Incarnation) };
     const type = { EntityType: entity.name, EntityVersion: entity.version };

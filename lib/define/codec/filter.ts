@@ -2,7 +2,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import type { RowComparison } from '../../storage/row-filter.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
-import { type Entity, isWrittenByClients } from '../declaration/entity.ts';
+import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
 import { columnFormOf, fieldsToProperties } from './entity-codec.ts';
 import { groupsToRead } from './further-rows.ts';
@@ -200,7 +200,7 @@ export function rowFilterOf(
 ): { readonly where: readonly RowComparison[]; readonly orVersionBefore: number | undefined } {
   const sent = filter.filter(({ values }) => values.every((value) => String(value).length <= MAX_COMPARED_LENGTH));
   const where = sent
-    .filter(({ field }) => !isWrittenByClients(entity) || isReliable(entity, field))
+    .filter(({ field }) => !entity.isWrittenByClients || isReliable(entity, field))
     .map(({ field, operator, values }) => {
       const stored = values.map((value) => fieldsToProperties(entity, { [field]: value })[field]);
       return { name: field, operator, values: stored };

@@ -1,7 +1,6 @@
-import { onceFor } from '../../base/once.ts';
 import { hasValue, omit, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
-import type { Entity, FurtherRowForm } from '../declaration/entity.ts';
+import type { Entity } from '../declaration/entity.ts';
 
 /**
  * An entity may be stored in further rows beside its own. Its own row lists them, each with the id of the write that last changed
@@ -10,26 +9,15 @@ import type { Entity, FurtherRowForm } from '../declaration/entity.ts';
  */
 export type ListedRows = Readonly<Record<string, string>>;
 
-/** How the entity is stored in further rows; undefined if it has none. */
-export const furtherRowFormOf = onceFor(
-  (entity: Entity): FurtherRowForm | undefined =>
-    entity.features.find(({ layout }) => layout?.further)?.layout?.further,
-);
-
 /** The groups of further rows that a read of these fields needs; without fields, a read of the entity. */
 export function groupsToRead(entity: Entity, fields?: readonly string[]): readonly string[] {
-  return furtherRowFormOf(entity)?.groupsOf(entity, fields) ?? [];
+  return entity.furtherRows?.groupsOf(entity, fields) ?? [];
 }
 
 /** Every row type of an entity that a read of these fields needs. */
 export function typesToRead(entity: Entity, fields?: readonly string[]): string[] {
   return [entity.name, ...groupsToRead(entity, fields).map((group) => furtherRowType(entity.name, group))];
 }
-
-/** The fields that only a read which asks for them includes. */
-export const apartFields = onceFor(
-  (entity: Entity): readonly string[] => furtherRowFormOf(entity)?.apartFields(entity) ?? [],
-);
 
 /** Returns `fields` and those that every read returns, from which keys, indexes and derived fields are computed. */
 export function withDefaultFields(entity: Entity, fields: readonly string[]): readonly string[] {
@@ -38,8 +26,8 @@ export function withDefaultFields(entity: Entity, fields: readonly string[]): re
 
 /** The values by which indexes, copies and derived fields are computed: a write may not have read the others. */
 export function withoutApart(entity: Entity, values: Values): Values {
-  const apart = apartFields(entity);
-  return apart.length === 0 ? values : omit(values, apart);
+  const { apartFields } = entity;
+  return apartFields.length === 0 ? values : omit(values, apartFields);
 }
 
 /** The further rows that the row of an entity lists. Never throws, because rows are also changed by hand. */

@@ -1,5 +1,5 @@
 import { RowkeyError } from '../../base/errors.ts';
-import { type Entity, referenceFields } from '../declaration/entity.ts';
+import type { Entity } from '../declaration/entity.ts';
 import { withoutApart } from './further-rows.ts';
 
 /** The selected fields of an entity and of its children, by the name of each; undefined for all fields. */
@@ -49,6 +49,6 @@ export function toSelection(
 
 /** The fields to read for the selected ones. A reference may be bound to the key of its entity. */
 export function withKeyOfReferences(entity: Entity, select: readonly string[]): readonly string[] {
-  const references = referenceFields(entity);
+  const references = entity.referenceFields;
   return select.some((field) => references.includes(field)) ? [...entity.keyFields, ...select] : select;
 }

@@ -2,19 +2,18 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
-import { decidedFields, type Entity, referenceFields } from '../declaration/entity.ts';
+import type { Entity } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
-import { apartFields } from './further-rows.ts';
 
 /** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
 function wholeSchema(entity: Entity): z.ZodType {
-  const apart = apartFields(entity);
+  const apart = entity.apartFields;
   return entity.union ?? (apart.length === 0 ? entity.schema : entity.schema.partial(maskOf(apart)));
 }
 
 /** The schema of an entity as callers read it: an unreadable field may be null in lists and in responses to writes. */
 function schemaWithGaps(entity: Entity): z.ZodType {
-  const remote = referenceFields(entity);
+  const remote = entity.referenceFields;
   if (remote.length === 0) return wholeSchema(entity);
   const readable = wholeSchema(entity);
   const whole = readable instanceof z.ZodObject ? readable : entity.schema;
@@ -44,14 +43,14 @@ function toPartial(entity: Entity, whole: z.ZodType, certain: readonly string[] 
 
 /** The fields that callers may write: without derived fields and without those in `without`. */
 export function writableSchema(entity: Entity, without: readonly string[] = []): z.ZodObject {
-  const left = [...decidedFields(entity), ...without];
+  const left = [...entity.decidedFields, ...without];
   return entity.schema.omit(maskOf(left));
 }
 
 /** The fields that callers may write of a whole entity, which for an entity of several kinds depend on its kind. */
 export function creatableSchema(entity: Entity, without: readonly string[] = []): z.ZodType {
   if (!(entity.union instanceof z.ZodDiscriminatedUnion)) return writableSchema(entity, without);
-  const left = [...decidedFields(entity), ...without];
+  const left = [...entity.decidedFields, ...without];
   return mapKinds(entity, (kind) => kind.omit(maskOf(left.filter((field) => field in kind.shape))));
 }
 
@@ -107,7 +106,7 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
 
 /** The values with the derived fields, which follow from the fields that callers write. */
 export function withDerived(entity: Entity, values: Values): Values {
-  const given = omit(values, decidedFields(entity));
+  const given = omit(values, entity.decidedFields);
   const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(given)] as const);
   const kept = omit(values, Object.keys(entity.derived));
   return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };

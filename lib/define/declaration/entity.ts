@@ -1,4 +1,3 @@
-import { onceFor } from '../../base/once.ts';
 import type { Values } from '../../base/values.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
 import type { Address, Properties, Row } from '../../storage/rows.ts';
@@ -21,9 +20,7 @@ interface ToEntities {
 }
 
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */
-interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>> {
-  /** The features that the entity uses, in the order of lib/features/features.ts. */
-  readonly features: readonly Feature[];
+interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>>, Facts {
   /** True for an archive itself, whose rows arrive by transfers. An archive can only be read and deleted. */
   readonly isArchive: boolean;
   /** The entities that copy fields from this one. */
@@ -33,6 +30,43 @@ interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>
   /** The entities that count this one. */
   readonly countedBy: readonly Counted[];
   readonly children: readonly Entity[];
+}
+
+/** What follows from the features that an entity uses. */
+interface Facts {
+  /** In the order of lib/features/features.ts. */
+  readonly features: readonly Feature[];
+  /** Fields that only the engine sets. A write keeps them. */
+  readonly keptFields: readonly string[];
+  /** Fields that callers cannot write: the kept fields and the derived fields. */
+  readonly decidedFields: readonly string[];
+  /** Fields whose stored value may be a reference. */
+  readonly referenceFields: readonly string[];
+  /** How the entity is stored in further rows; undefined if it has none. */
+  readonly furtherRows: FurtherRowForm | undefined;
+  /** The fields in further rows that only a read which asks for them includes. */
+  readonly apartFields: readonly string[];
+  /** True if clients may write it directly to storage, where nothing validates their rows. */
+  readonly isWrittenByClients: boolean;
+}
+
+/** Returns the entity with the features that it uses, of these. */
+export function withFeatures(entity: Omit<Entity, keyof Facts>, all: readonly Feature[]): Entity {
+  const { derived, access } = entity;
+  const linked = entity as Entity;
+  const features = Object.freeze(all.filter((feature) => feature.isUsed(linked)));
+  const keptFields = features.flatMap((feature) => feature.keptFields?.(linked) ?? []);
+  const furtherRows = features.find(({ layout }) => layout?.further)?.layout?.further;
+  return {
+    ...entity,
+    features,
+    keptFields,
+    decidedFields: [...keptFields, ...Object.keys(derived)],
+    referenceFields: features.flatMap(({ stored }) => stored?.references(linked) ?? []),
+    furtherRows,
+    apartFields: furtherRows?.apartFields(linked) ?? [],
+    isWrittenByClients: access.own !== undefined && 'through' in access.own && /[aud]/.test(access.own.permissions),
+  };
 }
 
 /** The linked form of a declaration, typed by it. */
@@ -88,11 +122,6 @@ export function hasRowsBeside({ projections, write }: Feature): boolean {
   return projections !== undefined || write?.leavesTombstone === true;
 }
 
-/** True if clients may write it directly to storage, where nothing validates their rows. */
-export function isWrittenByClients({ access: { own } }: Pick<DeclaredEntity, 'access'>): boolean {
-  return own !== undefined && 'through' in own && /[aud]/.test(own.permissions);
-}
-
 export interface Denormalized extends Copied {
   readonly source: Entity;
   /** The field of the target that refers to the source. */
@@ -116,22 +145,6 @@ interface Counted {
   readonly target: () => Entity;
   readonly field: string;
 }
-
-/** Fields that only the engine sets. A write keeps them. */
-export const keptFields = onceFor((entity: Entity): readonly string[] =>
-  entity.features.flatMap(({ keptFields }) => keptFields?.(entity) ?? []),
-);
-
-/** Fields that callers cannot write: the kept fields and the derived fields. */
-export const decidedFields = onceFor((entity: Entity): readonly string[] => [
-  ...keptFields(entity),
-  ...Object.keys(entity.derived),
-]);
-
-/** Fields whose stored value may be a reference. */
-export const referenceFields = onceFor((entity: Entity): readonly string[] =>
-  entity.features.flatMap(({ stored }) => stored?.references(entity) ?? []),
-);
 
 /**
  * What one option of a declaration does, such as a pattern of the design guide. The engine, the codec and the consistency check know no

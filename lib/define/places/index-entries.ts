@@ -3,7 +3,7 @@ import { onceFor } from '../../base/once.ts';
 import { hasValue, pick, type Values } from '../../base/values.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import { fieldsToProperties } from '../codec/entity-codec.ts';
-import { apartFields, withoutApart } from '../codec/further-rows.ts';
+import { withoutApart } from '../codec/further-rows.ts';
 import type { DeclaredEntity } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import type { Copies, Index, InterPartitionIndex } from '../declaration/indexes.ts';
@@ -222,7 +222,7 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
 
 /** True if the copies lack fields of the entity. */
 export function arePartial(entity: Entity, copies: Copies<string>): boolean {
-  return copies !== 'everything' || apartFields(entity).length > 0;
+  return copies !== 'everything' || entity.apartFields.length > 0;
 }
 
 /** True if a row is a copy that an index keeps. A copy in the partition has the type of its entity. */

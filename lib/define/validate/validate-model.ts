@@ -1,5 +1,5 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
-import { canWriteThroughGrant, type Entity, isWrittenByClients, keptByEngine } from '../declaration/entity.ts';
+import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { overlapErrors } from './key-overlap.ts';
 
@@ -130,7 +130,7 @@ function* entityErrors(entity: Entity): Generator<string> {
   for (const [field, [first, second]] of Map.groupBy(both, (one) => one.field))
     if (first && second)
       yield `the field "${field}" is set twice, by ${first.by} and by ${second.by}. Remove it from one of them.`;
-  if (isWrittenByClients(entity) && !canWriteThroughGrant(entity)) {
+  if (entity.isWrittenByClients && !canWriteThroughGrant(entity)) {
     const kept = [...(archive ? ['archive'] : []), ...keptByEngine(entity).map(({ name }) => name)];
     yield `clients may write it straight to storage (access.own), where nothing keeps up ${kept.join(', ')}. Remove those, also in entities that refer to it, or grant only r.`;
   }
@@ -153,7 +153,7 @@ function* tableErrors(entities: readonly Entity[], reserved: Reserved): Generato
         yield `Entity "${entity.name}": its table "${table}", of an index, an archive or a pattern, is used by "${other.name}" too. Give it a table of its own.`;
     }
     // A grant opens a partition of the table with all row keys: a client could write a row of the other entity.
-    const other = isWrittenByClients(entity) && own !== undefined && find(own);
+    const other = entity.isWrittenByClients && own !== undefined && find(own);
     if (other)
       yield `Entity "${entity.name}": clients may write its table "${own}" (access.own), which "${other.name}" uses too. Give it a table of its own.`;
   }

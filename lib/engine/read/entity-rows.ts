@@ -7,7 +7,6 @@ import { commandLine } from '../../command-line.ts';
 import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import {
   formatListedRows,
-  furtherRowFormOf,
   furtherRowRange,
   groupsToRead,
   joinRows,
@@ -18,7 +17,7 @@ import {
 import { validate, validateTexts } from '../../define/codec/validation.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { ColumnType } from '../../define/declaration/declaration.ts';
-import { decidedFields, type Entity, isWrittenByClients, type NumberedRows } from '../../define/declaration/entity.ts';
+import type { Entity, NumberedRows } from '../../define/declaration/entity.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import {
@@ -87,7 +86,7 @@ export async function readJoinedRow(
   if (groups.length === 0) {
     const row = await readEntityRow(engine, entity, address);
     // A declaration that divides the entity no more leaves its list behind.
-    const isPart = row?.properties.FurtherRows && furtherRowFormOf(entity) && isOlder(entity, row);
+    const isPart = row?.properties.FurtherRows && entity.furtherRows && isOlder(entity, row);
     return isPart ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
   }
   for (let attempt = 1, before = ''; ; attempt += 1) {
@@ -131,7 +130,7 @@ export async function readEntityRange(
   range: RowRange & { readonly limit: number },
   { fields, isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
-  if (!furtherRowFormOf(entity)) return readRange(engine.storage, range);
+  if (!entity.furtherRows) return readRange(engine.storage, range);
   const { storage } = engine;
   const read = (last?: Row) =>
     readRange(storage, withFurtherRows(entity, last ? { ...range, after: last.row, ...UNPAUSED } : range, fields));
@@ -145,7 +144,7 @@ export async function scanEntityRows(
   scan: TableScan,
   { fields = Object.keys(entity.columns), isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
-  if (!furtherRowFormOf(entity)) return scanTable(engine.storage, scan);
+  if (!entity.furtherRows) return scanTable(engine.storage, scan);
   const { storage } = engine;
   const read = (after?: Row) =>
     scanTable(storage, withFurtherRows(entity, after ? { ...scan, after, ...UNPAUSED } : scan, fields));
@@ -236,7 +235,7 @@ type Judged =
   | { readonly is: 'other' };
 
 export function judgeRow(entity: Entity, row: Row): Judged {
-  const isClients = isWrittenByClients(entity);
+  const isClients = entity.isWrittenByClients;
   const isOwn = isClients || (row.properties.EntityType === entity.name && !isCopy(row));
   const snapshot = isOwn ? toSnapshot(entity, row) : undefined;
   if (snapshot?.state !== 'live') return { is: 'other' };
@@ -298,7 +297,7 @@ function readFields(entity: Entity, row: Row, key: Values): { values: Values } |
     const values: Values = { ...key, ...toValues(entity, row.properties) };
     const field = entity.keyFields.find((name) => !hasKeys(entity, row, { ...key, [name]: values[name] }));
     if (field) return { reason: `The field "${field}" differs from the keys of the row.` };
-    const checked = validate(entity, omit(values, decidedFields(entity)));
+    const checked = validate(entity, omit(values, entity.decidedFields));
     const derived = Object.keys(entity.derived).find((name) => !isDeepStrictEqual(values[name], checked[name]));
     if (derived) return { reason: `The derived field "${derived}" differs from its computed value.` };
     // A field that is not stored has no value, even if the schema has a default.

@@ -1,6 +1,6 @@
 import type { Values } from '../../base/values.ts';
 import { columnFormOf } from '../../define/codec/entity-codec.ts';
-import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { BLOB_PREFIX, isInBlob } from '../../define/declaration/reference.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { type ReadBound, type Row, textLength } from '../../storage/rows.ts';
@@ -28,7 +28,7 @@ export function readBound(entities: readonly Entity[], select?: readonly string[
 
 function longestRow(entity: Entity, select: readonly string[]): number {
   // Clients may write undeclared properties.
-  if (isWrittenByClients(entity)) return LONGEST_ROW;
+  if (entity.isWrittenByClients) return LONGEST_ROW;
   const fields = fieldSchemas(entity.schema);
   const lengths = select.map((field) => {
     const { type, maxLength } = fields[field] ?? {};

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { pick, type Values } from '../../base/values.ts';
 import { storedNames, storedVersion, toValues } from '../../define/codec/entity-codec.ts';
 import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
-import { apartFields, withDefaultFields } from '../../define/codec/further-rows.ts';
+import { withDefaultFields } from '../../define/codec/further-rows.ts';
 import { withKeyOfReferences } from '../../define/codec/select.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -64,7 +64,7 @@ export const readByCopies = inPattern(
     const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
     // No copy has the fields that are apart.
-    const isToFollow = index.copies === 'keys' || apartFields(entity).some((field) => select?.includes(field));
+    const isToFollow = index.copies === 'keys' || entity.apartFields.some((field) => select?.includes(field));
     const isReference = (row: Row) =>
       isToFollow || (isUnique(index) && !isConfirmed(row)) || isOlderPart(entity, index, row);
     const copied = isToFollow ? undefined : copiedFields(entity, index);

@@ -3,16 +3,9 @@ import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { storedNames } from '../../define/codec/entity-codec.ts';
 import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
-import {
-  apartFields,
-  furtherRowRange,
-  groupsToRead,
-  joinRows,
-  typesToRead,
-  withoutApart,
-} from '../../define/codec/further-rows.ts';
+import { furtherRowRange, groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
 import { type Selection, withKeyOfReferences } from '../../define/codec/select.ts';
-import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { keptPeriods, periodOf, periodOfTable, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import { buildKey, type KeyRange, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
@@ -120,7 +113,7 @@ export const readWithChildren = inPattern(
     );
     // An upgrade, and the check of a row that a client wrote, need the whole row.
     const isWhole =
-      all.some((kind) => kind.version > 1 || isWrittenByClients(kind)) ||
+      all.some((kind) => kind.version > 1 || kind.isWrittenByClients) ||
       [...fields.values()].every((names) => names === undefined);
     const columns = ({ columns }: Entity) => Object.keys(columns);
     const compared = (kind: Entity) => (where[kind.name] ?? []).map(({ field }) => field);
@@ -182,7 +175,7 @@ export const readWithChildren = inPattern(
 /** The default fields of a list: all except those that patterns leave out. Undefined if it is all. */
 export function listedFields(entity: Entity): string[] | undefined {
   const large = entity.features.flatMap(({ stored }) => stored?.unlistedFields?.(entity) ?? []);
-  const unlisted = [...large, ...apartFields(entity)];
+  const unlisted = [...large, ...entity.apartFields];
   return unlisted.length === 0 ? undefined : Object.keys(entity.columns).filter((field) => !unlisted.includes(field));
 }
 
@@ -259,7 +252,7 @@ function toPausedPosition(
 function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 'select' | 'where'>) {
   const wanted = select && withKeyOfReferences(entity, select);
   // An upgrade, and the check of a row that a client wrote, need the whole row.
-  const isWhole = entity.version > 1 || isWrittenByClients(entity);
+  const isWhole = entity.version > 1 || entity.isWrittenByClients;
   const read = wanted && !isWhole ? [...new Set([...wanted, ...where.map(({ field }) => field)])] : undefined;
   return { wanted, read, select: read && storedNames(entity, read) };
 }
@@ -296,7 +289,7 @@ export const scanEntities = inPattern(
 
 /** The `EntityType` to filter by; undefined if clients write the rows, which may then have any type. */
 function typeOf(entity: Entity): string | undefined {
-  return isWrittenByClients(entity) ? undefined : entity.name;
+  return entity.isWrittenByClients ? undefined : entity.name;
 }
 
 function entitiesIn(
@@ -375,7 +368,7 @@ export async function readPeriods(
   const readPeriod = async (period: string) => {
     const table = tableOfPeriod(entity.table, period);
     const { row: read, resume } = after?.period === period ? after : {};
-    const filter = { type: isWrittenByClients(entity) ? undefined : entity.name, ...rowFilterOf(entity, where) };
+    const filter = { type: entity.isWrittenByClients ? undefined : entity.name, ...rowFilterOf(entity, where) };
     const range = { table, partition, ...bounds, after: read, resume, mayPause: true, ...filter, select, limit, bound };
     const none: RowPage = { rows: [], more: false };
     return { period, ...(await unlessTableMissing(readRange(storage, range), none)) };

@@ -3,25 +3,11 @@ import type { z } from 'zod';
 import { busy, RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import {
-  apartFields,
-  groupOfFurtherRow,
-  groupsToRead,
-  listedRows,
-  withDefaultFields,
-} from '../../define/codec/further-rows.ts';
+import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
 import { validate, validateFields } from '../../define/codec/validation.ts';
 import type { Change, Live, Unread } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
-import {
-  decidedFields,
-  type Entity,
-  hasRowsBeside,
-  isOneRow,
-  isWrittenByClients,
-  keptFields,
-  referenceFields,
-} from '../../define/declaration/entity.ts';
+import { type Entity, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
 import { isReference } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, ANY_ETAG, type Row } from '../../storage/rows.ts';
@@ -164,7 +150,7 @@ const prepareStore: ToWrite<(current?: Values) => Values> = (engine, entity, key
   async next(current) {
     const values = valid(current?.values);
     if (!current) checkWritable(entity, values, engine.now());
-    const kept = current ? pick(current.values, keptFields(entity)) : {};
+    const kept = current ? pick(current.values, entity.keptFields) : {};
     return toStored(engine, entity, { ...kept, ...values }, current?.values);
   },
 });
@@ -225,20 +211,20 @@ function mergePatch(
   entity: Entity,
   { key, patch, values: current, unread }: Current & { readonly key: Values; readonly patch: unknown },
 ): Promise<Values> {
-  const copies = decidedFields(entity);
+  const copies = entity.decidedFields;
   const given = withoutCopies(entity, withKey(entity, key, patch), current);
   for (const { stored } of entity.features) {
     const error = stored?.refusePatch?.(entity, Object.keys(given));
     if (error) throw error;
   }
   // References are kept unless their field is written.
-  const references = referenceFields(entity).filter((field) => isReference(current[field]));
+  const references = entity.referenceFields.filter((field) => isReference(current[field]));
   const held = omit(pick(current, references), Object.keys(given));
   const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
   const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
   const known = omit(changed, Object.keys(unread));
-  return toStored(engine, entity, { ...pick(current, keptFields(entity)), ...known }, current);
+  return toStored(engine, entity, { ...pick(current, entity.keptFields), ...known }, current);
 }
 
 /**
@@ -260,7 +246,7 @@ function unreadState(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Cond
 function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefined {
   const { schema, union, derived, version } = entity;
   const hasRules = (schema.def.checks ?? []).length > 0;
-  if (hasRules || union || version > 1 || Object.keys(derived).length > 0 || isWrittenByClients(entity))
+  if (hasRules || union || version > 1 || Object.keys(derived).length > 0 || entity.isWrittenByClients)
     return undefined;
   const given = omit(withKey(entity, key, patch), entity.keyFields);
   const values = Object.values(given);
@@ -273,7 +259,7 @@ function unreadFields(entity: Entity, { system, further }: Live): Values {
   const names = Object.keys(listedRows(system)).filter((name) => !further?.has(name));
   const groups = new Set(names.map(groupOfFurtherRow));
   const isUnread = (field: string) => groupsToRead(entity, [field]).some((group) => groups.has(group));
-  const fields = apartFields(entity).filter(isUnread);
+  const fields = entity.apartFields.filter(isUnread);
   return Object.fromEntries(fields.map((field) => [field, undefined]));
 }
 
@@ -318,6 +304,6 @@ function checkKeyKept(entity: Entity, key: Values, after: Values): void {
 function withoutCopies(entity: Entity, given: Values, current: Values): Values {
   return omit(
     given,
-    decidedFields(entity).filter((field) => given[field] === current[field]),
+    entity.decidedFields.filter((field) => given[field] === current[field]),
   );
 }

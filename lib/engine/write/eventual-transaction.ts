@@ -5,7 +5,7 @@ import { backOff } from '../../base/time.ts';
 import { pick, type Stored } from '../../base/values.ts';
 import { toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
-import { type Entity, referenceFields } from '../../define/declaration/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { isReference } from '../../define/declaration/reference.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { type Action, isConditional, submit } from '../../storage/rows.ts';
@@ -311,7 +311,7 @@ function results(
     const properties = action && 'properties' in action ? { ...further.get(row), ...action.properties } : undefined;
     const values = after && properties ? toValues(entity, properties) : {};
     const isHeld = (field: string) => isReference(after?.[field]) && isDeepStrictEqual(after?.[field], values[field]);
-    const held = pick(after ?? {}, referenceFields(entity).filter(isHeld));
+    const held = pick(after ?? {}, entity.referenceFields.filter(isHeld));
     return { etag: etags.get(row) ?? '', values: { ...values, ...held } };
   });
 }

@@ -4,7 +4,6 @@ import type { Values } from '../../base/values.ts';
 import { checkRowSize, currentValues, fieldsToProperties } from '../../define/codec/entity-codec.ts';
 import {
   formatListedRows,
-  furtherRowFormOf,
   furtherRowKey,
   furtherRowType,
   groupOfFurtherRow,
@@ -36,7 +35,7 @@ interface PlannedRows {
  * The ETag of the entity's own row protects them all, so they are written without conditions.
  */
 export function planFurtherRows(entity: Entity, { address, before, after }: Change, writeId: string): PlannedRows {
-  const form = furtherRowFormOf(entity);
+  const form = entity.furtherRows;
   const current = before.state === 'live' ? before : undefined;
   const listed = listedRows(current?.system ?? {});
   const deleted = (name: string) => ({ kind: 'delete', row: furtherRowKey(address.row, name) }) as const;

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { omit, type Values } from '../../base/values.ts';
-import { type Entity, referenceFields } from '../../define/declaration/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { isReference, ReferenceBroken } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type BlobAddress, dropBlob } from '../../storage/blobs.ts';
@@ -45,7 +45,7 @@ export async function toPlain(
       if (substitute !== undefined) plain[field] = substitute;
     }
   };
-  const fields = referenceFields(entity).filter((field) => isReference(values[field]));
+  const fields = entity.referenceFields.filter((field) => isReference(values[field]));
   if (fields.length > FIELDS_CONCURRENCY) await pMap(fields, load, { concurrency: FIELDS_CONCURRENCY });
   else await Promise.all(fields.map(load));
   return plain;

@@ -3,7 +3,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { isoSeconds } from '../../base/time.ts';
 import type { Values } from '../../base/values.ts';
 import type { Span } from '../../define/declaration/declaration.ts';
-import { type Entity, isWrittenByClients } from '../../define/declaration/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { keptPeriods, periodOfTable } from '../../define/keys/calendar.ts';
 import { rangeOfPrefix } from '../../define/keys/key-template.ts';
 import {
@@ -151,7 +151,7 @@ async function readAdjacent(engine: Engine, entity: Entity, addresses: readonly 
   if (!address || first === undefined || last === undefined) return [];
   const { table, partition } = address;
   const range = { table, partition, from: first, before: rangeOfPrefix(last).before, limit: addresses.length + 1 };
-  const type = isWrittenByClients(entity) ? undefined : entity.name;
+  const type = entity.isWrittenByClients ? undefined : entity.name;
   const read = readRange(engine.storage, { ...range, type });
   const { rows, more } = await unlessTableMissing(read, { rows: [], more: false });
   if (!more) return rows;

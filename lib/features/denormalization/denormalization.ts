@@ -2,16 +2,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
 import { omit, type Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
-import { apartFields } from '../../define/codec/further-rows.ts';
 import { withDerived } from '../../define/codec/validation.ts';
 import { type Change, type DependentChange, liveValues, type Siblings } from '../../define/declaration/change.ts';
-import {
-  type Denormalized,
-  type Entity,
-  type Feature,
-  keptFields,
-  referenceFields,
-} from '../../define/declaration/entity.ts';
+import type { Denormalized, Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { fieldsHiddenFrom, rolesToSee } from '../../define/places/readers.ts';
@@ -186,10 +179,10 @@ export function copiesOf(link: Denormalized, source: Values | undefined): Values
 function hiddenFields({ source, target, fanOut }: Denormalized, field: string): string[] {
   return [
     ...fieldsHiddenFrom(rolesToSee(target(), field), source),
-    ...apartFields(source),
+    ...source.apartFields,
     ...Object.keys(source.attachments),
-    ...referenceFields(source),
-    ...(fanOut ? keptFields(source) : []),
+    ...source.referenceFields,
+    ...(fanOut ? source.keptFields : []),
   ];
 }
 

@@ -5,15 +5,7 @@ import { omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import {
-  type Denormalized,
-  type Entity,
-  type FanOutPosition,
-  type FanOutStep,
-  type Feature,
-  isWrittenByClients,
-  keptFields,
-} from '../../define/declaration/entity.ts';
+import type { Denormalized, Entity, FanOutPosition, FanOutStep, Feature } from '../../define/declaration/entity.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import {
   isByKey,
@@ -141,7 +133,7 @@ function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
   for (const one of [entity, source]) {
     const reason = one.period ? 'a period' : one.series ? 'counts alone' : one.childOf ? 'a parent' : undefined;
     if (reason) yield `${what}, and "${one.name}" has ${reason}. Use entities with rows of their own in one table.`;
-    if (isWrittenByClients(one))
+    if (one.isWrittenByClients)
       yield `${what}, and clients write "${one.name}" straight to storage (access.own), where nothing updates copies. Grant only r.`;
   }
   const fields = [...otherKeyFields(relation).map((field) => [field, field]), [link.field, link.by]];
@@ -150,7 +142,7 @@ function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
       yield `${what}, whose key field "${keyField}" this entity does not have as "${field}" of the same type. Add the field.`;
   if (isByKey(relation) && !lookupOf(link))
     yield `${what}, and cannot find the entities of one source by one query. Make ${referringFields(relation).join(', ')} the first fields of the key, or of an index of copies without a condition whose other fields are required.`;
-  if (keptFields(entity).includes(link.field))
+  if (entity.keptFields.includes(link.field))
     yield `${what} by "${link.field}", which a pattern sets. Use a field that callers write.`;
   for (const field of Object.keys(copies))
     if (Object.hasOwn(entity.columns, field) && !isOptional(entity.schema, field))

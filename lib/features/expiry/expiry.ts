@@ -2,7 +2,6 @@ import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { pick } from '../../base/values.ts';
 import { currentValues, toSnapshot } from '../../define/codec/entity-codec.ts';
-import { furtherRowFormOf } from '../../define/codec/further-rows.ts';
 import { liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
@@ -120,7 +119,7 @@ export const expireEntities = inPattern(
     // A change late on a day leaves `days` whole days.
     const firstKept = addPeriods('day', periodOf('day', engine.now()), -days);
     const table = tableOf(entity);
-    const limit = furtherRowFormOf(entity) ? WIDE_PAGE_ROWS : PAGE_ROWS;
+    const limit = entity.furtherRows ? WIDE_PAGE_ROWS : PAGE_ROWS;
     let deleted = 0;
     let failed = 0;
     let after: { partition: string; row: string } | undefined;

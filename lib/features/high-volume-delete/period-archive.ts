@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { createGunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
 import { omit, type Values } from '../../base/values.ts';
-import { decidedFields, type Entity } from '../../define/declaration/entity.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { isSealed } from '../../define/declaration/reference.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
@@ -250,7 +250,7 @@ async function toLine(engine: Engine, entity: Entity, row: Row): Promise<string>
   const sealed = Object.keys(values).filter((field) => isSealed(values[field]));
   // A text whose blob is lost stays a reference.
   const plain = await toPlain(engine, entity, omit(values, sealed), () => undefined);
-  return JSON.stringify(omit({ ...values, ...plain }, decidedFields(entity)));
+  return JSON.stringify(omit({ ...values, ...plain }, entity.decidedFields));
 }
 
 function valuesIfAny(entity: Entity, row: Row): Values | undefined {

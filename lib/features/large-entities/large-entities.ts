@@ -2,7 +2,6 @@ import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
 import type { Values } from '../../base/values.ts';
 import { MAX_STRING_LENGTH, parseJson, splitText, tooLong } from '../../define/codec/entity-codec.ts';
-import { apartFields } from '../../define/codec/further-rows.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
@@ -125,7 +124,7 @@ const YEAR_S = 31_536_000;
 
 function* textErrors(entity: Entity): Generator<string> {
   const { large, columns, indexes } = entity;
-  const inCopies = large.filter((field) => !apartFields(entity).includes(field));
+  const inCopies = large.filter((field) => !entity.apartFields.includes(field));
   for (const field of large) {
     if (columns[field] !== 'String') yield `the large field "${field}" is not a text. Declare it as z.string().`;
     for (const key of keysWith(entity, field))

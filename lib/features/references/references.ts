@@ -5,13 +5,7 @@ import { pick, type Values } from '../../base/values.ts';
 import { storedNames, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, type Live, liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import {
-  type Entity,
-  type Feature,
-  isWrittenByClients,
-  keptFields,
-  type Reference,
-} from '../../define/declaration/entity.ts';
+import type { Entity, Feature, Reference } from '../../define/declaration/entity.ts';
 import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, indexKeyFields, isConfirmed, isCopy, isUnique } from '../../define/places/index-entries.ts';
@@ -115,12 +109,12 @@ function* validationErrors(entity: Entity): Generator<string> {
     if (onDelete !== 'refuse' && onDelete !== 'report')
       yield `${what} has the onDelete "${onDelete}". Use "refuse" or "report".`;
     for (const one of [entity, to])
-      if (one.period || one.series || isWrittenByClients(one))
+      if (one.period || one.series || one.isWrittenByClients)
         yield `${what} cannot be kept, because "${one.name}" has ${one.period ? 'a period, whose tables are dropped as a whole' : one.series ? 'counts alone (defineSeries)' : 'rows that clients write straight to storage (access.own)'}. Remove the reference.`;
     if (entity.columns[field] === undefined) continue;
     if (entity.columns[field] !== to.columns[by])
       yield `${what} is stored as ${entity.columns[field]}, and "${by}" of "${to.name}" ${to.columns[by] ? `as ${to.columns[by]}` : 'is not declared'}. Use one type for both.`;
-    if ([...entity.encrypted, ...entity.large, ...keptFields(entity)].includes(field))
+    if ([...entity.encrypted, ...entity.large, ...entity.keptFields].includes(field))
       yield `${what} is encrypted, large or set by a pattern. Use a field that a caller writes and storage can compare.`;
     if (!isByKey(reference) && !uniqueIndexOf(reference))
       yield `${what} leads to no single entity. Add a unique inter-partition index of "${by}" alone, without a condition, to "${to.name}", or its other key fields (${otherKeyFields(reference).join(', ')}) to this entity.`;

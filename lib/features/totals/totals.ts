@@ -1,4 +1,3 @@
-import { apartFields } from '../../define/codec/further-rows.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { type Total, total } from '../../define/declaration/totals.ts';
@@ -61,7 +60,7 @@ function* validationErrors(entity: Entity): Generator<string> {
       if (!NUMBERS.includes(entity.columns[field] ?? '') && !(type && isInstant(type)))
         yield `the totals "${name}" have the least or greatest "${field}", which is not a number, a date or an instant. Remove it from min and max.`;
     }
-    for (const field of apartFields(entity).filter((each) => declared.uses.includes(each)))
+    for (const field of entity.apartFields.filter((each) => declared.uses.includes(each)))
       yield `the totals "${name}" use "${field}" of a group of split, which a write may not have read. Remove it from the totals, or from split.`;
     for (const field of entity.encrypted.filter((each) => declared.uses.includes(each)))
       yield `the totals "${name}" use the encrypted field "${field}", of which storage has only the ciphertext. Remove it from the totals, or from encrypted.`;

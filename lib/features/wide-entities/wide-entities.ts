@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { hasValue, type Values } from '../../base/values.ts';
 import { columnFormOf, fieldsToProperties, MAX_PROPERTIES, propertySize } from '../../define/codec/entity-codec.ts';
 import type { Live } from '../../define/declaration/change.ts';
-import { type DividedValues, type Entity, type Feature, keptFields } from '../../define/declaration/entity.ts';
+import type { DividedValues, Entity, Feature } from '../../define/declaration/entity.ts';
 import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
 
 /**
@@ -68,7 +68,7 @@ function* validationErrors({ split, union, access, indexes, keyFields, ...entity
 
 /** The fields that are always in the entity's own row, so that storage can compare them and other entities can change them. */
 function ownFields(entity: Entity): readonly string[] {
-  return [...entity.keyFields, ...keptFields(entity)];
+  return [...entity.keyFields, ...entity.keptFields];
 }
 
 /** A field with the room that it takes in a row. */

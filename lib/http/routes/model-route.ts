@@ -1,6 +1,6 @@
 import { mapValues } from '../../base/values.ts';
 import { optionsWith } from '../../define/declaration/declaration.ts';
-import { type Entity, isWrittenByClients, keptFields, withArchives } from '../../define/declaration/entity.ts';
+import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
 import {
   EntityDescription,
@@ -50,7 +50,7 @@ function describeEntity(entity: Entity): EntityDescription {
     kinds: typeof kinds === 'object' ? kinds.enum?.map(String) : undefined,
     parent: entity.childOf?.name,
     children: entity.children.map(({ name }) => name),
-    access: { ...entity.access, writtenByClients: isWrittenByClients(entity) },
+    access: { ...entity.access, writtenByClients: entity.isWrittenByClients },
   });
 }
 
@@ -76,7 +76,7 @@ function namedFields(option: readonly string[] | Readonly<Record<string, unknown
 
 function describeFields(entity: Entity): object {
   const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
-  const kept = keptFields(entity);
+  const kept = entity.keptFields;
   const marked: Record<string, string[]> = {};
   for (const [option, marks] of Object.entries<object>(optionsWith('marks')))
     for (const mark of Object.keys(marks))
