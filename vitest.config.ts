@@ -10,7 +10,7 @@ const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts
 
 /** The files that take samples or count faults, and those that `npm test` runs on accounts in memory. */
 const isOfEveryPoint = (file: string) =>
-  /\/(points|tried-faults|further-row-faults|console)\.ts'/.test(readFileSync(file, 'utf8')) ||
+  /\/(points|tried-faults|fault-driver|write-contract|console)\.ts'/.test(readFileSync(file, 'utf8')) ||
   (isInProcess(file, { hasStorage: true }) && !isInProcess(file, { hasStorage: false }));
 
 const files = globSync(TESTS).filter(process.env.POINTS === 'all' ? isOfEveryPoint : () => true);

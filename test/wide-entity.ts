@@ -13,8 +13,9 @@ import { verifyPage } from '../lib/operations/verify.ts';
 import { measureCost } from '../lib/storage/cost.ts';
 import { explain } from '../lib/storage/explain.ts';
 import { deploy } from './fixtures/deploy.ts';
-import { type FurtherRowSubject, rowKeysOf as keysOf } from './further-row-faults.ts';
 import { openWorld, type World } from './world.ts';
+import { rowKeysOf as keysOf, type WriteSubject } from './write-contract.ts';
+
 /** An entity that does not fit into one row. */
 
 export const access = { read: ['hr'], write: ['hr'] } as const;
@@ -119,15 +120,14 @@ export const verify = async (repair: boolean): Promise<readonly Finding[]> => {
   }
   return findings;
 };
-export const subject: FurtherRowSubject = {
+export const subject: WriteSubject = {
   world: () => world,
+  entity: tests,
   what: 'Wide entity',
   newcomer: (name) => tested({ plant: name, status: 'new', batch: name }),
-  create,
   whole,
 };
 export const transferred = {
-  entity: tests,
   archive: former,
   entities: [tests, remarks],
   elsewhere: { plant: 'There' },

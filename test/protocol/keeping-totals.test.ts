@@ -10,17 +10,11 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
-import {
-  CONSUMER_FAULTS,
-  expectRetried,
-  outcomeOf,
-  tryFaults,
-  tryInterruptions,
-  UNANSWERED_INSERT,
-} from '../fault-driver.ts';
+import { CONSUMER_FAULTS, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { sales as entity, model } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
+import { creating, deleting, patching, testWrites } from '../write-contract.ts';
 
 const CONCURRENCY = 8;
 
@@ -189,35 +183,19 @@ describe('writers of several processes on one group', () => {
   });
 });
 
-interface Operation {
-  readonly prepare: (one: Values) => Promise<unknown>;
-  readonly act: (engine: Engine, one: Values) => Promise<unknown>;
-}
-const OPERATIONS: Readonly<Record<string, Operation>> = {
-  'a create': { prepare: async () => undefined, act: (engine, one) => create(one, engine) },
-  'a change of the amount': { prepare: create, act: (engine, one) => patch(one, { amount: 1.75 }, engine) },
-  'a change of the group': { prepare: create, act: (engine, one) => patch(one, { soldOn: '2026-05-09' }, engine) },
-  'a delete': { prepare: create, act: (engine, one) => remove(one, engine) },
-};
 /** Some share a group, others have one of their own. */
 const newcomer = () =>
   sale({ branch: `Branch${counter % 7}`, soldOn: `2026-0${(counter % 3) + 1}-0${(counter % 5) + 1}` });
 
-describe('any fault at any call', () => {
-  test.each(Object.entries(OPERATIONS))('of %s leaves totals exact', async (name, { prepare, act }) => {
-    await tryFaults(
-      async (trial) => {
-        const one = newcomer();
-        await prepare(one);
-        const outcome = await outcomeOf(act(world.engineThrough(trial.client, trial.timing), one));
-        expectRetried(trial, outcome, name === 'a create' ? UNANSWERED_INSERT : []);
-      },
-      { what: ({ fault }) => `Write with totals, each storage call: ${fault}`, concurrency: CONCURRENCY },
-    );
-    await world.settle();
-    await countTried({ what: 'Write with totals: totals agree afterwards' }, agree);
-  });
-});
+testWrites(
+  { world: () => world, entity, what: 'Write with totals', newcomer },
+  {
+    'a create': creating(entity),
+    'a change of the amount': patching(entity, { amount: 1.75 }),
+    'a change of the group': patching(entity, { soldOn: '2026-05-09' }),
+    'a delete': deleting(entity),
+  },
+);
 
 const consume = (engine: Engine, message: Parameters<typeof consumeIntent>[1]) =>
   consumeIntent({ engine, entities: model.list, log: { warn: () => undefined, error: () => undefined } }, message);

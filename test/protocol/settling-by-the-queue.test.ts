@@ -10,10 +10,11 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { costOfEntity } from '../../local/capacity/entity-cost.ts';
-import { tryFaults } from '../fault-driver.ts';
+import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+import { creating, deleting, testWrites } from '../write-contract.ts';
 
 /** A ticket has a unique number and a list that its writer settles, and a copy and a list that are left to the queue. */
 
@@ -127,32 +128,15 @@ test('a delete is refused by an index that the writer settles, although another 
   await expect(deleteEntity(world.engine, owners, { owner: 'ann' })).rejects.toMatchObject({ code: 'referenced' });
 });
 
-const OPERATIONS = {
-  create: { isThere: false, act: createEntity },
-  patch: {
-    isThere: true,
-    act: (engine: World['engine'], entity: typeof tickets, one: Values) =>
-      patchEntity(engine, entity, one, changed(one)),
-  },
-  delete: { isThere: true, act: deleteEntity },
-} as const;
-
-test.each(Object.entries(OPERATIONS))(
-  'every index agrees after any fault at any call of a %s',
-  async (_, { isThere, act }) => {
-    await tryFaults(
-      async ({ client, timing }) => {
-        const one = ticket();
-        if (isThere) await createEntity(world.engine, tickets, one);
-        await act(world.engineThrough(client, timing), tickets, one).catch(() => undefined);
-      },
-      {
-        what: ({ fault }) => `Write that leaves entries to the queue, each storage call: ${fault}`,
-        moreCallsThan: 6,
-        concurrency: 8,
-      },
-    );
-    await world.settle();
-    await expectIndexesToAgree(world.storage, tickets);
+testWrites(
+  { world: () => world, entity: tickets, what: 'Write that leaves entries to the queue', newcomer: ticket },
+  {
+    'a create': creating(tickets),
+    'a patch': {
+      act: (engine, one) => patchEntity(engine, tickets, one, changed(one)),
+      after: (one) => ({ ...one, ...changed(one) }),
+      unanswered: UNANSWERED_INSERT,
+    },
+    'a delete': deleting(tickets),
   },
 );

@@ -5,13 +5,14 @@ import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from '../fault-driver.ts';
+import { createEntity, deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { departments, employees, model } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, LONG_HOLDS, openWorld, somebody, type World } from '../world.ts';
+import { creating, deleting, patching, replacing, testWrites } from '../write-contract.ts';
 
 const CONCURRENCY = 12;
 
@@ -20,47 +21,8 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url);
 });
 
-interface Operation {
-  /** Creates the prerequisites of the operation without faults. */
-  readonly prepare: (one: Values) => Promise<unknown>;
-  readonly act: (engine: Engine, one: Values) => Promise<unknown>;
-  /** The expected entity after an acknowledged operation; undefined if there is none. */
-  readonly after: (one: Values) => Values | undefined;
-}
-
 let counter = 0;
 const hire = (one: Values) => createEntity(world.engine, employees, one);
-const nothing = async () => undefined;
-const renamed = (one: Values) => ({ ...one, lastName: 'Renamed', email: `x${one.email}` });
-const cleared = { phone: undefined, jobTitle: 'Clerk' };
-
-const OPERATIONS: Readonly<Record<string, Operation>> = {
-  'a create': { prepare: nothing, act: (engine, one) => createEntity(engine, employees, one), after: (one) => one },
-  'a create with a shared last name': {
-    prepare: (one) => hire(somebody({ department: one.department, lastName: one.lastName })),
-    act: (engine, one) => createEntity(engine, employees, one),
-    after: (one) => one,
-  },
-  'a replace of email and last name': {
-    prepare: hire,
-    act: (engine, one) => replaceEntity(engine, employees, one, renamed(one)),
-    after: renamed,
-  },
-  'a patch': {
-    prepare: hire,
-    act: (engine, one) => patchEntity(engine, employees, one, { jobTitle: 'Clerk' }),
-    after: (one) => ({ ...one, ...cleared }),
-  },
-  'a delete': { prepare: hire, act: (engine, one) => deleteEntity(engine, employees, one), after: () => undefined },
-  'a patch of a manager': {
-    prepare: async (one) => {
-      await hire(one);
-      await createEntity(world.engine, departments, { department: one.department, managerId: one.employeeId });
-    },
-    act: (engine, one) => patchEntity(engine, employees, one, { lastName: 'Boss' }),
-    after: (one) => ({ ...one, lastName: 'Boss' }),
-  },
-};
 
 function newcomer(): Values {
   counter += 1;
@@ -74,38 +36,32 @@ async function stateOf(one: Values): Promise<Values | undefined> {
   );
 }
 
-describe('any fault at any call', () => {
-  test.each(Object.entries(OPERATIONS))(
-    'leaves %s done completely or not at all',
-    async (name, { prepare, act, after }) => {
-      // A lost reply is found, unless it rejects the first attempt, which does not know the list that another employee is in.
-      const isShared = name === 'a create with a shared last name';
-      const isInsert = /^a (create|replace)/.test(name);
-      const unanswered = isInsert ? [...UNANSWERED_INSERT, ...(isShared ? (['reply lost'] as const) : [])] : [];
-      await tryFaults(
-        async (trial) => {
-          const { client, timing, label } = trial;
-          const one = newcomer();
-          await prepare(one);
-          const before = await stateOf(one);
-          const outcome = await outcomeOf(act(world.engineThrough(client, timing), one));
-          expectRetried(trial, outcome, unanswered);
-          if (!timing && outcome === 'storage-unavailable') expect(await stateOf(one), label).toEqual(before);
-          const wanted = JSON.parse(JSON.stringify(after(one) ?? null));
-          const state = (await stateOf(one)) ?? null;
-          if (outcome === 'done') expect(state, label).toEqual(wanted);
-          else expect([before ?? null, wanted], label).toContainEqual(state);
-        },
-        { what: ({ fault }) => `Write, each storage call: ${fault}`, concurrency: CONCURRENCY, moreCallsThan: 3 },
-      );
-    },
-  );
+const renamed = (one: Values) => ({ ...one, lastName: 'Renamed', email: `x${one.email}` });
 
-  test('leaves every index in agreement', async () => {
-    await world.settle();
-    await countTried({ what: 'Write: indexes agree afterwards' }, () => expectIndexesToAgree(world.storage, employees));
-  });
-});
+testWrites(
+  { world: () => world, entity: employees, what: 'Write', newcomer },
+  {
+    'a create': creating(employees),
+    'a create with a shared last name': creating(employees, {
+      prepare: (one) => hire(somebody({ department: one.department, lastName: one.lastName })),
+      // A lost reply is found, unless it rejects the first attempt, which does not know the list that another employee is in.
+      unanswered: [...UNANSWERED_INSERT, 'reply lost'],
+    }),
+    'a replace of email and last name': replacing(employees, renamed, { unanswered: UNANSWERED_INSERT }),
+    'a patch': patching(employees, { jobTitle: 'Clerk' }),
+    'a delete': deleting(employees),
+    'a patch of a manager': patching(
+      employees,
+      { lastName: 'Boss' },
+      {
+        prepare: async (one) => {
+          await hire(one);
+          await createEntity(world.engine, departments, { department: one.department, managerId: one.employeeId });
+        },
+      },
+    ),
+  },
+);
 
 describe('a consumer that dies at any call', () => {
   const log = { warn: () => undefined, error: () => undefined };

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
 import { compileFilter } from '../../lib/define/codec/filter.ts';
 import { toSelection } from '../../lib/define/codec/select.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -29,14 +29,18 @@ import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 import {
-  type FurtherRowSubject,
+  creating,
+  deleting,
+  patching,
+  replacing,
   TRANSFERS,
-  testFaultsOfChanges,
+  testWrites,
   tryFaultsOfTransfers,
   tryTransfer,
-} from '../further-row-faults.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+  type WriteSubject,
+} from '../write-contract.ts';
 
 /** An entity whose rarely read fields are in rows of their own. */
 
@@ -123,14 +127,14 @@ async function stored(one: Values, group?: string, entity: Entity = assets) {
 const verify = async (repair: boolean): Promise<readonly Finding[]> =>
   (await verifyPage(world.engine, assets, { top: 1_000, repair, patience: 10, maxTransactions: 100_000 })).findings;
 
-const subject: FurtherRowSubject = {
+const subject: WriteSubject = {
   world: () => world,
+  entity: assets,
   what: 'Split entity',
   newcomer: (name) => asset({ office: name, contract: 'Signed' }),
-  create,
   whole,
 };
-const transferred = { entity: assets, archive: former, entities: [assets, parts], elsewhere: { office: 'There' } };
+const transferred = { archive: former, entities: [assets, parts], elsewhere: { office: 'There' } };
 
 describe('a read', () => {
   test('leaves the groups out, and returns one that is asked for, in one transaction each', async () => {
@@ -407,27 +411,13 @@ describe('groups go with their entity:', () => {
 });
 
 describe('faults and concurrent writers', () => {
-  const replaced = { description: 'Replaced', contract: undefined, price: 3 };
-
-  testFaultsOfChanges(subject, {
-    'a create': { act: (engine, one) => createEntity(engine, assets, one), after: (one) => one },
-    'a patch of a field': {
-      act: (engine, one) => patchEntity(engine, assets, one, { price: 2 }),
-      after: (one) => ({ ...one, price: 2 }),
-    },
-    'a patch of a group': {
-      act: (engine, one) => patchEntity(engine, assets, one, { description: 'Changed', price: 2 }),
-      after: (one) => ({ ...one, description: 'Changed', price: 2 }),
-    },
-    'the end of a group': {
-      act: (engine, one) => patchEntity(engine, assets, one, { contract: null, price: 2 }),
-      after: (one) => ({ ...omit(one, ['contract']), price: 2 }),
-    },
-    'a replace': {
-      act: (engine, one) => replaceEntity(engine, assets, one, { ...one, ...replaced }),
-      after: (one) => omit({ ...one, ...replaced }, ['contract']),
-    },
-    'a delete': { act: (engine, one) => deleteEntity(engine, assets, one), after: () => undefined },
+  testWrites(subject, {
+    'a create': creating(assets),
+    'a patch of a field': patching(assets, { price: 2 }),
+    'a patch of a group': patching(assets, { description: 'Changed', price: 2 }),
+    'the end of a group': patching(assets, { contract: null, price: 2 }),
+    'a replace': replacing(assets, (one) => ({ ...one, description: 'Replaced', contract: undefined, price: 3 })),
+    'a delete': deleting(assets),
   });
 
   test('of a move or an archive leave it in one place with its groups', () =>

@@ -1,19 +1,18 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import type { RowkeyError } from '../../lib/base/errors.ts';
-import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { writeAtomically } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
-import { testFaultsOfChanges, tryFaultsOfTransfers } from '../further-row-faults.ts';
 import {
   create,
   every,
@@ -33,28 +32,25 @@ import {
   world,
 } from '../wide-entity.ts';
 import { expectIndexesToAgree } from '../world.ts';
+import { creating, deleting, patching, replacing, testWrites, tryFaultsOfTransfers } from '../write-contract.ts';
 
 openWideWorld(import.meta.url);
 
 describe('faults and concurrent writers', () => {
-  const moved = { ...numbered(20, LONG, 700), m3: null, m470: 'changed' };
-  const replacing = (one: Values) => ({ ...pick(one, tests.keyFields), m1: 'alone', m470: 'kept' });
-
-  testFaultsOfChanges(subject, {
-    'a create': { act: (engine, one) => createEntity(engine, tests, one), after: (one) => one },
-    'a patch of one row': {
-      act: (engine, one) => patchEntity(engine, tests, one, { m1: 'changed' }),
-      after: (one) => ({ ...one, m1: 'changed' }),
-    },
-    'a patch of several rows, with a new one': {
-      act: (engine, one) => patchEntity(engine, tests, one, moved),
-      after: (one) => omit({ ...one, ...moved }, ['m3']),
-    },
-    'a replace that needs fewer rows': {
-      act: (engine, one) => replaceEntity(engine, tests, one, replacing(one)),
-      after: replacing,
-    },
-    'a delete': { act: (engine, one) => deleteEntity(engine, tests, one), after: () => undefined },
+  testWrites(subject, {
+    'a create': creating(tests),
+    'a patch of one row': patching(tests, { m1: 'changed' }),
+    'a patch of several rows, with a new one': patching(tests, {
+      ...numbered(20, LONG, 700),
+      m3: null,
+      m470: 'changed',
+    }),
+    'a replace that needs fewer rows': replacing(tests, (one) => ({
+      ...pick(one, tests.keyFields),
+      m1: 'alone',
+      m470: 'kept',
+    })),
+    'a delete': deleting(tests),
   });
 
   test('of a move or an archive leave it in one place with all its rows', () =>

@@ -20,7 +20,6 @@ import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { TRANSFERS, tryTransfer } from '../further-row-faults.ts';
 import {
   access,
   costOf,
@@ -46,6 +45,7 @@ import {
   world,
 } from '../wide-entity.ts';
 import { openWorld, rowsOf } from '../world.ts';
+import { TRANSFERS, tryTransfer } from '../write-contract.ts';
 
 openWideWorld(import.meta.url);
 
