@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../lib/base/errors.ts';
 import { pick, type Values } from '../lib/base/values.ts';
 import { toProperties, toValues } from '../lib/define/codec/entity-codec.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
@@ -12,7 +11,6 @@ import { type Consumer, consumeIntent } from '../lib/engine/consume/consume.ts';
 import type { Message } from '../lib/engine/consume/poison.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../lib/engine/write/entity-store.ts';
-import { measureCost } from '../lib/storage/cost.ts';
 import { submit } from '../lib/storage/rows.ts';
 import { deploy } from './fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from './world.ts';
@@ -159,20 +157,6 @@ export async function expectCopies(): Promise<number> {
   expect(differences).toEqual([]);
   await expectIndexesToAgree(world.storage, players);
   return receivers.length;
-}
-
-export async function costOf(work: () => Promise<unknown>): Promise<number> {
-  return measureCost(async (cost) => {
-    await work();
-    return cost.transactions;
-  });
-}
-
-export async function codeOf(work: Promise<unknown>): Promise<string> {
-  return work.then(
-    () => 'done',
-    (error: unknown) => (error instanceof RowkeyError ? error.code : 'dead'),
-  );
 }
 
 /** Stores entities of one partition past the engine. */

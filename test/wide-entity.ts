@@ -9,9 +9,9 @@ import { defineEntity } from '../lib/define/define-entity.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
 import { createEntity } from '../lib/engine/write/entity-store.ts';
 import { toPlain } from '../lib/engine/write/stored-values.ts';
-import { verifyPage } from '../lib/operations/verify.ts';
-import { measureCost } from '../lib/storage/cost.ts';
+import { type VerifyPosition, verifyPage } from '../lib/operations/verify.ts';
 import { explain } from '../lib/storage/explain.ts';
+import { allPages } from './all-pages.ts';
 import { deploy } from './fixtures/deploy.ts';
 import { openWorld, type World } from './world.ts';
 import { rowKeysOf as keysOf, type WriteSubject } from './write-contract.ts';
@@ -103,22 +103,13 @@ export const read = (one: Values, entity: Entity = tests, select?: readonly stri
   readEntity(world.engine, entity, one, { select });
 export const whole = async (one: Values, entity: Entity = tests) =>
   toPlain(world.engine, entity, (await read(one, entity)).values);
-export const costOf = (work: () => Promise<unknown>) =>
-  measureCost(async (cost) => work().then(() => cost.transactions));
 export const rowKeysOf = (one: Values, entity: Entity = tests) => keysOf(world, entity, one);
 export const verify = async (repair: boolean): Promise<readonly Finding[]> => {
-  const findings: Finding[] = [];
-  for (
-    let position: Parameters<typeof verifyPage>[2]['position'], isFirst = true;
-    isFirst || position;
-    isFirst = false
-  ) {
-    const options = { position, top: 1_000, repair, patience: 10, maxTransactions: 100_000 };
-    const page = await verifyPage(world.engine, tests, options);
-    findings.push(...page.findings);
-    position = page.next;
-  }
-  return findings;
+  const options = { top: 1_000, repair, patience: 10, maxTransactions: 100_000 };
+  const pages = await allPages((position: VerifyPosition | undefined) =>
+    verifyPage(world.engine, tests, { ...options, position }),
+  );
+  return pages.flatMap(({ findings }) => findings);
 };
 export const subject: WriteSubject = {
   world: () => world,

@@ -13,9 +13,9 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { listPeriodArchives, PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
 import { streamBlob } from '../../lib/storage/blobs.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { createTable, dropTable, listTables } from '../../lib/storage/provision.ts';
 import { submit } from '../../lib/storage/rows.ts';
+import { costOf } from '../cost-of.ts';
 import { tryFaults } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
@@ -131,18 +131,13 @@ describe('a period past retention', () => {
 
   test('takes ten transactions if it has few rows, and no archive if it has none', async () => {
     await write(3);
-    const cost = (work: () => Promise<unknown>) =>
-      measureCost(async (spent) => {
-        await work();
-        return spent.transactions;
-      });
     await roll(world.engine);
     await write(3);
     // Two tables to create, two listings; a page, a block, a commit; the blob is read, marked and the table dropped.
-    expect(await cost(() => roll())).toBe(10);
+    expect(await costOf(() => roll())).toBe(10);
     await createTable(world.storage, TABLE);
     // An empty table needs no archive.
-    expect(await cost(() => roll())).toBe(6);
+    expect(await costOf(() => roll())).toBe(6);
     expect(await listPeriodArchives(world.storage, 'visits')).toHaveLength(2);
   });
 

@@ -11,7 +11,7 @@ import { requestArchive, requestMove, runTransfer, type Transfer } from '../../l
 import { deleteRange } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
+import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
@@ -45,7 +45,6 @@ beforeAll(async () => {
   engine = world.queued;
 });
 
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 const reviewOf = ({ department, employeeId }: Values, year: number, over: Values = {}) => ({
   department,
   employeeId,

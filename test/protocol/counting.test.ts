@@ -4,7 +4,7 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
+import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
@@ -111,10 +111,7 @@ describe('a maintained count', () => {
 
   test('adds no transaction to a create, even if the last name exists already', async () => {
     await hire('Cheap', { lastName: 'Same' });
-    const again = await measureCost(async (cost) => {
-      await hire('Cheap', { lastName: 'Same' });
-      return cost.transactions;
-    });
+    const again = await costOf(() => hire('Cheap', { lastName: 'Same' }));
     expect(again).toBe(10);
   });
 

@@ -5,7 +5,8 @@ import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts
 import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { consume, costOf, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';
+import { costOf } from '../cost-of.ts';
+import { consume, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';
 import { CRASHES, type FaultTrial, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { putAll } from '../put-all.ts';

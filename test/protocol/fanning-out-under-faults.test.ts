@@ -11,7 +11,6 @@ import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import {
   clubs,
-  codeOf,
   consume,
   consumers,
   create,
@@ -27,7 +26,7 @@ import {
   teams,
   world,
 } from '../fan-out.ts';
-import { type Scene, tryFaults, tryInterruptions } from '../fault-driver.ts';
+import { outcomeOf, type Scene, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { type Fault, interruptedHttpClient } from '../faulty-http-client.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
@@ -159,7 +158,7 @@ describe('any fault at any call', () => {
       await create(players, { team: 'none', playerId: club.clubId, clubId: club.clubId });
       return club.clubId;
     };
-    await tryFaults(async ({ client }) => codeOf(act(world.engineThrough(client, QUICK), await set())), {
+    await tryFaults(async ({ client }) => outcomeOf(act(world.engineThrough(client, QUICK), await set())), {
       what: `Fan-out, each storage call ${what}`,
       faults: FAULTED,
       concurrency: 6,
@@ -230,7 +229,9 @@ describe('random schedules', () => {
                   : one.does === 'switch'
                     ? patch(players, key, { clubId }, engine)
                     : deleteEntity(engine, players, key);
-          expect(['done', 'duplicate-key', 'not-found', 'busy', 'storage-unavailable']).toContain(await codeOf(work));
+          expect(['done', 'duplicate-key', 'not-found', 'busy', 'storage-unavailable']).toContain(
+            await outcomeOf(work),
+          );
         }
       }),
     );

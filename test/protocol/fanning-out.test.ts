@@ -6,11 +6,10 @@ import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.
 import { deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { guardModel, markBuilt } from '../../lib/operations/model-guard.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
+import { costOf } from '../cost-of.ts';
 import {
   clubs,
-  codeOf,
   consume,
-  costOf,
   create,
   expectCopies,
   fans,
@@ -26,6 +25,7 @@ import {
   teams,
   world,
 } from '../fan-out.ts';
+import { outcomeOf } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { countedMetrics } from '../metrics.ts';
 import { putAll } from '../put-all.ts';
@@ -67,8 +67,8 @@ describe('an entity with copies of fields of another one', () => {
     const whole = await playerOf(player());
     await replaceEntity(world.engine, players, player(), { ...whole, note: 'new' });
     expect(await playerOf(player())).toEqual({ ...whole, note: 'new' });
-    expect(await codeOf(patch(players, player(), { teamTitle: 'Mine' }))).toBe('invalid-input');
-    expect(await codeOf(create(players, { ...player('2'), teamTitle: 'Mine' }))).toBe('invalid-input');
+    expect(await outcomeOf(patch(players, player(), { teamTitle: 'Mine' }))).toBe('invalid-input');
+    expect(await outcomeOf(create(players, { ...player('2'), teamTitle: 'Mine' }))).toBe('invalid-input');
   });
 
   test('has no copies without a source, and gets them when the source is created', async () => {

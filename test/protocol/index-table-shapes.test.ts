@@ -12,12 +12,14 @@ import {
 } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { indexFields } from '../../lib/define/places/index-range.ts';
+import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByCopy } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
+import { allPages } from '../all-pages.ts';
+import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, movies, orders } from '../fixtures/model.ts';
 import { putAll } from '../put-all.ts';
@@ -81,7 +83,6 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url, [contacts, upgradedDrivers]);
 });
 
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 let counter = 0;
 async function customer(over: Values = {}) {
   counter += 1;
@@ -233,15 +234,11 @@ describe('an index spread over buckets', () => {
     expect(partitions.size).toBe(8);
     expect(indexFields(orders, byDate)).toEqual(['orderDate']);
     for (const top of [7, 40, 100]) {
-      const read: Values[] = [];
-      let after: Awaited<ReturnType<typeof readByCopies>>['next'];
-      do {
-        const page = await readByCopies(world.engine, orders, byDate, { orderDate }, { top, after });
-        expect(page.items.length).toBeLessThanOrEqual(top);
-        read.push(...page.items);
-        after = page.next;
-      } while (after);
-      expect(read).toEqual(written);
+      const pages = await allPages((after: Position | undefined) =>
+        readByCopies(world.engine, orders, byDate, { orderDate }, { top, after }),
+      );
+      for (const { items } of pages) expect(items.length).toBeLessThanOrEqual(top);
+      expect(pages.flatMap(({ items }) => items)).toEqual(written);
     }
     expect(await costOf(() => readByCopies(world.engine, orders, byDate, { orderDate }, { top: 100 }))).toBe(8);
   });

@@ -13,8 +13,8 @@ import { readByCopy, readByList } from '../../lib/engine/read/read-through-index
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
+import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees as entity } from '../fixtures/model.ts';
 import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
@@ -41,13 +41,6 @@ let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url, [parts]);
 });
-
-async function costOf(work: () => Promise<unknown>): Promise<number> {
-  return measureCost(async (cost) => {
-    await work();
-    return cost.transactions;
-  });
-}
 
 describe('an employee', () => {
   test('is in every index after a create of ten transactions, and read with one', async () => {

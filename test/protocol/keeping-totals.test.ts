@@ -8,8 +8,8 @@ import type { Engine } from '../../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readTotal } from '../../lib/features/totals/read-totals.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
+import { costOf } from '../cost-of.ts';
 import { CONSUMER_FAULTS, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { sales as entity, model } from '../fixtures/model.ts';
 import { countTried } from '../tried-faults.ts';
@@ -22,13 +22,6 @@ let world: World;
 beforeAll(async () => {
   world = await openWorld(import.meta.url);
 });
-
-async function costOf(work: () => Promise<unknown>): Promise<number> {
-  return measureCost(async (cost) => {
-    await work();
-    return cost.transactions;
-  });
-}
 
 /** Creates a client that holds back the reads of totals until `count` sales are committed and wait for their totals. */
 function committedFirst(count: number): HttpClient {

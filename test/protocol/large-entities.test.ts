@@ -19,7 +19,7 @@ import {
 } from '../../lib/features/large-entities/attachment.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
+import { costOf } from '../cost-of.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { employees, model, reviews } from '../fixtures/model.ts';
@@ -56,11 +56,6 @@ const blobsIn = async (container: string) =>
 /** Deletes the blob of a value, as if the container had been restored from an older backup. */
 const lose = (container: string, value: unknown) =>
   world.storage.blobs.getContainerClient(container).deleteBlob((value as { blob: string }).blob);
-const costOf = (work: () => Promise<unknown>) =>
-  measureCost(async (cost) => {
-    await work();
-    return cost.transactions;
-  });
 const later = () => ({ ...world.engine, now: () => Date.now() + 2 * DAY_MS });
 
 /** Returns a text of this length; some characters take two code units, which must not be separated. */
@@ -267,13 +262,9 @@ describe('a photo', () => {
 
   test('takes one blob write, one read and one write of its entity, and is not written twice', async () => {
     const one = await hire();
-    const costOf = (bytes: Buffer) =>
-      measureCost(async (cost) => {
-        await putAttachment(world.engine, photoOf(one), bytes);
-        return cost.transactions;
-      });
-    expect(await costOf(PNG)).toBe(8);
-    expect(await costOf(PNG)).toBe(2);
+    const put = () => putAttachment(world.engine, photoOf(one), PNG);
+    expect(await costOf(put)).toBe(8);
+    expect(await costOf(put)).toBe(2);
   });
 
   test('is not collected while it is being written, nor are blobs of others', async () => {

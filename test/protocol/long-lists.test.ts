@@ -5,11 +5,13 @@ import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
 import { type IndexEntity, indexEntity } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { Position } from '../../lib/engine/read/continuation.ts';
 import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
 import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { readRow } from '../../lib/storage/rows.ts';
+import { allItems } from '../all-pages.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
@@ -59,16 +61,8 @@ const countOf = async (address: Parameters<typeof readRow>[1]) =>
 const blobs = async () =>
   (await Array.fromAsync(world.storage.blobs.getContainerClient('large').listBlobsFlat())).length;
 
-async function readAll(index: IndexEntity, given: Values): Promise<Values[]> {
-  const items: Values[] = [];
-  let after: { row: string } | undefined;
-  do {
-    const page = await readByList(world.engine, people, index, given, { top: 100, after });
-    items.push(...page.items);
-    after = page.next;
-  } while (after);
-  return items;
-}
+const readAll = (index: IndexEntity, given: Values) =>
+  allItems((after: Position | undefined) => readByList(world.engine, people, index, given, { top: 100, after }));
 
 describe('a list', () => {
   test('moves to a blob and back as it grows and shrinks, in the partition and in another', async () => {

@@ -9,6 +9,7 @@ import { type Page, type PageOptions, readEntities, scanEntities } from '../../l
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
+import { allPages } from '../all-pages.ts';
 import { customers, doorevents, logins, products } from '../fixtures/model.ts';
 import { openWorld, type World } from '../world.ts';
 
@@ -102,18 +103,14 @@ beforeAll(async () => {
 });
 
 async function readAll(read: (options: PageOptions) => Promise<Page>, top: number) {
-  const items: Values[] = [];
-  const pages: number[] = [];
-  for (let after: PageOptions['after'], isFirst = true; isFirst || after; isFirst = false) {
+  const pages = await allPages(async (after: PageOptions['after']) => {
     calls = 0;
     const page = await read({ top, after });
     // The sparse calls end a page; calls that return as much as asked for do not count.
     expect(calls).toBeLessThanOrEqual(MAX_CALLS * 3 + top);
-    pages.push(page.items.length);
-    items.push(...page.items);
-    after = page.next;
-  }
-  return { items, pages };
+    return page;
+  });
+  return { items: pages.flatMap(({ items }) => items), pages: pages.map(({ items }) => items.length) };
 }
 
 const byName = customers.indexes.cityAndLastName as InterPartitionIndex;
@@ -173,11 +170,8 @@ test('a read pauses after few calls, with what it has found', async () => {
 
 test('a delete of a range continues after a pause', async () => {
   const engine = world.engineThrough(sparse);
-  let deleted = 0;
-  for (let after: PageOptions['after'], isFirst = true; isFirst || after; isFirst = false) {
-    const done = await deleteRange(engine, logins, { employeeId: '000001' }, { all: true, after });
-    deleted += done.deleted;
-    after = done.next;
-  }
-  expect(deleted).toBe(COUNT);
+  const done = await allPages((after: PageOptions['after']) =>
+    deleteRange(engine, logins, { employeeId: '000001' }, { all: true, after }),
+  );
+  expect(done.reduce((sum, { deleted }) => sum + deleted, 0)).toBe(COUNT);
 });

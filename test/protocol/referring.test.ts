@@ -13,7 +13,7 @@ import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/en
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
+import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import * as directory from '../fixtures/directory.ts';
@@ -142,13 +142,6 @@ async function errorOf(write: Promise<unknown>): Promise<RowkeyError> {
   );
   if (error instanceof RowkeyError) return error;
   throw new Error(`No error of the engine: ${error}`);
-}
-
-async function costOf(work: () => Promise<unknown>): Promise<number> {
-  return measureCost(async (cost) => {
-    await work();
-    return cost.transactions;
-  });
 }
 
 const findings = async (entity: Entity, partition: string) => {

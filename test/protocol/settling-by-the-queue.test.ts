@@ -7,9 +7,9 @@ import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { costOfEntity } from '../../local/capacity/entity-cost.ts';
+import { costOf } from '../cost-of.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { receiveMessage } from '../receive-message.ts';
@@ -85,12 +85,6 @@ async function indexesWith(one: Values): Promise<string[]> {
   const rows = await Promise.all(entries.map((entry) => readRow(world.storage, entry)));
   return entries.filter((_, at) => rows[at]).map(({ index }) => index);
 }
-
-const costOf = (call: () => Promise<unknown>) =>
-  measureCost(async (cost) => {
-    await call();
-    return cost.transactions;
-  });
 
 test('the writer leaves the entries of the declared indexes to the queue', async () => {
   const one = { ...ticket(), topic: 'alone' };

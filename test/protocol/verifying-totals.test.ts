@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
 import { type Total, total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
+import { allPages } from '../all-pages.ts';
 import { sales as entity } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
@@ -18,13 +19,12 @@ beforeAll(async () => {
 });
 
 async function check(repair: boolean, only?: string) {
-  const findings: Values[] = [];
-  for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false) {
-    const page = await verifyPage(world.engine, entity, { position, top: 100, repair, only, patience: 10 });
-    findings.push(...page.findings.map(({ kind, of, row, repaired }) => ({ kind, of, row, repaired })));
-    position = page.next;
-  }
-  return findings;
+  const pages = await allPages((position: VerifyPosition | undefined) =>
+    verifyPage(world.engine, entity, { position, top: 100, repair, only, patience: 10 }),
+  );
+  return pages.flatMap(({ findings }) =>
+    findings.map((finding) => pick({ ...finding }, ['kind', 'of', 'row', 'repaired'])),
+  );
 }
 
 const table = (name: string) => world.storage.table(name);

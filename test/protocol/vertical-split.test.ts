@@ -9,6 +9,7 @@ import type { Finding } from '../../lib/define/declaration/finding.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
+import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
@@ -24,9 +25,10 @@ import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { allItems, allPages } from '../all-pages.ts';
+import { costOf } from '../cost-of.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
@@ -117,7 +119,6 @@ const whole = async (one: Values, entity: Entity = assets) =>
   toPlain(world.engine, entity, (await read(one, Object.keys(entity.split), entity)).values);
 const without = ({ description: _, specification: __, contract: ___, secret: ____, ...rest }: Values) => rest;
 const rowOf = (one: Values, group: string) => ({ ...addressOf(assets, one), row: `asset_${one.assetId}!-${group}` });
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 async function stored(one: Values, group?: string, entity: Entity = assets) {
   const { partition, row } = addressOf(entity, one);
   const rows = await rowsOf(world.storage, entity.table);
@@ -154,26 +155,19 @@ describe('a read', () => {
   test('of a range leaves them out too, and reads the selected ones in the same query', async () => {
     const all = Array.from({ length: 7 }, (_, index) => asset({ office: 'Range', contract: `${index}` }));
     for (const one of all) await create(one);
-    const list = (top: number, select?: string[], after?: { row: string }) =>
+    const list = (top: number, select?: string[], after?: Position) =>
       readEntities(world.engine, assets, { office: 'Range' }, { top, select, after, from: 'A', to: 'A' });
     const shown = all.map((one) => without(one));
     expect((await list(100, Object.keys(without(all[0] ?? {})))).items).toEqual(shown);
     const selected = all.map((one) => pick(one, ['assetId', 'description']));
     expect((await list(100, ['assetId', 'description'])).items).toEqual(selected);
     expect(await costOf(() => list(100, ['assetId', 'description']))).toBe(1);
-    const pages: Values[] = [];
-    let transactions = 0;
-    for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
-      const before = after;
-      transactions += await costOf(async () => {
-        const page = await list(3, ['assetId', 'description'], before);
-        expect(page.items.length).toBeGreaterThan(0);
-        pages.push(...page.items);
-        after = page.next;
-      });
-    }
-    expect(pages).toEqual(selected);
-    expect(transactions).toBe(3);
+    const readPages = async () => {
+      const pages = await allPages((after: Position | undefined) => list(3, ['assetId', 'description'], after));
+      expect(pages.map(({ items }) => items.length)).toEqual([3, 3, 1]);
+      expect(pages.flatMap(({ items }) => items)).toEqual(selected);
+    };
+    expect(await costOf(readPages)).toBe(3);
     expect((await scanEntities(world.engine, assets, { top: 1_000 })).items).toContainEqual(
       expect.objectContaining({ office: 'Range', description: all[0]?.description }),
     );
@@ -185,17 +179,10 @@ describe('a read', () => {
     for (const each of [one, other, third]) await create(each);
     for (const each of [one, other, third]) expect(await whole(each)).toEqual(each);
     for (const top of [1, 2, 3]) {
-      const items: Values[] = [];
-      for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
-        const page = await readEntities(
-          world.engine,
-          assets,
-          { office: 'Mixed' },
-          { from: 'A', to: 'A', top, after, select: every },
-        );
-        items.push(...page.items);
-        after = page.next;
-      }
+      const range = { from: 'A', to: 'A', top, select: every };
+      const items = await allItems((after: Position | undefined) =>
+        readEntities(world.engine, assets, { office: 'Mixed' }, { ...range, after }),
+      );
       expect(items).toEqual([one, other, third]);
     }
   });

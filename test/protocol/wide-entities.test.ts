@@ -4,6 +4,7 @@ import { omit, pick, type Values } from '../../lib/base/values.ts';
 import { compileFilter } from '../../lib/define/codec/filter.ts';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
@@ -19,10 +20,11 @@ import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { allItems } from '../all-pages.ts';
+import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import {
   access,
-  costOf,
   create,
   LONG,
   measurements,
@@ -113,16 +115,11 @@ describe('an entity of 3 MB', () => {
   test('is listed page by page, also if a filter leaves out what a page holds', async () => {
     const others = ['a', 'b', 'z'].map((testId) => ({ ...one, testId }));
     for (const other of others) await create(other, plaintests);
-    const list = async (filter: Values, select?: string[]) => {
-      const items: Values[] = [];
-      for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
-        const where = compileFilter(plaintests, filter);
-        const options = { top: 2, after, where, select };
-        const page = await readEntities(world.engine, plaintests, { plant: 'Large' }, options);
-        items.push(...page.items);
-        after = page.next;
-      }
-      return items;
+    const list = (filter: Values, select?: string[]) => {
+      const options = { top: 2, where: compileFilter(plaintests, filter), select };
+      return allItems<Values, Position>((after) =>
+        readEntities(world.engine, plaintests, { plant: 'Large' }, { ...options, after }),
+      );
     };
     const found = await list({});
     expect(found.map(({ testId }) => testId)).toEqual(['a', 'b', 'large', 'z']);
@@ -144,13 +141,9 @@ describe('a read', () => {
     for (const one of all) await create(one);
     for (const one of all) expect(await whole(one)).toEqual(one);
     for (const top of [1, 2, 3]) {
-      const items: Values[] = [];
-      for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
-        const options = { from: 'A', to: 'A', top, after };
-        const page = await readEntities(world.engine, tests, { plant: 'Mixed' }, options);
-        items.push(...page.items);
-        after = page.next;
-      }
+      const items = await allItems((after: Position | undefined) =>
+        readEntities(world.engine, tests, { plant: 'Mixed' }, { from: 'A', to: 'A', top, after }),
+      );
       expect(items).toEqual(all);
     }
     expect((await scanEntities(world.engine, tests, { top: 1_000 })).items).toEqual(expect.arrayContaining(all));

@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { createOnce } from '../../lib/engine/write/entity-store.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { listTables } from '../../lib/storage/provision.ts';
+import { costOf } from '../cost-of.ts';
 import { tryFaults } from '../fault-driver.ts';
 import { employees, logins } from '../fixtures/model.ts';
 import { eventually, useProduct } from '../product.ts';
@@ -70,10 +70,9 @@ describe('a create that is repeated', () => {
 
   test('costs no extra transaction the first time', async () => {
     await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
-    const transactions = await measureCost(async (cost) => {
-      await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
-      return cost.transactions;
-    });
+    const transactions = await costOf(() =>
+      createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID()),
+    );
     expect(transactions).toBe(10);
   });
 
@@ -83,12 +82,11 @@ describe('a create that is repeated', () => {
     // The first conflict claims the entity's row of the unique index and leaves its release to the queue. Until then, the next
     // one neither claims the row nor hands its own work over.
     const conflict = () =>
-      measureCost(async (cost) => {
-        await expect(createOnce(world.engine, employees, one, randomUUID())).rejects.toMatchObject({
+      costOf(() =>
+        expect(createOnce(world.engine, employees, one, randomUUID())).rejects.toMatchObject({
           code: 'duplicate-key',
-        });
-        return cost.transactions;
-      });
+        }),
+      );
     expect([await conflict(), await conflict()]).toEqual([11, 8]);
     await world.settle();
     expect(await conflict()).toBe(11);

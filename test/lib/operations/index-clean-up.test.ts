@@ -11,6 +11,7 @@ import { explain } from '../../../lib/storage/explain.ts';
 import { listTables } from '../../../lib/storage/provision.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
+import { allPages } from '../../all-pages.ts';
 import { interruptedHttpClient } from '../../faulty-http-client.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
@@ -48,11 +49,8 @@ const cleanUp = async (index: string, position?: VerifyPosition) =>
   cleanUpIndex(world.engine, after, index, { entities: [after], position, top: 7 });
 
 async function cleanUpAll(index: string): Promise<number> {
-  let deleted = 0;
-  for (let page = await cleanUp(index); ; page = await cleanUp(index, page.next)) {
-    deleted += page.findings.filter(({ repaired }) => repaired).length;
-    if (!page.next) return deleted;
-  }
+  const pages = await allPages((position: VerifyPosition | undefined) => cleanUp(index, position));
+  return pages.flatMap(({ findings }) => findings).filter(({ repaired }) => repaired).length;
 }
 
 describe('the clean-up of a removed index', () => {
@@ -128,17 +126,16 @@ describe('the clean-up of many rows', () => {
   }
 
   /** Cleans up all pages. */
-  async function cleanUpPages({ engine }: World, maxTransactions?: number) {
-    const pages: { cost: number; checked: number; repaired: number }[] = [];
-    for (let position: VerifyPosition | undefined, isFirst = true; position || isFirst; isFirst = false) {
-      const { page, cost } = await measureCost(async (spent) => {
-        const options = { entities: [now], position, top: 1_000, ...(maxTransactions ? { maxTransactions } : {}) };
-        return { page: await cleanUpIndex(engine, now, 'copy', options), cost: spent.transactions };
-      });
-      pages.push({ cost, checked: page.checked, repaired: page.findings.filter(({ repaired }) => repaired).length });
-      position = page.next;
-    }
-    return pages;
+  async function cleanUpPages({ engine }: World, maxTransactions = 100_000) {
+    const pages = await allPages((position: VerifyPosition | undefined) =>
+      measureCost(async (spent) => {
+        const options = { entities: [now], position, top: 1_000, maxTransactions };
+        return { ...(await cleanUpIndex(engine, now, 'copy', options)), cost: spent.transactions };
+      }),
+    );
+    return pages.map(({ cost, checked, findings }) => {
+      return { cost, checked, repaired: findings.filter(({ repaired }) => repaired).length };
+    });
   }
 
   test('deletes a hundred copies of a partition in a transaction', async () => {

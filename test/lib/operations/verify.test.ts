@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../../lib/define/declaration/finding.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { addressOf } from '../../../lib/define/places/index-entries.ts';
@@ -11,6 +10,7 @@ import { type VerifyOptions, type VerifyPosition, verifyPage } from '../../../li
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { tryAction } from '../../../lib/storage/rows.ts';
+import { allPages } from '../../all-pages.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../../world.ts';
 
@@ -38,17 +38,13 @@ describe('a page with more work than its limit', () => {
 
   /** Verifies every page and returns the cost and the findings of each. */
   async function pagesOf(world: World, entity: Entity, options: Partial<VerifyOptions>) {
-    const pages: { cost: number; checked: number; findings: readonly Finding[] }[] = [];
-    for (let next: VerifyPosition | undefined, isFirst = true; next || isFirst; isFirst = false) {
-      const common = { position: next, top: 100, repair: true, patience: 0, maxTransactions: MAX };
-      const { page, cost } = await measureCost(async (spent) => {
-        const audited = await verifyPage(world.engine, entity, { ...common, ...options });
-        return { page: audited, cost: spent.transactions };
-      });
-      pages.push({ cost, checked: page.checked, findings: page.findings });
-      next = page.next;
-    }
-    return pages;
+    const common = { top: 100, repair: true, patience: 0, maxTransactions: MAX };
+    return allPages((position: VerifyPosition | undefined) =>
+      measureCost(async (spent) => {
+        const page = await verifyPage(world.engine, entity, { position, ...common, ...options });
+        return { ...page, cost: spent.transactions };
+      }),
+    );
   }
 
   const FILMS = 16;

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';
+import { allPages } from '../../all-pages.ts';
 import { openApp } from '../../open-app.ts';
 import { sampleRuns } from '../../points.ts';
 
@@ -112,14 +113,9 @@ interface Pages {
   page(options: { top: number; after?: unknown }): Promise<{ items: readonly { id: string }[]; next: unknown }>;
 }
 async function idsOf(listing: unknown, top: number): Promise<string[]> {
-  const ids: string[] = [];
-  for (let after: unknown, isFirst = true; isFirst || after; isFirst = false) {
-    const { items, next } = await (listing as Pages).page({ top, after });
-    expect(items.length).toBeLessThanOrEqual(top);
-    ids.push(...items.map(({ id }) => id));
-    after = next;
-  }
-  return ids;
+  const pages = await allPages<Awaited<ReturnType<Pages['page']>>>((after) => (listing as Pages).page({ top, after }));
+  for (const { items } of pages) expect(items.length).toBeLessThanOrEqual(top);
+  return pages.flatMap(({ items }) => items.map(({ id }) => id));
 }
 
 const top = fc.constantFrom(1, 3, 7, 100);

@@ -5,8 +5,8 @@ import type { Engine } from '../../../../lib/engine/engine.ts';
 import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { createEntity, patchEntity } from '../../../../lib/engine/write/entity-store.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
 import { showMessages } from '../../../../local/walk/known-messages.ts';
+import { costOf } from '../../../cost-of.ts';
 import { CONSUMER_FAULTS, type FaultTrial, tryFaults } from '../../../fault-driver.ts';
 import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { customers, orders } from '../../../fixtures/model.ts';
@@ -35,11 +35,6 @@ const receive = async () => (await receiveWithReceipt()).message;
 const whenUnknown = () => withClock(engine, () => undefined);
 
 const countMessages = async () => (await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount;
-const costOf = (call: () => Promise<unknown>) =>
-  measureCost(async (cost) => {
-    await call();
-    return cost.transactions;
-  });
 
 test('needs no call for its hold, whatever the clock of its function shows', async () => {
   for (const wrongBy of [0, -7_200_000, 7_200_000]) {

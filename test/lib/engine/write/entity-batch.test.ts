@@ -20,7 +20,7 @@ import {
   patchEntity,
   putEntity,
 } from '../../../../lib/engine/write/entity-store.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
+import { costOf } from '../../../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults } from '../../../fault-driver.ts';
 import { interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
@@ -82,13 +82,6 @@ function newPartition(): string {
 const resultOf = (outcome: BatchOutcome) => (outcome instanceof RowkeyError ? outcome.code : outcome.outcome);
 async function batch(entity: Entity, actions: readonly BatchAction[]): Promise<string[]> {
   return (await writeBatch(world.engine, entity, actions)).map(resultOf);
-}
-
-async function costOf(work: () => Promise<unknown>): Promise<number> {
-  return measureCost(async (cost) => {
-    await work();
-    return cost.transactions;
-  });
 }
 
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => String(index));

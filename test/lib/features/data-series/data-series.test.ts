@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { costOf } from '../../../cost-of.ts';
 import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { messagehours as hours, messageyears as years } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
@@ -18,8 +18,6 @@ beforeAll(async () => {
   await createTable(storage, 'messagehours');
   await createTable(storage, 'messageyears');
 });
-
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 
 describe('a data series', () => {
   test('is set by one merge and read by one get', async () => {

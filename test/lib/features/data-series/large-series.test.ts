@@ -14,9 +14,9 @@ import { collectOrphans } from '../../../../lib/operations/collect-orphans.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { deleteBlob, type ListedBlob, listContainer } from '../../../../lib/storage/blobs.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
 import { provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { costOf } from '../../../cost-of.ts';
 import { type FaultTrial, tryFaults } from '../../../fault-driver.ts';
 import { FAULTS, type faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { samplePoints, sampleRuns } from '../../../points.ts';
@@ -56,7 +56,6 @@ function newKey(): Values {
   return { site: `site${counter}`, day: '2026-11-20' };
 }
 
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 const counts = (first: number, length: number, count = 1) =>
   new Map(Array.from({ length }, (_, index) => [first + index, count]));
 const set = (key: Values, given: ReadonlyMap<number, number>) => setCounts(engine, seconds, key, given);

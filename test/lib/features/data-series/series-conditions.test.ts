@@ -4,9 +4,9 @@ import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { costOf } from '../../../cost-of.ts';
 import { type FaultTrial, tryFaults } from '../../../fault-driver.ts';
 import { FAULTS, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { messagehours as hours, messageyears as years } from '../../../fixtures/model.ts';
@@ -33,7 +33,6 @@ function nextId(): string {
   return String(counter).padStart(6, '0');
 }
 
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 const codeOf = (work: Promise<unknown>) =>
   work.then(
     () => 'done',

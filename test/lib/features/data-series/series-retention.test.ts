@@ -7,9 +7,9 @@ import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
 import { rollPeriods } from '../../../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
 import { dropTable, listTables } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { costOf } from '../../../cost-of.ts';
 import { testStorage } from '../../../storage.ts';
 
 const access = { read: ['r'], write: ['r'] };
@@ -48,7 +48,6 @@ beforeEach(async () => {
   for (const table of await listTables(storage, '')) await dropTable(storage, table);
 });
 
-const costOf = (work: () => Promise<unknown>) => measureCost(async (cost) => work().then(() => cost.transactions));
 const one = (count: number) => new Map([[9, count]]);
 
 describe('a series with a period', () => {

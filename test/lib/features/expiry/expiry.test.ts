@@ -22,6 +22,7 @@ import { rewrapEntities } from '../../../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { rotateLocalKey } from '../../../../lib/storage/local-key-ring.ts';
+import { costOf } from '../../../cost-of.ts';
 import { tryFaults } from '../../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
@@ -255,10 +256,7 @@ describe('a run', () => {
   test('takes one storage transaction if nothing is due, for any number of entities', async () => {
     for (let index = 0; index < 5; index += 1) await createEntity(world.engine, notes, note('Cheap'));
     await expire();
-    const transactions = await measureCost(async (cost) => {
-      await expire();
-      return cost.transactions;
-    });
+    const transactions = await costOf(() => expire());
     expect(transactions).toBe(1);
   });
 
@@ -313,7 +311,7 @@ describe('a run', () => {
     await world.settle();
     await createEntity(daysAgo(3), memos, { team: 'Alone', memoId: 'm' });
     // Entries, entity; intent, transaction; the entry and the tombstone; intent.
-    expect(await measureCost(async (cost) => run().then(() => cost.transactions))).toBe(9);
+    expect(await costOf(run)).toBe(9);
     for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
   });
 

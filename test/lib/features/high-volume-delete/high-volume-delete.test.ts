@@ -6,12 +6,14 @@ import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import type { CalendarUnit } from '../../../../lib/define/keys/calendar.ts';
 import { createEngine, type Engine } from '../../../../lib/engine/engine.ts';
+import type { Position } from '../../../../lib/engine/read/continuation.ts';
 import { periodsToRead, readEntities } from '../../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { rollPeriods } from '../../../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../../../lib/features/high-volume-delete/period-archive.ts';
 import { createTable, dropTable, listTables, provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { allItems, allPages } from '../../../all-pages.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { logins } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';
@@ -90,17 +92,11 @@ describe('rows of many days', () => {
     for (const offset of [-50, -20, -19, -1, 0])
       for (const minute of [0, 1, 2]) written.push(String((await write(offset, minute)).values.at));
     for (const top of [1, 2, 3, 4, 15, 100]) {
-      const read: string[] = [];
-      let after: Awaited<ReturnType<typeof readEntities>>['next'];
-      let pages = 0;
-      do {
-        const page = await readEntities(engine, logins, { employeeId }, { top, after });
-        expect(page.items.length).toBeLessThanOrEqual(top);
-        read.push(...instants(page));
-        after = page.next;
-        pages += 1;
-      } while (after && pages < 50);
-      expect(read, `by ${top}`).toEqual(written);
+      const pages = await allPages((after: Position | undefined) =>
+        readEntities(engine, logins, { employeeId }, { top, after }),
+      );
+      for (const { items } of pages) expect(items.length).toBeLessThanOrEqual(top);
+      expect(pages.flatMap(instants), `by ${top}`).toEqual(written);
     }
     const some = await readEntities(engine, logins, { employeeId }, { top: 100, from: day(-20), to: day(-1) });
     expect(instants(some)).toEqual(written.slice(3, 12));
@@ -185,14 +181,13 @@ test('list rows that sort newest first from the newest period to the oldest', as
   );
   for (const at of written) await createEntity(engine, newest, { ...entry, at });
   for (const top of [1, 2, 100]) {
-    const read: unknown[] = [];
-    let after: Awaited<ReturnType<typeof readEntities>>['next'];
-    do {
-      const page = await readEntities(engine, newest, { id: 'a' }, { top, after });
-      read.push(...page.items.map(({ at }) => at));
-      after = page.next;
-    } while (after && read.length < 50);
-    expect(read, `by ${top}`).toEqual(written.toReversed());
+    const read = await allItems((after: Position | undefined) =>
+      readEntities(engine, newest, { id: 'a' }, { top, after }),
+    );
+    expect(
+      read.map(({ at }) => at),
+      `by ${top}`,
+    ).toEqual(written.toReversed());
   }
   const options = { top: 100, from: '2026-09-30', to: '2026-10-02' };
   const some = await readEntities(engine, newest, { id: 'a' }, options);
