@@ -8,8 +8,8 @@ import { interPartitionIndex, intraPartitionIndex } from '../lib/define/declarat
 import { defineEntity } from '../lib/define/define-entity.ts';
 import { addressOf } from '../lib/define/places/index-entries.ts';
 import { type Consumer, consumeIntent } from '../lib/engine/consume/consume.ts';
-import type { Message } from '../lib/engine/consume/poison.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
+import type { Message } from '../lib/engine/reconcile/hold.ts';
 import { createEntity, patchEntity } from '../lib/engine/write/entity-store.ts';
 import { submit } from '../lib/storage/rows.ts';
 import { deploy } from './fixtures/deploy.ts';

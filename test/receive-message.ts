@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Message } from '../lib/engine/consume/poison.ts';
+import type { Message } from '../lib/engine/reconcile/hold.ts';
 import type { Storage } from '../lib/storage/storage.ts';
 
 /** Receives the next message of a queue, as a host does, with the receipt to delete it. */

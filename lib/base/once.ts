@@ -15,6 +15,16 @@ export function onceFor<Subject extends object, Value>(
   };
 }
 
+/** Keeps a value for each object, such as a cache for a storage account. The value is made at its first use and dropped with the object. */
+export function keptFor<Subject extends object, Value>(make: (subject: Subject) => Value): (subject: Subject) => Value {
+  const kept = new WeakMap<Subject, { readonly value: Value }>();
+  return (subject) => {
+    const known = kept.get(subject) ?? { value: make(subject) };
+    kept.set(subject, known);
+    return known.value;
+  };
+}
+
 /** Loads at the first call and returns the same result to every caller. A failure is not kept, so that the next call loads again. */
 export function loadOnce<Result>(load: () => Promise<Result>): () => Promise<Result> {
   let loaded: Promise<Result> | undefined;

@@ -1,3 +1,4 @@
+import { keptFor } from '../base/once.ts';
 import type { Storage } from '../storage/storage.ts';
 
 /**
@@ -7,7 +8,7 @@ import type { Storage } from '../storage/storage.ts';
  * A promise chain instead of a mutex library: each writer calls `then` itself, so its work runs in its own async context
  * (trace, audit log, explanation). A queue that starts the next work when the previous one ends would lose that context.
  */
-const lastsByStorage = new WeakMap<Storage, Map<string, Promise<unknown>>>();
+const lastsOf = keptFor((_: Storage) => new Map<string, Promise<unknown>>());
 
 /** Runs `work` after all work that was started earlier under the same key, whether that succeeded or failed. */
 export async function runExclusive<Result>(
@@ -15,8 +16,7 @@ export async function runExclusive<Result>(
   key: string,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const lasts = lastsByStorage.get(storage) ?? new Map<string, Promise<unknown>>();
-  lastsByStorage.set(storage, lasts);
+  const lasts = lastsOf(storage);
   const mine = (lasts.get(key) ?? Promise.resolve()).then(work, work);
   const settled = mine.catch(() => undefined);
   lasts.set(key, settled);

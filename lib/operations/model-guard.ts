@@ -364,7 +364,7 @@ function wordOf(refused: readonly string[]): string {
  * Finds rows that another key of an entity would hide, in the tables of its former declaration: `live` ones, which can be purged, or
  * only `unlisted` ones, which no request lists and no index has: those of an archive, of periods and of a series.
  */
-export async function findRows(
+async function findRows(
   { storage }: Engine,
   entity: Entity,
   { table, archive }: { readonly table: string; readonly archive?: string | undefined },

@@ -5,7 +5,7 @@ import type { IndexEntry, ListForm, Projection } from '../define/declaration/pro
 import { parseKey } from '../define/keys/key-template.ts';
 import { addressIfAny, CLAIM, isRowAt, isSameEntry, isSibling, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readValues, repairEntries, repairIntent } from '../engine/reconcile/repair.ts';
+import { readValues, repairEntries, repairIntent } from '../engine/reconcile/reconcile.ts';
 import { hasLiveClaim } from '../engine/reconcile/unique-claim.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';

@@ -18,8 +18,7 @@ import {
 import type { Engine } from '../engine/engine.ts';
 import { judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
-import { isUpgradable, sameCopy } from '../engine/reconcile/reconcile.ts';
-import { repairEntries, repairIntent, repairSibling } from '../engine/reconcile/repair.ts';
+import { isUpgradable, repairEntries, repairIntent, repairSibling, sameCopy } from '../engine/reconcile/reconcile.ts';
 import { claim, hasLiveClaim, isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { blobsOf } from '../engine/write/stored-values.ts';
@@ -249,7 +248,7 @@ async function checkRefused({ storage }: Engine, entity: Entity, address: Addres
 /** Finds index entries, copies and blobs of an entity that are missing or differ from it. */
 
 /** Checks one entity: all of it, or only its entries in one index. */
-export async function checkEntity(
+async function checkEntity(
   engine: Engine,
   entity: Entity,
   address: Address,

@@ -1,4 +1,5 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
+import { keptFor } from '../base/once.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
@@ -304,25 +305,24 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
 type Partition = Pick<Address, 'table' | 'partition'>;
 
 /** Counts the writes of this process to some partitions, so that what it read from them can be discarded. */
-const counts = new WeakMap<Storage, Map<string, number>>();
+const countsOf = keptFor((_: Storage) => new Map<string, number>());
 
 /**
  * The number of writes to a partition that have ended since the first call for it. Rows that were read before a write ended have
  * another number than rows that are read after it.
  */
 export function countPartitionWrites(storage: Storage, at: Partition): number {
-  const known = counts.get(storage) ?? new Map<string, number>();
-  counts.set(storage, known);
-  const count = known.get(partitionId(at)) ?? 0;
-  known.set(partitionId(at), count);
+  const counts = countsOf(storage);
+  const count = counts.get(partitionId(at)) ?? 0;
+  counts.set(partitionId(at), count);
   return count;
 }
 
 /** Called when a write has ended, in whatever way. Partitions that nobody counts take no memory. */
 function notePartitionWrite(storage: Storage, at: Partition): void {
-  const known = counts.get(storage);
-  const count = known?.get(partitionId(at));
-  if (count !== undefined) known?.set(partitionId(at), count + 1);
+  const counts = countsOf(storage);
+  const count = counts.get(partitionId(at));
+  if (count !== undefined) counts.set(partitionId(at), count + 1);
 }
 
 function partitionId({ table, partition }: Partition): string {

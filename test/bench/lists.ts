@@ -1,4 +1,4 @@
-import { listAction, toStoredList } from '../../lib/engine/read/member-list.ts';
+import { LIST_FORM } from '../../lib/engine/read/member-list.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { type Address, tryAction } from '../../lib/storage/rows.ts';
 import type { GrowthWorld } from './growth-world.ts';
@@ -43,8 +43,8 @@ export async function measureLists(world: GrowthWorld, sizes: readonly number[])
 
 /** Writes a list as the product stores it. Its entities need not exist: a create reads only its own entity. */
 async function writeList({ storage }: GrowthWorld, address: Address, members: readonly string[]): Promise<void> {
-  const action = listAction(undefined, address.row, { add: members, remove: [] });
-  if (action) await tryAction(storage, address, await toStoredList(storage, address, action));
+  const action = LIST_FORM.change(undefined, address.row, { add: members, remove: [] });
+  if (action) await tryAction(storage, address, await LIST_FORM.write(storage, address, action));
 }
 
 function toId(index: number): string {

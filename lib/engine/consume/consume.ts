@@ -11,21 +11,11 @@ import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inPattern, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { isDeeperThan, jsonText } from '../json-text.ts';
-import { sendWork, unwrap } from '../reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
-import { isPossible, possibleItems } from '../reconcile/possible-entries.ts';
+import { type Message, sendWork, unwrap } from '../reconcile/hold.ts';
+import { INDEX_CHANGES_QUEUE, Intent, isPossible, possibleItems, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
-import {
-  handleMessage,
-  isTooOld,
-  type Log,
-  MAX_ATTEMPTS,
-  type Message,
-  reasonOf,
-  recordPoison,
-  type TakeHold,
-} from './poison.ts';
+import { handleMessage, isTooOld, type Log, MAX_ATTEMPTS, reasonOf, recordPoison, type TakeHold } from './poison.ts';
 
 /** The dependencies of the queue functions, which do the work of a message or record the message as poison. */
 export interface Consumer {

@@ -11,7 +11,7 @@ import { count } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
-import { type HeldWork, type History, holdWork, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
+import { type HeldWork, type History, holdWork, type Message, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
 
 /**
  * A message that cannot succeed is removed from its queue and recorded, newest first, with its reason and its text, so an
@@ -55,17 +55,6 @@ const PART_LENGTH = 32_000;
 const MAX_PARTS = 5;
 /** The largest time value of a `Date`. Subtracting an instant from it sorts newest first. */
 const LAST_INSTANT = 8_640_000_000_000_000;
-
-export interface Message {
-  readonly queue: string;
-  readonly id: string;
-  /** How often the message was received, including this time. */
-  readonly attempts: number;
-  /** In milliseconds. */
-  readonly insertedAt: number;
-  /** The body that the host delivered: parsed if it is JSON. */
-  readonly body: unknown;
-}
 
 export const Poison = z.object({
   id: z.string(),

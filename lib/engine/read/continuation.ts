@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
+import { keptFor, loadOnce } from '../../base/once.ts';
 import { runUnexplained } from '../../storage/explain.ts';
 import { readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -43,12 +44,12 @@ export async function toContinuation(storage: Storage, query: string, position: 
   return new EncryptJWT({ ...position })
     .setProtectedHeader(ENCRYPTION)
     .setAudience(digestOf(query))
-    .encrypt(await loadSecret(storage));
+    .encrypt(await secretOf(storage)());
 }
 
 /** Returns the position in a token. Throws `invalid-input` unless the token was created for this query. */
 export async function fromContinuation(storage: Storage, query: string, token: string): Promise<Position> {
-  const secret = await loadSecret(storage);
+  const secret = await secretOf(storage)();
   try {
     const { payload } = await jwtDecrypt(token, secret, {
       keyManagementAlgorithms: [ENCRYPTION.alg],
@@ -70,18 +71,8 @@ function digestOf(query: string): string {
   return createHash('sha256').update(query).digest('base64url');
 }
 
-const secrets = new WeakMap<Storage, Promise<Uint8Array>>();
-
 /** Reads the secret once per process. The first process that needs the secret creates it. */
-function loadSecret(storage: Storage): Promise<Uint8Array> {
-  const known = secrets.get(storage);
-  if (known) return known;
-  const secret = runUnexplained(() => readOrCreateSecret(storage));
-  secrets.set(storage, secret);
-  // Failures are not cached.
-  secret.catch(() => secrets.delete(storage));
-  return secret;
-}
+const secretOf = keptFor((storage: Storage) => loadOnce(() => runUnexplained(() => readOrCreateSecret(storage))));
 
 async function readOrCreateSecret(storage: Storage): Promise<Uint8Array> {
   for (;;) {

@@ -38,7 +38,7 @@ export function isLongList({ properties }: Row): boolean {
 }
 
 /** The action, under the row's ETag, that adds and removes members; undefined if nothing changes. */
-export function listAction(
+function listAction(
   row: Row | undefined,
   rowKey: string,
   change: { add: readonly string[]; remove: readonly string[] },
@@ -91,7 +91,7 @@ async function emptyLostList(storage: Storage, address: Address): Promise<boolea
 }
 
 /** Returns the action for a list. Members that do not fit into the row are written to a blob. */
-export async function toStoredList(storage: Storage, address: Address, action: Action): Promise<Action> {
+async function toStoredList(storage: Storage, address: Address, action: Action): Promise<Action> {
   if (!('properties' in action)) return action;
   const { Members: text, ...properties } = action.properties;
   if (typeof text !== 'string' || text.length <= MAX_LIST_LENGTH) return action;
@@ -100,7 +100,7 @@ export async function toStoredList(storage: Storage, address: Address, action: A
 }
 
 /** Deletes the blob of a replaced list, if it has one. */
-export async function dropList(storage: Storage, list: Pick<Row, 'properties'> | undefined): Promise<void> {
+async function dropList(storage: Storage, list: Pick<Row, 'properties'>): Promise<void> {
   const blob = blobIn(list);
   if (blob) await dropText(storage, blob);
 }

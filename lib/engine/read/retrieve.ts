@@ -49,7 +49,7 @@ interface ScanOptions extends PageOptions {
   readonly mayLackRows?: boolean | undefined;
 }
 
-export interface RangeOptions extends ScanOptions {
+interface RangeOptions extends ScanOptions {
   /** Inclusive bounds of the first field of the row key; each is a prefix. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -81,7 +81,7 @@ function selectValues(entity: Entity, values: Values, wanted: readonly string[] 
   return wanted ? pick(values, wanted) : withoutApart(entity, values);
 }
 
-export interface ChildrenOptions {
+interface ChildrenOptions {
   /** The fields of the entity, without it all; and of each kind, without it all except large fields. */
   readonly select?: Selection;
   /** The filter of each kind by its name. */
@@ -354,7 +354,7 @@ export function periodsToRead(
 }
 
 /** Reads a partition through the tables of several periods: one query a period, several concurrently. */
-export async function readPeriods(
+async function readPeriods(
   { storage }: Engine,
   entity: Entity,
   query: PeriodsQuery,

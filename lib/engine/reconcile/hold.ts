@@ -99,13 +99,15 @@ export async function sendWorkOf(
   await sendMessageOnce(storage, queue, { ...history, ...JSON.parse(text), reminder }, delaySeconds);
 }
 
-/** The parts of a received message that a hold needs. */
-export interface ReceivedMessage {
+/** A message that a queue function received. */
+export interface Message {
   readonly queue: string;
   readonly id: string;
+  /** How often the message was received, including this time. */
   readonly attempts: number;
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly insertedAt: number;
+  /** The body that the host delivered: parsed if it is JSON. */
   readonly body: unknown;
 }
 
@@ -116,7 +118,7 @@ interface Unwrapped {
 }
 
 /** Separates the work from its envelope. The history counts this attempt. */
-export function unwrap({ id, attempts, insertedAt, body }: ReceivedMessage): Unwrapped {
+export function unwrap({ id, attempts, insertedAt, body }: Message): Unwrapped {
   const envelope = Envelope.safeParse(body).data;
   if (!envelope) return { body, history: { id, since: insertedAt, attempts, waits: 0 } };
   const { reminder: _, history: __, ...work } = body as Record<string, unknown>;
@@ -148,7 +150,7 @@ function timePassed({ storage, timing }: Engine, receipt: z.infer<typeof Receipt
 }
 
 /** Takes the hold on the work of a message. Undefined if another message has the work or the work is done. Throws `storage-unavailable`. */
-export async function holdWork(engine: Engine, message: ReceivedMessage): Promise<HeldWork | undefined> {
+export async function holdWork(engine: Engine, message: Message): Promise<HeldWork | undefined> {
   const { storage, now, timing } = engine;
   const { queue } = message;
   const { body, history } = unwrap(message);

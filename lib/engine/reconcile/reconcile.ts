@@ -10,7 +10,7 @@ import {
   toSnapshot,
   toValues,
 } from '../../define/codec/entity-codec.ts';
-import { liveValues, type Snapshot } from '../../define/declaration/change.ts';
+import { type Live, liveValues, type Snapshot } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
@@ -23,11 +23,20 @@ import {
   remoteIndexOf,
 } from '../../define/places/index-entries.ts';
 import { isExplaining } from '../../storage/explain.ts';
-import { type Address, type Properties, type Row, readRow, tryAction } from '../../storage/rows.ts';
+import {
+  type Action,
+  type Address,
+  type Properties,
+  type Row,
+  readRow,
+  tryAction,
+  trySubmit,
+} from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
+import { holdFor, UNHELD_MS } from './hold.ts';
 import type { Intent, IntentItem } from './intent.ts';
 import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 
@@ -303,4 +312,49 @@ async function readSnapshot({ engine, entity }: Work, address: Address): Promise
 
 function toCommitted(snapshot: Snapshot): Committed {
   return { etag: snapshot.state === 'absent' ? '' : snapshot.etag, values: liveValues(snapshot) };
+}
+
+/** Repairs of the consistency check. They are safe beside concurrent writers. */
+
+/**
+ * The id under which a check works on an entity and claims rows of unique indexes. All checks share it, so the claim of a
+ * check that died does not block the next one. No check writes an entity, so sharing is safe.
+ */
+export function repairIntent({ partition, row }: Pick<Address, 'partition' | 'row'>): string {
+  return JSON.stringify(['audit', partition, row]);
+}
+
+/** Makes index entries agree with their entity. False if a list that contains the entity is lost. */
+export async function repairEntries(
+  engine: Engine,
+  entity: Entity,
+  { table, partition, row }: Address,
+  ...indexEntries: readonly IndexEntry[]
+): Promise<boolean> {
+  const intent = repairIntent({ partition, row });
+  const items = [{ partition, row, indexEntries }];
+  try {
+    await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine, UNHELD_MS) });
+    return true;
+  } catch (error) {
+    if (error instanceof RowkeyError && error.code === 'needs-repair') return false;
+    throw error;
+  }
+}
+
+/** Changes a sibling row if neither the row nor its entity has changed since they were read. */
+export async function repairSibling(
+  { storage }: Engine,
+  { table, partition, row }: Address,
+  { etag }: Live,
+  action: Action,
+): Promise<boolean> {
+  const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
+  return (await trySubmit(storage, { table, partition, actions: [touch, action] })) !== undefined;
+}
+
+/** The current values of the entity to which a row of an index belongs. */
+export async function readValues(engine: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
+  const row = await readJoinedRow(engine, entity, address);
+  return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));
 }

@@ -1,3 +1,4 @@
+import { keptFor } from '../../base/once.ts';
 import { backOff } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { isExplaining } from '../../storage/explain.ts';
@@ -36,14 +37,13 @@ interface Waiting<Request> {
 export function createSharedWrites<Request extends { readonly hold: Hold }>(
   writer: SharedWriter<Request>,
 ): (storage: Storage, key: string, request: Request) => Promise<boolean> {
-  const waiting = new WeakMap<Storage, Map<string, Waiting<Request>[]>>();
+  const waitingOf = keptFor((_: Storage) => new Map<string, Waiting<Request>[]>());
 
   return (storage, key, request) => {
     const one = { request, outcome: Promise.withResolvers<boolean>() };
     // An explanation must not share a write with real requests.
     if (isExplaining()) return writeBatch(storage, [one]);
-    const rows = waiting.get(storage) ?? new Map<string, Waiting<Request>[]>();
-    waiting.set(storage, rows);
+    const rows = waitingOf(storage);
     const others = rows.get(key);
     if (others) others.push(one);
     else {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
-import { onceFor } from '../../base/once.ts';
+import { keptFor, onceFor } from '../../base/once.ts';
 import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { ListForm } from '../../define/declaration/projection.ts';
@@ -212,14 +212,9 @@ const MAX_CHARACTERS = 8_000_000;
 /** Overhead of a remembered row: keys and cache entry. */
 const OVERHEAD = 1_000;
 
-const memories = new WeakMap<Storage, LRUCache<string, Row>>();
-
-function memoryOf(storage: Storage): LRUCache<string, Row> {
-  const known =
-    memories.get(storage) ?? new LRUCache<string, Row>({ maxSize: MAX_CHARACTERS, sizeCalculation: sizeOf });
-  memories.set(storage, known);
-  return known;
-}
+const memoryOf = keptFor(
+  (_: Storage) => new LRUCache<string, Row>({ maxSize: MAX_CHARACTERS, sizeCalculation: sizeOf }),
+);
 
 /** The row as this process last wrote it. It may be stale. */
 function recall(storage: Storage, address: Address): Row | undefined {

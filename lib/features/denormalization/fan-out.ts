@@ -17,7 +17,7 @@ import {
   referringFields,
 } from '../../define/places/relation.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
-import { fieldsOf } from '../../engine/reconcile/possible-entries.ts';
+import { fieldsOf } from '../../engine/reconcile/intent.ts';
 import { writeOne, writePartitions } from '../../engine/write/entity-batch.ts';
 import type { EntityWrite } from '../../engine/write/entity-write.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';

@@ -17,7 +17,7 @@ import {
 } from '../../define/places/index-entries.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { readJoinedRow } from '../../engine/read/entity-rows.ts';
-import { repairEntries } from '../../engine/reconcile/repair.ts';
+import { repairEntries } from '../../engine/reconcile/reconcile.ts';
 import { deleteRows } from '../../engine/write/entity-batch.ts';
 import { type Row, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';

@@ -5,7 +5,7 @@ import { indexEntity } from '../../define/declaration/indexes.ts';
 import type { IndexEntry, Merge } from '../../define/declaration/projection.ts';
 import { indexesOfKind, projectionOf } from '../../define/places/index-entries.ts';
 import { eachErrors, settleErrors } from '../../define/validate/feature-errors.ts';
-import { dropList, LIST_FORM, listAction, membersOf, readList, toStoredList } from '../../engine/read/member-list.ts';
+import { LIST_FORM, membersOf, readList } from '../../engine/read/member-list.ts';
 import { createSharedWrites, type SharedWriter } from '../../engine/write/shared-writes.ts';
 import { type Action, readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -92,16 +92,16 @@ async function write(
   const changed =
     isEmptied && row
       ? ({ kind: 'delete', row: indexEntry.row, etag: row.etag } as const)
-      : listAction(row, indexEntry.row, { add, remove });
+      : LIST_FORM.change(row, indexEntry.row, { add, remove });
   if (!changed) return true;
-  const action = await toStoredList(storage, indexEntry, changed);
+  const action = await LIST_FORM.write(storage, indexEntry, changed);
   const isWritten = await tryAction(storage, { ...indexEntry, signal }, action);
   // Deletes the blob of the list that was replaced or not written.
   if (isWritten || (await isOurs(storage, indexEntry, action))) {
-    await dropList(storage, row);
+    if (row) await LIST_FORM.drop(storage, row);
     return true;
   }
-  if ('properties' in action) await dropList(storage, action);
+  if ('properties' in action) await LIST_FORM.drop(storage, action);
   return false;
 }
 

@@ -16,7 +16,7 @@ import {
   rangeOfPrefix,
 } from '../../define/keys/key-template.ts';
 import { addressOf, remoteIndexOf, rowsAt, selectIndexed } from '../../define/places/index-entries.ts';
-import { repairEntries } from '../../engine/reconcile/repair.ts';
+import { repairEntries } from '../../engine/reconcile/reconcile.ts';
 import { createSharedWrites } from '../../engine/write/shared-writes.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import {

@@ -11,12 +11,12 @@ import {
   dropPoison,
   listPoison,
   MAX_ATTEMPTS,
-  type Message,
   POISON_TABLE,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
+import type { Message } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
 import { newOperationId } from '../../../../lib/engine/write/operation.ts';

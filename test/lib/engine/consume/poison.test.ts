@@ -7,12 +7,12 @@ import {
   handleMessage,
   listPoison,
   MAX_ATTEMPTS,
-  type Message,
   POISON_TABLE,
   recordPoison,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
+import type { Message } from '../../../../lib/engine/reconcile/hold.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { testStorage } from '../../../storage.ts';

@@ -1,8 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
-import { dropPoison, handleMessage, listPoison, type Message } from '../../../../lib/engine/consume/poison.ts';
+import { dropPoison, handleMessage, listPoison } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
-import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { holdWork, type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { createEntity, patchEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { showMessages } from '../../../../local/walk/known-messages.ts';

@@ -3,15 +3,9 @@ import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { busy, unavailable } from '../../../../lib/base/errors.ts';
 import { indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import {
-  handleMessage,
-  listPoison,
-  MAX_ATTEMPTS,
-  type Message,
-  type TakeHold,
-} from '../../../../lib/engine/consume/poison.ts';
+import { handleMessage, listPoison, MAX_ATTEMPTS, type TakeHold } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
-import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';

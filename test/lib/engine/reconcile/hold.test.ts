@@ -9,11 +9,10 @@ import {
   handleMessage,
   listPoison,
   MAX_ATTEMPTS,
-  type Message,
   POISON_TABLE,
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { holdWork, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { holdWork, type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';

@@ -7,7 +7,7 @@ import { indexEntity, interPartitionIndex } from '../../../../lib/define/declara
 import type { IndexEntry } from '../../../../lib/define/declaration/projection.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import { possibleItems } from '../../../../lib/engine/reconcile/possible-entries.ts';
+import { possibleItems } from '../../../../lib/engine/reconcile/intent.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { customers, employees, movies, orders } from '../../../fixtures/model.ts';
 
