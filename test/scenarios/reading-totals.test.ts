@@ -1,19 +1,7 @@
-import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { z } from 'zod';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { buildKey, buildKeys } from '../../lib/define/keys/key-template.ts';
-import { defineModel } from '../../lib/define-model.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { readTotals } from '../../lib/features/totals/read-totals.ts';
-import { createTable } from '../../lib/storage/provision.ts';
-import { submit } from '../../lib/storage/rows.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { model } from '../fixtures/model.ts';
 import { openApp } from '../open-app.ts';
 import { type Client, eventually, type Reply, useProduct } from '../product.ts';
-import { testStorage } from '../storage.ts';
 
 const product = useProduct(import.meta.url);
 let hr: Client;
@@ -144,39 +132,6 @@ describe('totals over HTTP', () => {
     expect(planned.body.transactions).toBe(costOf(created));
     expect((await reader('GET', path('byMonth', 'Bern', '2026-03'))).body.count).toBe(1);
   });
-});
-
-test('a page of many buckets has fewer groups, and no group is lost', async () => {
-  const things = defineEntity('things', {
-    schema: z.object({ id: z.string().min(1), day: z.string().min(1) }),
-    table: 'things',
-    key: { partition: '{id}', row: 'thing' },
-    totals: { perDay: total({ table: 'thingsperday', partition: 'all_{id%256}', row: '{day}' }) },
-    access: { read: ['reader'], write: ['reader'] },
-  });
-  const [entity] = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [things] }).list;
-  const declared = entity?.totals.perDay;
-  if (!entity || !declared) throw new Error('The total is declared.');
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-  await createTable(storage, 'thingsperday');
-  const days = Array.from({ length: 33 }, (_, at) => `day${String(at).padStart(2, '0')}`);
-  const properties = { EntityType: 'total', Amounts: JSON.stringify({ count: 1, sum: {}, min: {}, max: {} }) };
-  await pMap(
-    buildKeys(declared.partition, {}),
-    (partition) => {
-      const rows = days.map((day) => buildKey(declared.totalRow, { day }));
-      const actions = rows.map((row) => ({ kind: 'insert', row, properties }) as const);
-      return submit(storage, { table: 'thingsperday', partition, actions });
-    },
-    { concurrency: 8 },
-  );
-  const engine = createEngine(storage);
-  const first = await readTotals(engine, entity, declared, {}, { top: 1_000 });
-  expect(first.items.length).toBeLessThanOrEqual(8_000 / 256);
-  const rest = await readTotals(engine, entity, declared, {}, { top: 1_000, after: first.next });
-  const all = [...first.items, ...rest.items];
-  expect(all).toEqual(days.map((day) => expect.objectContaining({ group: { day }, count: 256 })));
-  expect(rest.next).toBeUndefined();
 });
 
 test('totals are typed in the store', async () => {
