@@ -1,13 +1,19 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
+import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { costOf } from '../../../cost-of.ts';
-import { faultyHttpClient } from '../../../faulty-http-client.ts';
+import { type FaultTrial, outcomeOf, tryFaults } from '../../../fault-driver.ts';
+import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { messagehours as hours, messageyears as years } from '../../../fixtures/model.ts';
+import { samplePoints } from '../../../points.ts';
+import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 import { rowsOf } from '../../../world.ts';
 
@@ -19,12 +25,14 @@ beforeAll(async () => {
   await createTable(storage, 'messageyears');
 });
 
+const engineThrough = (httpClient: HttpClient) => createEngine(openStorage({ connectionString, httpClient }));
+
 describe('a data series', () => {
   test('is set by one merge and read by one get', async () => {
     const key = { employeeId: '000001', day: '2026-11-20' };
     await expect(readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
-    expect(await costOf(() => setCounts(engine, hours, key, new Map([[0, 5]])))).toBe(1);
-    expect(await costOf(() => setCounts(engine, hours, key, new Map([[23, 7]])))).toBe(1);
+    expect(await costOf(() => setCounts(engine, hours, key, slots({ 0: 5 })))).toBe(1);
+    expect(await costOf(() => setCounts(engine, hours, key, slots({ 23: 7 })))).toBe(1);
     expect(await costOf(() => readSeries(engine, hours, key))).toBe(1);
     const { counts } = await readSeries(engine, hours, key);
     expect(counts).toEqual([5, ...Array.from({ length: 22 }, () => 0), 7]);
@@ -32,19 +40,11 @@ describe('a data series', () => {
 
   test('of several rows is deleted in one transaction or not at all', async () => {
     const key = { employeeId: '000011', year: 2026 };
-    await setCounts(
-      engine,
-      years,
-      key,
-      new Map([
-        [1, 5],
-        [366, 7],
-      ]),
-    );
+    await setCounts(engine, years, key, slots({ 1: 5, 366: 7 }));
     // Two reads, then the transaction.
     expect(await costOf(() => deleteSeries(engine, years, key))).toBe(3);
     await expect(deleteSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
-    await setCounts(engine, years, key, new Map([[366, 7]]));
+    await setCounts(engine, years, key, slots({ 366: 7 }));
     await deleteSeries(engine, years, key);
     await expect(readSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
   });
@@ -70,7 +70,7 @@ describe('a data series', () => {
     const key = { employeeId: '000003', day: '2026-11-20' };
     for (let at = 1; at <= 6; at += 1) {
       const client = faultyHttpClient('reply lost', at);
-      const unlucky = createEngine(openStorage({ connectionString, httpClient: client }));
+      const unlucky = engineThrough(client);
       await Promise.all([
         increment(unlucky, hours, key, { slot: 1, by: 1 }),
         increment(engine, hours, key, { slot: 1, by: 1 }),
@@ -96,7 +96,7 @@ describe('a wide entity', () => {
     for (const row of rows) expect(Object.keys(row).length).toBeLessThanOrEqual(252);
     expect(await costOf(() => readSeries(engine, years, key))).toBe(2);
     expect((await readSeries(engine, years, key)).counts).toEqual([...every.values()]);
-    expect(await costOf(() => setCounts(engine, years, key, new Map([[366, 1]])))).toBe(1);
+    expect(await costOf(() => setCounts(engine, years, key, slots({ 366: 1 })))).toBe(1);
     expect(await increment(engine, years, key, { slot: 366, by: 4 })).toBe(5);
   });
 
@@ -108,5 +108,144 @@ describe('a wide entity', () => {
     expect(() => defineSeries('years', { ...common, schema, key, slots })).toThrow('perRow');
     const named = { ...common, schema: schema.extend({ name: z.string() }), key };
     expect(() => defineSeries('years', { ...named, slots: { ...slots, perRow: 183 } })).toThrow('the field name');
+  });
+});
+
+/** Above the numbers that tests choose. */
+let counter = 100_000;
+const SERIES: readonly [name: string, entity: Entity, key: () => Values, slots: readonly [number, number]][] = [
+  ['in one row', hours, () => ({ employeeId: nextId(), day: '2026-11-20' }), [0, 23]],
+  ['in two rows', years, () => ({ employeeId: nextId(), year: 2026 }), [1, 366]],
+];
+
+function nextId(): string {
+  counter += 1;
+  return String(counter).padStart(6, '0');
+}
+
+describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
+  const both = (count: number) => slots({ [low]: count, [high]: count });
+  const read = async (key: Values) => {
+    const found = await readSeries(engine, entity, key).catch(() => undefined);
+    return found && { etag: found.etag, counts: [found.counts.at(0), found.counts.at(-1)] };
+  };
+  const etagOf = async (key: Values) => String((await read(key))?.etag);
+  const isWide = entity === years;
+
+  test('has an ETag that changes with each count, and only then', async () => {
+    const key = newKey();
+    const seen = new Set<string>();
+    for (const change of [
+      () => setCounts(engine, entity, key, slots({ [low]: 1 })),
+      () => setCounts(engine, entity, key, slots({ [high]: 1 })),
+      () => increment(engine, entity, key, { slot: high, by: 1 }),
+      () => setCounts(engine, entity, key, both(3), { ifMatch: '*' }),
+    ]) {
+      await change();
+      seen.add(await etagOf(key));
+      seen.add(await etagOf(key));
+    }
+    expect(seen.size).toBe(4);
+  });
+
+  test('is changed and deleted only under the ETag that If-Match names, and otherwise stays as it is', async () => {
+    const key = newKey();
+    await setCounts(engine, entity, key, both(1));
+    const stale = await etagOf(key);
+    await increment(engine, entity, key, { slot: high, by: 1 });
+    const before = await read(key);
+    for (const conditions of [{ ifMatch: stale }, { ifNoneMatch: '*' }, { ifNoneMatch: String(before?.etag) }]) {
+      const refusal = { code: 'etag-mismatch', etag: before?.etag };
+      await expect(setCounts(engine, entity, key, both(9), conditions)).rejects.toMatchObject(refusal);
+      await expect(deleteSeries(engine, entity, key, conditions)).rejects.toMatchObject(refusal);
+    }
+    expect(await read(key)).toEqual(before);
+    const ifMatch = String(before?.etag);
+    expect(await costOf(() => setCounts(engine, entity, key, both(5), { ifMatch }))).toBe(isWide ? 3 : 2);
+    expect((await read(key))?.counts).toEqual([5, 5]);
+    await expect(deleteSeries(engine, entity, key, { ifMatch })).rejects.toMatchObject({ code: 'etag-mismatch' });
+    const current = await etagOf(key);
+    expect(await costOf(() => deleteSeries(engine, entity, key, { ifMatch: current }))).toBe(isWide ? 5 : 3);
+    await expect(readSeries(engine, entity, key)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(deleteSeries(engine, entity, key, { ifMatch: '*' })).rejects.toMatchObject({ code: 'not-found' });
+    await expect(setCounts(engine, entity, key, both(1), { ifMatch: '*' })).rejects.toMatchObject({
+      code: 'etag-mismatch',
+    });
+    expect(await read(key)).toBeUndefined();
+    const left = (await rowsOf(storage, entity.table)).filter(({ partitionKey }) => partitionKey === key.employeeId);
+    expect(left).toEqual([]);
+  });
+
+  test('is created once by callers that require that it does not exist', async () => {
+    const key = newKey();
+    const create = (slot: number) =>
+      outcomeOf(setCounts(engine, entity, key, slots({ [slot]: 1 }), { ifNoneMatch: '*' }));
+    const outcomes = await Promise.all([low, high, low, high].map(create));
+    expect(outcomes.toSorted()).toEqual(['done', 'etag-mismatch', 'etag-mismatch', 'etag-mismatch']);
+    expect((await read(key))?.counts.toSorted()).toEqual([0, 1]);
+  });
+
+  test.each(FAULTS)('is set under its ETag as a whole or not at all: %s at any storage call', async (fault) => {
+    const play = async ({ label, client }: FaultTrial) => {
+      const key = newKey();
+      await setCounts(engine, entity, key, both(1));
+      const unlucky = engineThrough(client);
+      const outcome = await outcomeOf(setCounts(unlucky, entity, key, both(2), { ifMatch: await etagOf(key) }));
+      const { counts } = (await read(key)) ?? {};
+      if (outcome === 'done') expect(counts, label).toEqual([2, 2]);
+      else expect([JSON.stringify(counts), outcome]).toEqual([expect.stringMatching(/\[1,1\]|\[2,2\]/), 'dead']);
+    };
+    await tryFaults(play, { faults: [fault], moreCallsThan: isWide ? 2 : 1 });
+  });
+
+  test.each(FAULTS)('is deleted as a whole or not at all: %s at any storage call', async (fault) => {
+    for (const conditions of [{}, { ifMatch: 'current' }]) {
+      const play = async ({ label, client }: FaultTrial) => {
+        const key = newKey();
+        await setCounts(engine, entity, key, both(1));
+        const unlucky = engineThrough(client);
+        const current = 'ifMatch' in conditions ? { ifMatch: await etagOf(key) } : {};
+        const outcome = await outcomeOf(deleteSeries(unlucky, entity, key, current));
+        const found = await read(key);
+        // A delete without an ETag is sent once.
+        const isSentOnce = !('ifMatch' in conditions) && ['server error', 'reset', 'reply lost'].includes(fault);
+        expect(['done', isSentOnce ? 'storage-unavailable' : 'dead'], label).toContain(outcome);
+        if (outcome === 'done' || found === undefined) expect(found).toBeUndefined();
+        else expect(found.counts).toEqual([1, 1]);
+        // A tombstone that a crash left changes nothing.
+        if (found) return;
+        expect(await outcomeOf(deleteSeries(engine, entity, key))).toBe('not-found');
+        expect(await outcomeOf(setCounts(engine, entity, key, both(4), { ifMatch: '*' }))).toBe('etag-mismatch');
+        expect(await increment(engine, entity, key, { slot: high, by: 3 })).toBe(3);
+        expect((await read(key))?.counts).toEqual([0, 3]);
+        await deleteSeries(engine, entity, key, { ifMatch: await etagOf(key) });
+        expect(await read(key)).toBeUndefined();
+      };
+      await tryFaults(play, { faults: [fault], moreCallsThan: isWide ? 2 : 1 });
+    }
+  });
+
+  test('is not changed under an ETag if a count was added before the transaction, and loses no count', async () => {
+    // The reads, and then the transaction.
+    const commit = isWide ? 3 : 2;
+    for (const at of samplePoints(isWide ? 5 : 3, 5))
+      for (const slot of [low, high])
+        for (const operation of ['set', 'delete'] as const) {
+          const key = newKey();
+          await setCounts(engine, entity, key, slots({ [low]: 1 }));
+          const count = () => increment(engine, entity, key, { slot, by: 10 });
+          const slow = engineThrough(interruptedHttpClient(at, count));
+          const conditions = { ifMatch: await etagOf(key) };
+          const change =
+            operation === 'set'
+              ? setCounts(slow, entity, key, slots({ [low]: 5 }), conditions)
+              : deleteSeries(slow, entity, key, conditions);
+          expect(await outcomeOf(change), `${operation}, call ${at}`).toBe(at <= commit ? 'etag-mismatch' : 'done');
+          const added = slot === low ? [10, 0] : [0, 10];
+          const before = slot === low ? [11, 0] : [1, 10];
+          // A set has no further calls, so nothing was added.
+          const after = operation === 'set' ? [5, 0] : added;
+          expect((await read(key))?.counts).toEqual(at <= commit ? before : after);
+        }
   });
 });

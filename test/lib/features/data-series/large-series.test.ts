@@ -1,7 +1,7 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../../../lib/base/errors.ts';
 import { DAY_MS } from '../../../../lib/base/time.ts';
 import type { Values } from '../../../../lib/base/values.ts';
 import { defineSeries } from '../../../../lib/define/define-series.ts';
@@ -17,9 +17,10 @@ import { deleteBlob, type ListedBlob, listContainer } from '../../../../lib/stor
 import { provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { costOf } from '../../../cost-of.ts';
-import { type FaultTrial, tryFaults } from '../../../fault-driver.ts';
-import { FAULTS, type faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { type FaultTrial, outcomeOf, tryFaults } from '../../../fault-driver.ts';
+import { FAULTS, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { samplePoints, sampleRuns } from '../../../points.ts';
+import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 import { rowsOf } from '../../../world.ts';
 
@@ -63,14 +64,7 @@ const add = (key: Values, slot: number, by = 1, by_: Engine = engine) => increme
 const read = async (key: Values) => (await readSeries(engine, seconds, key)).counts;
 const total = async (key: Values) => (await read(key)).reduce((sum, count) => sum + count, 0);
 const blobs = () => Array.fromAsync(listContainer(storage, 'large'));
-const engineWith = (httpClient: ReturnType<typeof faultyHttpClient>) =>
-  createEngine(openStorage({ connectionString, httpClient }));
-const codeOf = (work: Promise<unknown>) =>
-  work.then(
-    () => 'done',
-    (error: unknown) => (error instanceof RowkeyError ? error.code : 'crash'),
-  );
-
+const engineThrough = (httpClient: HttpClient) => createEngine(openStorage({ connectionString, httpClient }));
 async function blobsOf({ site }: Values): Promise<{ named: string | undefined; stored: string[] }> {
   const row = (await rowsOf(storage, 'seconds')).find(({ partitionKey }) => partitionKey === site);
   const isOf = ({ metadata }: ListedBlob) => metadata.partition === site;
@@ -132,7 +126,7 @@ describe('a series with more slots than its row holds', () => {
         for (const { does, slots, count } of changes) {
           if (does === 'set') await set(key, new Map(slots.map((one) => [one, count])));
           if (does === 'set') for (const one of slots) expected.set(one, count);
-          if (does === 'delete') await codeOf(deleteSeries(engine, seconds, key));
+          if (does === 'delete') await outcomeOf(deleteSeries(engine, seconds, key));
           if (does === 'delete') expected = new Map();
           for (const one of does === 'add' ? slots : []) {
             expected.set(one, (expected.get(one) ?? 0) + count);
@@ -169,7 +163,7 @@ describe('a series with more slots than its row holds', () => {
   test('is charted and has an ETag like any other', async () => {
     const key = newKey();
     await set(key, counts(0, 86_400, 1));
-    await set(key, new Map([[LAST, 4]]));
+    await set(key, slots({ [LAST]: 4 }));
     const { etag } = await readSeries(engine, seconds, key);
     const points = await readSpan(
       engine,
@@ -206,7 +200,7 @@ describe('a change that writes a new blob', () => {
     const key = newKey();
     await set(key, counts(0, FULL + 1));
     await set(key, counts(201, FULL - 1));
-    await set(key, new Map([[0, 1]]));
+    await set(key, slots({ 0: 1 }));
     return key;
   }
 
@@ -215,12 +209,12 @@ describe('a change that writes a new blob', () => {
     async (_name, fault, [, calls, change, by]) => {
       const play = async ({ label, client }: FaultTrial) => {
         const key = await newFull();
-        const outcome = await codeOf(change(engineWith(client), key));
+        const outcome = await outcomeOf(change(engineThrough(client), key));
         const found = await total(key).catch(() => 0);
         expect(outcome === 'done' ? [2 * FULL + by] : [2 * FULL, 2 * FULL + by], `${label}: ${outcome}`).toContain(
           found,
         );
-        expect(['done', 'crash']).toContain(outcome);
+        expect(['done', 'dead']).toContain(outcome);
         const { named, stored } = await blobsOf(key);
         if (named !== undefined) expect(stored).toContain(named);
         // What a crash leaves is deleted by the timer, and nothing else.
@@ -242,7 +236,7 @@ describe('a change that writes a new blob', () => {
         await add(key, 80_000, 100);
         await add(key, 80_001, 100);
       };
-      const outcome = await codeOf(change(engineWith(interruptedHttpClient(at, others)), key));
+      const outcome = await outcomeOf(change(engineThrough(interruptedHttpClient(at, others)), key));
       expect(outcome).toBe('done');
       const found = await total(key).catch(() => 0);
       // A delete removes them if they came first.
@@ -257,12 +251,12 @@ test('a reader of a replaced blob reads the row again', async () => {
   const key = newKey();
   await set(key, counts(0, 300));
   const replace = () => set(key, counts(300, 300));
-  const reader = engineWith(interruptedHttpClient(2, replace));
+  const reader = engineThrough(interruptedHttpClient(2, replace));
   await expect(readSeries(reader, seconds, key)).rejects.toBeInstanceOf(BlobGone);
   expect((await readSeries(reader, seconds, key)).counts.filter((count) => count > 0)).toHaveLength(600);
   // A writer does so itself.
   await set(key, counts(0, FULL));
-  const writer = engineWith(interruptedHttpClient(2, () => set(key, counts(1_000, 300))));
+  const writer = engineThrough(interruptedHttpClient(2, () => set(key, counts(1_000, 300))));
   expect(await add(key, 500, 2, writer)).toBe(3);
 });
 

@@ -10,6 +10,7 @@ import { resourcesOf } from '../../../../lib/operations/resources.ts';
 import { dropTable, listTables } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { costOf } from '../../../cost-of.ts';
+import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 
 const access = { read: ['r'], write: ['r'] };
@@ -48,7 +49,7 @@ beforeEach(async () => {
   for (const table of await listTables(storage, '')) await dropTable(storage, table);
 });
 
-const one = (count: number) => new Map([[9, count]]);
+const one = (count: number) => slots({ 9: count });
 
 describe('a series with a period', () => {
   test('is stored by month, and a month past retention is dropped as a whole', async () => {
@@ -98,16 +99,7 @@ describe('a series with a period', () => {
   });
 
   test('may be of years, each of which has a table', async () => {
-    for (const year of [2025, 2026])
-      await setCounts(
-        engine,
-        years,
-        { site: 'a', year },
-        new Map([
-          [1, 1],
-          [365, 2],
-        ]),
-      );
+    for (const year of [2025, 2026]) await setCounts(engine, years, { site: 'a', year }, slots({ 1: 1, 365: 2 }));
     expect(await listTables(storage, 'years')).toEqual(['years2025', 'years2026']);
     const turn = await readSpan(engine, years, { site: 'a' }, { from: '2025-12-31', to: '2026-01-01' });
     expect(turn.map(({ count }) => count)).toEqual([2, 1]);

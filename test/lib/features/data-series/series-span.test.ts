@@ -8,6 +8,7 @@ import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 
 const access = { read: ['r'], write: ['r'] };
@@ -66,27 +67,9 @@ describe('a span of a series', () => {
     ['apart', apart, 2],
   ] as const)('of hours takes the fewest transactions if its rows are %s', async (_name, entity, cost) => {
     const of = (gate: string, day: string) => ({ site: 'a', gate, day });
-    await setCounts(
-      engine,
-      entity,
-      of('1', '2026-11-19'),
-      new Map([
-        [9, 1],
-        [10, 2],
-        [23, 3],
-      ]),
-    );
-    await setCounts(
-      engine,
-      entity,
-      of('1', '2026-11-20'),
-      new Map([
-        [0, 4],
-        [10, 5],
-        [11, 6],
-      ]),
-    );
-    for (const gate of ['0', '10', '2']) await setCounts(engine, entity, of(gate, '2026-11-19'), new Map([[10, 99]]));
+    await setCounts(engine, entity, of('1', '2026-11-19'), slots({ 9: 1, 10: 2, 23: 3 }));
+    await setCounts(engine, entity, of('1', '2026-11-20'), slots({ 0: 4, 10: 5, 11: 6 }));
+    for (const gate of ['0', '10', '2']) await setCounts(engine, entity, of(gate, '2026-11-19'), slots({ 10: 99 }));
     const bounds = { from: '2026-11-19T10', to: '2026-11-20T10' };
     const [points, spent] = await measure(() => readSpan(engine, entity, { site: 'a', gate: '1' }, bounds));
     expect(spent).toBe(cost);
@@ -105,7 +88,7 @@ describe('a span of a series', () => {
 
   test('of days crosses leap years, and reads only the rows of its days', async () => {
     const set = (year: number, day: number, count: number) =>
-      setCounts(engine, wide, { site: 'a', year }, new Map([[day, count]]));
+      setCounts(engine, wide, { site: 'a', year }, slots({ [day]: count }));
     await set(2024, 366, 7);
     await set(2025, 1, 8);
     await set(2025, 365, 9);
