@@ -13,6 +13,7 @@ import {
   isConfirmed,
   isSibling,
   projectionsOf,
+  shapesOf,
   tablesOf,
 } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -266,8 +267,9 @@ async function checkEntity(
   if (!entity.series && !isDeepStrictEqual(addressIfAny(entity, snapshot.values), address))
     return only === undefined ? [{ kind: 'unreachable', of: entity.name, ...address }] : [];
   const found: Suspicion[] = [];
-  for (const { check } of entity.features)
-    found.push(...((await check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
+  for (const feature of entity.features)
+    if (only === undefined || Object.hasOwn(shapesOf(entity, [feature]), only))
+      found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
   found.push(...(await checkProjections(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   return found;

@@ -11,7 +11,7 @@ import {
   isIndexed,
   isRowAt,
   projectionOf,
-  remoteTables,
+  remoteIndexesOf,
 } from '../../lib/define/places/index-entries.ts';
 import { POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
@@ -50,7 +50,7 @@ export async function compareStored(
   }
   const wanted = wantedEntries(entity, values);
   const found = new Map<string, Set<string>>();
-  const tables = new Set([entity.table, ...remoteTables(entity)]);
+  const tables = new Set([entity.table, ...remoteIndexesOf(entity).map(({ at }) => at.table)]);
   const lists = Object.values(entity.indexes).filter(({ kind }) => kind === 'index-entity');
   for (const table of tables)
     for (const row of await rowsOf(storage, table)) {

@@ -27,7 +27,6 @@ const SeriesDescription = z.object({
     .optional()
     .describe('The key field with the period that the slots divide'),
 });
-export type SeriesDescription = z.infer<typeof SeriesDescription>;
 
 export const EntityDescription = z.object({
   ...optionsWith('described'),
@@ -40,11 +39,6 @@ export const EntityDescription = z.object({
 });
 export type EntityDescription = z.infer<typeof EntityDescription>;
 export type IndexDescription = EntityDescription['indexes'][string];
-export type RangeDescription = IndexDescription['ranges'][number];
-export type TemplateDescription = IndexDescription['row'];
-export type TotalDescription = EntityDescription['totals'][string];
-export type AttachmentDescription = EntityDescription['attachments'][string];
-export type ReferenceDescription = EntityDescription['references'][string];
 
 export const ModelDescription = z.object({
   roles: z.array(z.string()),

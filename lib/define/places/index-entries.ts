@@ -82,11 +82,6 @@ export const projectionsOf = onceFor((entity: Entity): readonly Projection[] =>
   [...projectionsByFeature(entity).values()].flat(),
 );
 
-/** The projections in the entity's partition, which its transaction writes. */
-export const siblingProjectionsOf = onceFor((entity: Entity): readonly Projection[] =>
-  projectionsOf(entity).filter(isSibling),
-);
-
 /** The projections in other partitions or tables. */
 export const remoteIndexesOf = onceFor((entity: Entity): readonly Projection[] =>
   projectionsOf(entity).filter((projection) => !isSibling(projection)),
@@ -149,14 +144,10 @@ export function projectionOf(entity: Entity, name: string, index: Index): Projec
   };
 }
 
-/** The tables of an entity's indexes, besides its own. */
-export function remoteTables(entity: Entity): string[] {
-  return remoteIndexesOf(entity).map(({ at }) => at.table);
-}
-
 /** All tables of an entity, the first part of a name if each period has a table. */
 export function tablesOf(entity: Entity): string[] {
-  return [...new Set([entity.table, ...remoteTables(entity), ...(entity.archive ? [entity.archive.table] : [])])];
+  const remote = remoteIndexesOf(entity).map(({ at }) => at.table);
+  return [...new Set([entity.table, ...remote, ...(entity.archive ? [entity.archive.table] : [])])];
 }
 
 export function isSameEntry(one: IndexEntry, other: IndexEntry): boolean {

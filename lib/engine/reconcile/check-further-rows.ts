@@ -8,9 +8,9 @@ import {
   parseFurtherRowKey,
 } from '../../define/codec/further-rows.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import type { Entity, VerifySubject } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
-import { type Address, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
+import { type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
 
 /** The consistency check of further rows. */
 
@@ -21,7 +21,11 @@ const STATE = ['EntityType', 'FurtherRows', 'WriteId'];
  * Finds further rows that an entity lists and that are missing or belong to another state. The repair ends the listing of a missing
  * row, whose values are lost, and lists the other one as it is.
  */
-export async function checkFurtherRows({ storage }: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
+async function checkFurtherRows(
+  { storage }: Engine,
+  entity: Entity,
+  { address }: Pick<VerifySubject, 'address'>,
+): Promise<Suspicion[]> {
   const { table, partition, row } = address;
   const own = await readRow(storage, { ...address, select: STATE });
   if (own?.properties.EntityType !== entity.name) return [];
@@ -45,7 +49,7 @@ export async function checkFurtherRows({ storage }: Engine, entity: Entity, addr
 }
 
 /** Checks a further row: its entity must list it. Undefined for any other row. */
-export async function checkFurtherRow(
+async function checkFurtherRow(
   { storage }: Engine,
   entity: Entity,
   found: Row,
@@ -60,6 +64,9 @@ export async function checkFurtherRow(
   const repair = () => tryAction(storage, found, { kind: 'delete', row, etag });
   return [{ kind: 'orphaned', of: name, table, partition, row, repair, losesValues: true }];
 }
+
+/** The check of a feature that stores entities in further rows. */
+export const furtherRowCheck = { entity: checkFurtherRows, row: checkFurtherRow };
 
 /** True if the key and the type of a row are those of a further row of the entity. */
 function isFurtherRow({ name }: Entity, { row, properties }: Row): boolean {

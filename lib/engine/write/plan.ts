@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError } from '../../base/errors.ts';
+import { onceFor } from '../../base/once.ts';
 import type { Values } from '../../base/values.ts';
 import { fieldsToProperties, TOMBSTONE, toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import {
@@ -18,8 +19,8 @@ import {
   isSameEntry,
   isSibling,
   projectionsByFeature,
+  projectionsOf,
   remoteIndexesOf,
-  siblingProjectionsOf,
 } from '../../define/places/index-entries.ts';
 import {
   type Action,
@@ -330,12 +331,15 @@ function unreadAction(
 
 /** The row keys of the lists that an entity leaves or joins. They must be read before the change is planned. */
 function listRowsOf(entity: Entity, change: Change): string[] {
-  const lists = siblingProjectionsOf(entity).filter(({ merge }) => merge?.list);
-  return lists.flatMap((projection) => {
+  return listsOf(entity).flatMap((projection) => {
     const { left, joined } = compareRows(projection, change);
     return [...left, ...joined].map(({ row }) => row);
   });
 }
+
+const listsOf = onceFor((entity: Entity) =>
+  projectionsOf(entity).filter((projection) => isSibling(projection) && projection.merge?.list),
+);
 
 /** Appends the actions of the projections of a feature for all changes of one partition. Pure. */
 function planProjections(projections: readonly Projection[], changes: readonly Change[], draft: PlanDraft): void {

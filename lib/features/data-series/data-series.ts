@@ -67,8 +67,7 @@ export const largeSeries: Feature = {
   },
   check: {
     /** A blob that is lost cannot be restored, so the finding has no repair. */
-    async entity({ storage }, _entity, { address, only }) {
-      if (only !== undefined) return [];
+    async entity({ storage }, _entity, { address }) {
       const blob = blobOf(await readRow(storage, address));
       if (!blob || (await blobLength(storage, blob)) !== undefined) return [];
       return [{ kind: 'lost-blob', of: blob.container, ...address }];

@@ -104,9 +104,9 @@ export const denormalization: Feature = {
     },
   },
   check: {
-    async entity(engine, entity, { address, snapshot, only }) {
+    async entity(engine, entity, { address, snapshot }) {
       const suspicions: Suspicion[] = [];
-      for (const link of only === undefined ? linksOf(entity) : []) {
+      for (const link of linksOf(entity)) {
         const key = sourceRow(link, snapshot.values);
         if (key === undefined) continue;
         const row = await readRow(engine.storage, { ...address, row: key });

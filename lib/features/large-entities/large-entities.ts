@@ -95,8 +95,7 @@ export const largeEntities: Feature = {
     },
   },
   check: {
-    async entity(_engine, { attachments }, { address, snapshot: { values }, only }) {
-      if (only !== undefined) return [];
+    async entity(_engine, { attachments }, { address, snapshot: { values } }) {
       const unreadable = Object.keys(attachments).filter(
         (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
       );

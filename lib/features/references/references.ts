@@ -82,9 +82,8 @@ export const references: Feature = {
     },
   },
   check: {
-    async entity(engine, entity, { address, snapshot, only }) {
-      const checked = only === undefined ? referencesOf(entity) : [];
-      const found = await pMap(checked, async (reference) => {
+    async entity(engine, entity, { address, snapshot }) {
+      const found = await pMap(referencesOf(entity), async (reference) => {
         const key = keyIn(reference, snapshot.values);
         return key === undefined || (await hasTarget(engine, reference, key, { isCheck: true }))
           ? []

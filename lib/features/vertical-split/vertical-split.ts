@@ -3,7 +3,7 @@ import { omit, pick } from '../../base/values.ts';
 import { FURTHER_GROUP } from '../../define/codec/further-rows.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { keysWith } from '../../define/validate/feature-errors.ts';
-import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
+import { furtherRowCheck, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
 
 /**
  * Vertical partitioning: groups of rarely read fields are stored in further rows of the entity, so that reads and writes of the
@@ -45,11 +45,7 @@ export const verticalSplit: Feature = {
             yield `the field ${field} was in the group ${group} of split; its stored values would not be found`;
     },
   },
-  check: {
-    entity: async (engine, entity, { address, only }) =>
-      only === undefined ? checkFurtherRows(engine, entity, address) : [],
-    row: checkFurtherRow,
-  },
+  check: furtherRowCheck,
 };
 
 const Memory = z.object({ split: z.record(z.string(), z.array(z.string())).default({}) });

@@ -3,7 +3,7 @@ import { hasValue, type Values } from '../../base/values.ts';
 import { columnFormOf, fieldsToProperties, MAX_PROPERTIES, propertySize } from '../../define/codec/entity-codec.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { DividedValues, Entity, Feature } from '../../define/declaration/entity.ts';
-import { checkFurtherRow, checkFurtherRows, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
+import { furtherRowCheck, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
 
 /**
  * Wide entities pattern: an entity whose fields do not fit into one row is stored in several rows of its partition. One range query
@@ -33,11 +33,7 @@ export const wideEntities: Feature = {
       if (Memory.parse(before).wide && !wide) yield 'it was wide; the fields in its further rows would not be found';
     },
   },
-  check: {
-    entity: async (engine, entity, { address, only }) =>
-      only === undefined ? checkFurtherRows(engine, entity, address) : [],
-    row: checkFurtherRow,
-  },
+  check: furtherRowCheck,
 };
 
 const Memory = z.object({ wide: z.boolean().default(false) });

@@ -4,8 +4,8 @@ import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
 import {
   EntityDescription,
+  type IndexDescription,
   ModelDescription,
-  type RangeDescription,
 } from '../../define/declaration/model-description.ts';
 import { groupFields, periodFields, toIndex } from '../../define/declaration/totals.ts';
 import type { LinkedModel } from '../../define/define-model.ts';
@@ -110,7 +110,7 @@ function describeIndex(entity: Entity, index: Index): object {
   };
 }
 
-function describeRanges(entity: Entity, index: Index): RangeDescription[] {
+function describeRanges(entity: Entity, index: Index): IndexDescription['ranges'] {
   return rangeStarts(entity, index).map((fields) => {
     const next = index.row.parts.find(({ field }) => !fields.includes(field));
     return { fields, bounded: next?.field ?? '', order: next?.newestFirst ? 'descending' : 'ascending' };

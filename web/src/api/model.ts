@@ -4,6 +4,13 @@ import type {
   ModelDescription,
 } from '../../../lib/define/declaration/model-description.ts';
 
+export type TemplateDescription = IndexDescription['row'];
+export type RangeDescription = IndexDescription['ranges'][number];
+export type TotalDescription = EntityDescription['totals'][string];
+export type AttachmentDescription = EntityDescription['attachments'][string];
+export type ReferenceDescription = EntityDescription['references'][string];
+export type SeriesDescription = NonNullable<EntityDescription['series']>;
+
 /** An entity of the model, with its name. */
 export interface Entity extends EntityDescription {
   readonly name: string;

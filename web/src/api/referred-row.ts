@@ -1,5 +1,4 @@
-import type { ReferenceDescription } from '../../../lib/define/declaration/model-description.ts';
-import { type Entity, keyPath, type Values } from './model.ts';
+import { type Entity, keyPath, type ReferenceDescription, type Values } from './model.ts';
 
 /** A key of the referred entity, or of its unique index. */
 export interface ReferredRow {

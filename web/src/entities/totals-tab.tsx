@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks';
-import type { TotalDescription } from '../../../lib/define/declaration/model-description.ts';
 import { formatCosts } from '../api/cost.ts';
-import { canLack, type Entity, isNumeric, type Roles, readableFields } from '../api/model.ts';
+import { canLack, type Entity, isNumeric, type Roles, readableFields, type TotalDescription } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
 import { formatCount, joinNames } from '../ui/format.ts';

@@ -1,12 +1,13 @@
-import type { RangeDescription, TemplateDescription } from '../../../lib/define/declaration/model-description.ts';
 import {
   type Entity,
   hasRange,
   isOperator,
   type Model,
   neededFields,
+  type RangeDescription,
   type Roles,
   readableFields,
+  type TemplateDescription,
 } from '../api/model.ts';
 
 /** A way to read rows of an entity: by key, a partition, an index, or the whole table. */

@@ -1,6 +1,5 @@
 import { useRef, useState } from 'preact/hooks';
-import type { AttachmentDescription } from '../../../lib/define/declaration/model-description.ts';
-import type { Entity, Values } from '../api/model.ts';
+import type { AttachmentDescription, Entity, Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { DropZone } from '../ui/drop-zone.tsx';

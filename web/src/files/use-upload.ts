@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { AttachmentDescription } from '../../../lib/define/declaration/model-description.ts';
-import type { Values } from '../api/model.ts';
+import type { AttachmentDescription, Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { formatCount } from '../ui/format.ts';
 import { formatBytes } from './format-bytes.ts';

@@ -1,5 +1,4 @@
-import type { ReferenceDescription } from '../../../lib/define/declaration/model-description.ts';
-import { type Entity, type Roles, readableFields, type Values } from '../api/model.ts';
+import { type Entity, type ReferenceDescription, type Roles, readableFields, type Values } from '../api/model.ts';
 import { parseDecimal } from '../transfer/csv-value.ts';
 import { joinNames } from '../ui/format.ts';
 import { findHint, findProblem } from './find-problem.ts';

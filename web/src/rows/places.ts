@@ -1,6 +1,6 @@
-import type { IndexDescription, TemplateDescription } from '../../../lib/define/declaration/model-description.ts';
+import type { IndexDescription } from '../../../lib/define/declaration/model-description.ts';
 import type { Explained, Explanation } from '../api/entity-client.ts';
-import { type Entity, type Model, neededFields, type Values } from '../api/model.ts';
+import { type Entity, type Model, neededFields, type TemplateDescription, type Values } from '../api/model.ts';
 
 export interface Place {
   readonly what: string;

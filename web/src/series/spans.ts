@@ -1,4 +1,4 @@
-import type { SeriesDescription } from '../../../lib/define/declaration/model-description.ts';
+import type { SeriesDescription } from '../api/model.ts';
 
 /** The choices of a chart's span. The API accepts at most 400 rows and 90,000 counts. */
 
