@@ -1,4 +1,5 @@
 import { RowkeyError } from '../base/errors.ts';
+import { onceFor } from '../base/once.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Caller } from './token.ts';
@@ -34,11 +35,19 @@ export function requireRemover({ name, access, children }: Entity, caller: Roles
       );
 }
 
+/** By the list of roles, which a caller has as long as the token is remembered. */
+const hiddenByRoles = onceFor((_: Entity['access']) => new WeakMap<Roles['roles'], readonly string[]>());
+
 /** The restricted fields that none of the caller's roles may read. */
-export function hiddenFields({ access }: Entity, { roles }: Roles): string[] {
-  return Object.entries(access.restricted ?? {}).flatMap(([field, allowed]) =>
+export function hiddenFields({ access }: Entity, { roles }: Roles): readonly string[] {
+  const known = hiddenByRoles(access);
+  const found = known.get(roles);
+  if (found) return found;
+  const hidden = Object.entries(access.restricted ?? {}).flatMap(([field, allowed]) =>
     allowed?.some((role) => roles.includes(role)) ? [] : [field],
   );
+  known.set(roles, hidden);
+  return hidden;
 }
 
 /** True if the caller may read the entity with all its fields. */
@@ -69,13 +78,12 @@ export function hasWriteOnlyRoles({ access }: Entity): boolean {
 
 /** Throws `forbidden` unless the caller has one of the roles. */
 export function requireRole(caller: Roles, roles: readonly string[]): void {
-  if (roles.some((role) => caller.roles.includes(role))) return;
+  for (const role of roles) if (caller.roles.includes(role)) return;
+  const accepted = roles.join(', ');
   throw new RowkeyError(
     'forbidden',
-    `The request requires one of these roles: ${roles.join(', ')}; the token has none of them.`,
-    {
-      accepted: roles.join(', '),
-    },
+    `The request requires one of these roles: ${accepted}; the token has none of them.`,
+    { accepted },
   );
 }
 

@@ -49,6 +49,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   const { access } = entity;
   const isPublic = declaration.public;
   const readers = rolesToReadBy(entity, [field]);
+  const name = `${entity.name}-file-${field}`;
   const write = {
     kind: 'write',
     roles: access.own ? [...new Set([...access.write, ...access.read])] : access.write,
@@ -67,9 +68,11 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
         `The caller neither owns this entity of ${entity.name} nor has a role that may write it.`,
       );
     },
-  } satisfies Omit<Operation<FileInput, unknown>, 'run'>;
+  } satisfies Pick<Operation<FileInput, unknown>, 'kind' | 'roles' | 'admit'>;
 
   const read: Operation<ReadInput, { file: Attachment; etag: string; bytes: Uint8Array | undefined }> = {
+    name: `${name}-get`,
+    summary: `Get the ${field} of an entity of ${entity.name}`,
     kind: 'read',
     roles: isPublic ? undefined : readers,
     async run({ engine }, { key, version, isKnown }) {
@@ -86,6 +89,9 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
 
   const put: Operation<WriteInput, Attachment> = {
     ...write,
+    name: `${name}-put`,
+    summary: `Write the ${field} of an entity of ${entity.name}${access.own ? "; the caller's own needs no write role" : ''}`,
+    output: () => Attachment,
     async run({ engine }, { key, bytes, conditions }) {
       const { values } = await putAttachment(engine, { entity, key, field }, await bytes(), conditions);
       return Attachment.parse(values[field]);
@@ -94,6 +100,8 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
 
   const remove: Operation<FileInput & { readonly conditions: Conditions }, void> = {
     ...write,
+    name: `${name}-delete`,
+    summary: `Delete the ${field} of an entity of ${entity.name}`,
     async run({ engine }, { key, conditions }) {
       await removeAttachment(engine, { entity, key, field }, conditions);
     },
@@ -103,8 +111,11 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
 
   /** Shared access signatures pattern, for a blob: the client reads the file directly from storage. */
   const grant: Operation<FileInput & { readonly subject: string }, z.input<typeof ReadGrant>> = {
+    name: `${name}-grant`,
+    summary: `Get a signature to read the ${field} of an entity of ${entity.name} directly from storage`,
     kind: 'write',
     roles: readers,
+    output: () => ReadGrant,
     async run({ engine }, { key, subject }) {
       const [startsAt, file] = await Promise.all([
         admitGrant(engine, subject),
@@ -137,6 +148,10 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     z.input<typeof Upload>
   > = {
     ...write,
+    name: `${name}-upload`,
+    summary: `Get a signature to upload the ${field} directly to storage: for one blob, one media type and one size`,
+    input: () => File,
+    output: () => Upload,
     async run({ engine }, { key, file, subject }) {
       const { uploadId, blob } = announceFile(entity, key, field, parse(File, await file()));
       const times = validityAt(await admitGrant(engine, subject));
@@ -149,23 +164,26 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
 
   const accept: Operation<FileInput & { readonly uploadId: string }, Attachment> = {
     ...write,
+    name: `${name}-upload-accept`,
+    summary: `Accept an uploaded ${field} after checking its bytes`,
+    output: () => Attachment,
     async run({ engine }, { key, uploadId }) {
       const { values } = await acceptFile(engine, { entity, key, field }, uploadId);
       return Attachment.parse(values[field]);
     },
   };
 
-  return { read, put, remove, grant, upload, accept, File };
+  return { read, put, remove, grant, upload, accept };
 }
 
-export const Upload = z.object({
+const Upload = z.object({
   uploadId: z.string(),
   url: z.url().describe('The address to PUT the file to once, with these headers'),
   headers: z.record(z.string(), z.string()),
   expiresAt: z.iso.datetime(),
 });
 
-export const ReadGrant = z.object({
+const ReadGrant = z.object({
   url: z.url().describe('The address to GET the file from, without a token'),
   type: z.string(),
   bytes: z.int(),

@@ -28,7 +28,7 @@ import { count } from '../telemetry/metrics.ts';
 import type { Operation } from './operation.ts';
 import { readOwn } from './own.ts';
 
-export const Grant = z.object({
+const Grant = z.object({
   url: z.url().describe('The URL of the row or the table; append the token as its query'),
   partition: z.string().describe('The only partition that the token gives access to'),
   key: z.record(z.string(), z.unknown()).describe('The values of the key fields, of the partition key for a partition'),
@@ -49,10 +49,10 @@ interface GrantInput {
   readonly caller: Caller;
 }
 
-/** A grant is remembered when its record is in the audit log. */
 interface IssuedGrant {
   readonly grant: Issued;
-  readonly onRecorded?: () => void;
+  /** Remembers a new grant, to be called when its record is in the audit log. */
+  readonly remember?: () => void;
 }
 
 /** Reads a request for a grant of one of the entities. Throws `invalid-input`. */
@@ -72,8 +72,12 @@ export function readGrantRequest(
 /** Shared access signatures pattern: a token with which a client reads or writes its own rows directly in storage. */
 export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, IssuedGrant> {
   return {
+    name: 'grants-create',
+    summary: "Get a shared access signature for the caller's own rows",
     kind: 'write',
     roles: [...new Set(granting.flatMap(rolesToGrant))],
+    input: () => GrantRequest,
+    output: () => Grant,
     admit(caller, { entity, permissions }) {
       requireRole(caller, rolesToGrant(entity));
       requireGrantable(entity, permissions);
@@ -102,7 +106,7 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
         expiresAt: until,
       };
       noteGrant(engine, { entity: entity.name, address: granted.address, permissions, until });
-      return { grant, onRecorded: () => remember(grant, now) };
+      return { grant, remember: () => remember(grant, now) };
     },
   };
 }
@@ -140,6 +144,8 @@ interface ArchiveInput {
 /** Signs a link to download the archive of a period. The caller must be able to read the whole entity. */
 export function grantPeriodArchive(operatorRole: string): Operation<ArchiveInput, { url: string; expiresAt: string }> {
   return {
+    name: 'operations-period-archives-grant',
+    summary: 'Get a link to download an archive from storage; requires a role that may read the whole entity',
     kind: 'write',
     roles: [operatorRole],
     admit: (caller, { entity }) => requireWholeReader(entity, caller),

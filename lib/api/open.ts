@@ -1,7 +1,7 @@
 import pMap from 'p-map';
-import { hiddenFields } from '../access/rule.ts';
+import { canRead, hiddenFields } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { omit, pick, type Values } from '../base/values.ts';
+import { omit, pick, type Stored, type Values } from '../base/values.ts';
 import { withKeyOfReferences } from '../define/codec/select.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Page } from '../engine/read/retrieve.ts';
@@ -10,17 +10,6 @@ import { toPlain } from '../engine/write/stored-values.ts';
 import type { View } from './operation.ts';
 
 /** What is read is opened for a caller, over HTTP or in process: decrypted, and without the fields that the caller may not see. */
-
-/** Decrypts and loads only the selected fields; all without `select`. Throws as `openValues` does. */
-export async function openSelected(
-  view: View,
-  entity: Entity,
-  values: Values,
-  select: readonly string[] | undefined,
-): Promise<Values> {
-  if (!select) return await openValues(view, entity, values);
-  return pick(await openValues(view, entity, pick(values, withKeyOfReferences(entity, select))), select);
-}
 
 /** Opens a page that was read from storage, with only the selected fields. */
 export async function openPage(
@@ -40,15 +29,22 @@ export async function openPage(
 }
 
 const OPEN_CONCURRENCY = 8;
-const READ_ATTEMPTS = 4;
 
-/** Decrypts fields and loads texts from blobs. Throws `needs-repair`, which names the first field that fails. */
-export function openValues(view: View, entity: Entity, values: Values): Promise<Values> {
-  return open(view, entity, values, (field) => {
-    throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, {
-      field,
-    });
+/**
+ * Decrypts fields and loads texts from blobs, only of the selected fields; of all without `select`. Throws `needs-repair`, which names
+ * the first field that fails.
+ */
+export async function openValues(
+  view: View,
+  entity: Entity,
+  values: Values,
+  select?: readonly string[],
+): Promise<Values> {
+  const read = select ? pick(values, withKeyOfReferences(entity, select)) : values;
+  const opened = await open(view, entity, read, (field) => {
+    throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, { field });
   });
+  return select ? pick(opened, select) : opened;
 }
 
 /**
@@ -57,6 +53,13 @@ export function openValues(view: View, entity: Entity, values: Values): Promise<
  */
 export function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
   return open(view, entity, values, () => null);
+}
+
+/** What a write returns: the entity, or only its key for a caller who may not read the entity. */
+export async function openForWriter<Of extends Stored>(view: View, entity: Entity, stored: Of): Promise<Of> {
+  const { values } = stored;
+  const isReader = !view.caller || canRead(entity, view.caller);
+  return { ...stored, values: isReader ? await openWithGaps(view, entity, values) : pick(values, entity.keyFields) };
 }
 
 /** Opens the values of each entity of a list with `openWithGaps`. Keeps the order. */
@@ -73,21 +76,4 @@ function open(view: View, entity: Entity, values: Values, onFailure: (field: str
     if (error instanceof BlobGone && !isLastAttempt) throw error;
     return onFailure(field);
   });
-}
-
-/** Reads the row again if its blob was replaced meanwhile. Throws `needs-repair` if the blob is missing every time. */
-export async function rereadIfBlobGone<Result>(
-  subject: string,
-  read: (isLastAttempt: boolean) => Promise<Result>,
-  { attempts = READ_ATTEMPTS }: { readonly attempts?: number | undefined } = {},
-): Promise<Result> {
-  for (let attempt = 1; ; attempt += 1) {
-    const isLastAttempt = attempt >= attempts;
-    try {
-      return await read(isLastAttempt);
-    } catch (error) {
-      if (!(error instanceof BlobGone)) throw error;
-      if (isLastAttempt) throw new RowkeyError('needs-repair', `${subject}: a blob is lost.`, { cause: error });
-    }
-  }
 }

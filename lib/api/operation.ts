@@ -1,6 +1,10 @@
-import { requireRole } from '../access/rule.ts';
+import type { z } from 'zod';
+import { canReadWhole, requireRole } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { Engine } from '../engine/engine.ts';
+import { FurtherRowLost } from '../engine/read/entity-rows.ts';
+import { BlobGone } from '../engine/read/text-blobs.ts';
 
 /** Who calls, and on what. */
 export interface View {
@@ -11,32 +15,78 @@ export interface View {
   readonly isLastAttempt: boolean;
 }
 
+/** Builds a schema that only the description of the API reads, so that no cold start waits for it. */
+export type SchemaBuilder = () => z.ZodType;
+
 /**
  * What callers can do is written once, as operations. HTTP routes, `POST /query` and the store in process are bindings: they turn their
  * own form of a request into the input of an operation, and its output into their form of a response.
  */
 export interface Operation<Input, Output> {
+  /** The operation id in OpenAPI, unless a binding has a name of its own because it is not the only one. */
+  readonly name: string;
+  /** What the operation does, in one sentence for its callers. */
+  readonly summary: string;
   /** A read changes nothing, so it may be repeated and needs no audit log. */
   readonly kind: 'read' | 'write';
   /** The roles that may call it; undefined if no token is needed. `admit` may reject some of its inputs. */
   readonly roles: readonly string[] | undefined;
+  /** What a caller sends, if that is a document. */
+  readonly input?: SchemaBuilder;
+  /** What a caller gets, if that is a document. */
+  readonly output?: SchemaBuilder;
+  /** True if a repeated call with the same id is executed once. */
+  readonly repeatable?: true;
   /** Throws `forbidden` if the caller may not do this with the input. May read what decides it, such as the caller's own entity. */
   admit?(caller: Caller, input: Input, view: View): void | Promise<void>;
   /** Throws `invalid-input`, which names a member of the input. */
   run(view: View, input: Input): Promise<Output>;
 }
 
-/** `read` makes the input: a caller without a role learns nothing about what is accepted. */
-export async function perform<Input, Output>(
+/** The call of a binding. */
+export interface Call extends Pick<View, 'engine' | 'caller'> {
+  /** Awaited for an admitted caller. Throws `wrong-setting` while the model does not match what is stored. */
+  ready?(): Promise<unknown>;
+  /** Runs a write and records its changes in the audit log before it returns or throws. */
+  record<Result>(write: () => Promise<Result>): Promise<Result>;
+}
+
+/** A read starts again if a blob was replaced after its row was read. */
+const READ_ATTEMPTS = 4;
+
+/**
+ * The one place where a caller is admitted to an operation. `read` makes the input from the call: a caller without a role learns nothing
+ * about what is accepted. Throws `needs-repair` if a blob is missing every time.
+ */
+export async function perform<Of extends Call, Input, Output, Read extends Input>(
   operation: Operation<Input, Output>,
-  view: View,
-  read: () => Input | Promise<Input>,
-): Promise<Output> {
-  const { caller } = view;
-  if (!caller) return operation.run(view, await read());
-  if (operation.roles) requireRole(caller, operation.roles);
-  const input = await read();
-  // The one place where a caller is admitted to an operation on an input. `run` gets the same input.
-  await operation.admit?.(caller, input, view);
-  return operation.run(view, input);
+  call: Of,
+  read: (call: Of) => Read | Promise<Read>,
+): Promise<{ readonly input: Read; readonly output: Output }> {
+  const { engine, caller } = call;
+  if (caller && operation.roles) requireRole(caller, operation.roles);
+  await call.ready?.();
+  const input = await read(call);
+  // A write is not repeated: its row is not stale, so a missing blob is lost.
+  for (let attempt = operation.kind === 'read' ? 1 : READ_ATTEMPTS; ; attempt += 1) {
+    const view = { engine, caller, isLastAttempt: attempt === READ_ATTEMPTS };
+    try {
+      if (caller) await operation.admit?.(caller, input, view);
+      const output =
+        operation.kind === 'read'
+          ? await operation.run(view, input)
+          : await call.record(() => operation.run(view, input));
+      return { input, output };
+    } catch (error) {
+      if (!(error instanceof BlobGone)) throw withLostKey(error, caller);
+      if (view.isLastAttempt)
+        throw new RowkeyError('needs-repair', `${operation.name}: a blob is lost.`, { cause: error });
+    }
+  }
+}
+
+/** A list fails for any of its entities, so its callers need the key of the one to repair. */
+function withLostKey(error: unknown, caller: Caller | undefined): unknown {
+  if (!(error instanceof FurtherRowLost) || !caller || !canReadWhole(error.entity, caller)) return error;
+  return new RowkeyError(error.code, error.message, { detail: error.detailWithKeys, cause: error });
 }

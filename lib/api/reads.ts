@@ -1,15 +1,16 @@
 import pMap from 'p-map';
-import { hiddenFields, requireFields, requireReader } from '../access/rule.ts';
+import { z } from 'zod';
+import { hiddenFields, requireFields, requireReader, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
 import { type AskedFilter, askedFields, compileChildFilters, compileFilter, matches } from '../define/codec/filter.ts';
 import { toSelection } from '../define/codec/select.ts';
-import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
+import { compileOnce, maskOf, parse, readableSchema } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
-import type { Total } from '../define/declaration/totals.ts';
-import { copiedFields, type IndexBounds } from '../define/places/index-range.ts';
+import { groupFields, periodFields, type Total } from '../define/declaration/totals.ts';
+import { copiedFields, type IndexBounds, indexFields } from '../define/places/index-range.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import {
@@ -30,7 +31,7 @@ import {
 } from '../engine/read/retrieve.ts';
 import { wholeLists } from '../features/features.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
-import { openPage, openSelected } from './open.ts';
+import { openPage, openValues } from './open.ts';
 import type { Operation, View } from './operation.ts';
 
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
@@ -69,8 +70,11 @@ export interface Found {
 /** One point query; with children one range query (compound key pattern). Throws `not-found`. */
 export const getEntity = onceFor(
   (entity: Entity): Operation<GetInput, Found> => ({
+    name: `${entity.name}-get`,
+    summary: `Get an entity of ${entity.name}`,
     kind: 'read',
     roles: entity.access.read,
+    output: () => readableSchema(entity),
     admit(caller, { include, where = {} }) {
       if (!include) return;
       for (const kind of includedOf(entity, include).kinds) {
@@ -87,7 +91,7 @@ export const getEntity = onceFor(
       if (kinds.length === 0) {
         const { etag, values } = await readEntity(view.engine, entity, key, { select: fields });
         if (isKnown?.({ etag, fields })) return { etag, fields, values: undefined };
-        return { etag, fields, values: await openSelected(view, entity, values, fields) };
+        return { etag, fields, values: await openValues(view, entity, values, fields) };
       }
       const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, {
         select: selection,
@@ -98,7 +102,7 @@ export const getEntity = onceFor(
         const page = { items: Array.isArray(list) ? list : [], next: undefined };
         return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
       });
-      const own = await openSelected(view, entity, values, fields);
+      const own = await openValues(view, entity, values, fields);
       return { etag, fields, values: { ...own, ...Object.fromEntries(children) } };
     },
   }),
@@ -145,6 +149,8 @@ export interface RangeInput extends ListInput, PageOptions {
 /** A page of the entities of a partition. */
 export const listRange = onceFor(
   (entity: Entity): Operation<RangeInput, Page> => ({
+    name: `${entity.name}-range`,
+    summary: `List ${entity.name} of one ${entity.partition.fields.join(', ')}`,
     kind: 'read',
     roles: entity.access.read,
     ...admitFilterOf(entity),
@@ -156,12 +162,17 @@ export const listRange = onceFor(
   }),
 );
 
-/** A page of all entities: it reads the whole table. */
-export function scan(entity: Entity): Operation<WholeListInput & PageOptions, Page> {
+/** A page of all entities: it reads the whole table. For operators who may read the entity. */
+export function scan(entity: Entity, operatorRole: string): Operation<WholeListInput & PageOptions, Page> {
   return {
+    name: `operations-scan-${entity.name}`,
+    summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
     kind: 'read',
-    roles: entity.access.read,
-    ...admitFilterOf(entity),
+    roles: [operatorRole],
+    admit(caller, { where }) {
+      requireRole(caller, entity.access.read);
+      requireFields(entity, caller, askedFields(where));
+    },
     async run(view, { where, select: names, ...page }) {
       const select = toSelection(entity, names)[entity.name];
       const options = { ...page, select, where: compileFilter(entity, where) };
@@ -175,10 +186,20 @@ export interface IndexInput extends ListInput, PageOptions, IndexBounds {
   readonly given: Values;
 }
 
+/** The index or total with this name. A binding has checked the name. */
+function named<Declared>(all: Readonly<Record<string, Declared>>, name: string): Declared {
+  const found = Object.hasOwn(all, name) ? all[name] : undefined;
+  if (!found) throw new Error(`Nothing declared has the name "${name}".`);
+  return found;
+}
+
 /** A page of the entities that an index lists. */
-export function listIndex(entity: Entity, index: Index): Operation<IndexInput, Page> {
+export function listIndex(entity: Entity, name: string): Operation<IndexInput, Page> {
+  const index = named(entity.indexes, name);
   const available = copiedFields(entity, index);
   return {
+    name: `${entity.name}-by-${name}`,
+    summary: `List ${entity.name} by ${name}`,
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
     ...admitFilterOf(entity),
@@ -217,16 +238,20 @@ interface OneInput {
 }
 
 /** The only entity with the given values: its key and the selected fields. Throws `not-found`. */
-export function getThroughIndex(entity: Entity, index: Index): Operation<OneInput, { key: Values; values: Values }> {
+export function getThroughIndex(entity: Entity, name: string): Operation<OneInput, { key: Values; values: Values }> {
+  const index = named(entity.indexes, name);
   return {
+    name: `${entity.name}-by-${name}`,
+    summary: `Get the entity of ${entity.name} with this ${indexFields(entity, index).join(', ')}`,
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
+    output: () => readableSchema(entity),
     async run(view, { given, select: names }) {
       const select = toSelection(entity, names)[entity.name];
       if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
       const fields = select && [...new Set([...entity.keyFields, ...select])];
       const found = await readByCopy(view.engine, entity, index, given, fields);
-      const values = await openSelected(view, entity, found, fields);
+      const values = await openValues(view, entity, found, fields);
       return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
     },
   };
@@ -256,6 +281,8 @@ export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeLi
   if (!index) throw new Error(`${entity.name} is not listed as a whole.`);
   const available = list.fields(entity);
   return {
+    name: `${entity.name}-list`,
+    summary: `List all of ${entity.name}`,
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
     ...admitFilterOf(entity),
@@ -291,21 +318,44 @@ interface GroupInput {
 }
 
 /** The totals of one group. A total reveals the fields that it is made of, so a caller must be able to read all of them. */
-export function getTotal(entity: Entity, declared: Total): Operation<GroupInput, Values> {
+export function getTotal(entity: Entity, name: string): Operation<GroupInput, Values> {
+  const declared = named(entity.totals, name);
+  const fields = groupFields(declared);
   return {
+    name: `${entity.name}-by-totals-${name}`,
+    summary: `Get the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
     kind: 'read',
     roles: rolesToReadBy(entity, declared.uses),
+    output: () => totalSchema(entity, declared),
     run: ({ engine }, { group }) => readTotal(engine, entity, declared, group),
   };
 }
 
 /** A page of the totals of a range of groups. */
-export function listTotals(entity: Entity, declared: Total): Operation<GroupInput & PageOptions & IndexBounds, Page> {
+export function listTotals(entity: Entity, name: string): Operation<GroupInput & PageOptions & IndexBounds, Page> {
+  const declared = named(entity.totals, name);
   return {
+    name: `${entity.name}-by-totals-${name}-range`,
+    summary: `List the totals of ${entity.name}`,
     kind: 'read',
     roles: rolesToReadBy(entity, declared.uses),
+    output: () => z.object({ items: z.array(totalSchema(entity, declared)) }),
     run: ({ engine }, { group, ...page }) => readTotals(engine, entity, declared, group, page),
   };
+}
+
+function totalSchema(entity: Entity, declared: Total): z.ZodType {
+  const periods = periodFields(declared);
+  const lists = Object.keys(entity.columns).filter((field) => entity.columns[field] === 'Json');
+  const fields = groupFields(declared);
+  const inFull = fields.filter((field) => !periods.has(field) && !lists.includes(field));
+  const asText = fields.filter((field) => !inFull.includes(field)).map((field) => [field, z.string()]);
+  const group = entity.schema.pick(maskOf(inFull)).required().extend(Object.fromEntries(asText));
+  const isText = (field: string) => entity.columns[field] === 'String';
+  const extremes = (of: readonly string[]) =>
+    z.object(Object.fromEntries(of.map((field) => [field, (isText(field) ? z.string() : z.number()).optional()])));
+  const sum = z.object(Object.fromEntries(declared.sum.map((field) => [field, z.number()])));
+  return z.object({ group, count: z.int(), sum, min: extremes(declared.min), max: extremes(declared.max) });
 }
 
 /** Validates the values of fields like those of an HTTP path. Throws `invalid-input`, which names the field. */

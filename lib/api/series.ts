@@ -1,7 +1,9 @@
+import { z } from 'zod';
 import { canRead } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import { slotsOf } from '../features/data-series/data-series.ts';
 import {
   deleteSeries,
   increment,
@@ -16,12 +18,19 @@ import type { RemoveInput } from './writes.ts';
 
 /** What callers read and write of a data series. Keys have been checked. */
 
+export const Count = z.strictObject({ count: z.int32().min(0) });
+export const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) });
+export const Increment = z.strictObject({ by: z.int32() });
+
 /** The largest increment for a role that may not read the count. */
 const MAX_UNREAD_INCREMENT = 1_000_000;
 
 /** All counts of an entity. Throws `not-found`. */
 export function getSeries(entity: Entity): Operation<{ readonly key: Values }, Series> {
   return {
+    name: `${entity.name}-get`,
+    summary: `Get all counts of an entity of ${entity.name}, by ${slotsOf(entity).name}`,
+    output: () => entity.schema.extend({ counts: z.array(z.int()) }),
     kind: 'read',
     roles: entity.access.read,
     run: ({ engine }, { key }) => readSeries(engine, entity, key),
@@ -31,6 +40,8 @@ export function getSeries(entity: Entity): Operation<{ readonly key: Values }, S
 /** The counts from one instant to another. */
 export function getSpan(entity: Entity): Operation<{ readonly key: Values } & SpanBounds, readonly SeriesPoint[]> {
   return {
+    name: `${entity.name}-span`,
+    summary: `Get the counts of ${entity.name} from one instant to another, by ${slotsOf(entity).name}`,
     kind: 'read',
     roles: entity.access.read,
     run: ({ engine }, { key, ...bounds }) => readSpan(engine, entity, key, bounds),
@@ -42,6 +53,9 @@ export function setSeries(
   entity: Entity,
 ): Operation<RemoveInput & { readonly counts: Readonly<Record<string, number>> }, void> {
   return {
+    name: `${entity.name}-patch`,
+    summary: `Set several counts, by ${slotsOf(entity).name}`,
+    input: () => Counts,
     kind: 'write',
     roles: entity.access.write,
     run({ engine }, { key, counts, conditions }) {
@@ -53,6 +67,8 @@ export function setSeries(
 
 export function removeSeries(entity: Entity): Operation<RemoveInput, void> {
   return {
+    name: `${entity.name}-delete`,
+    summary: `Delete all counts of an entity of ${entity.name}`,
     kind: 'write',
     roles: entity.access.write,
     run: ({ engine }, { key, conditions }) => deleteSeries(engine, entity, key, conditions),
@@ -68,8 +84,13 @@ interface IncrementInput {
 }
 
 /** Adds to a count and returns it; concurrent increments all count. */
-export function incrementSeries(entity: Entity): Operation<IncrementInput, number> {
+export function incrementSeries(entity: Entity): Operation<IncrementInput, z.infer<typeof Count>> {
   return {
+    name: `${entity.name}-increment`,
+    summary: `Add to the count of one ${slotsOf(entity).name}; concurrent increments all count`,
+    input: () => Increment,
+    output: () => Count,
+    repeatable: true,
     kind: 'write',
     roles: entity.access.write,
     /** A 400 for a count out of range discloses the approximate count. Small positive increments limit that to counts near the maximum. */
@@ -81,7 +102,8 @@ export function incrementSeries(entity: Entity): Operation<IncrementInput, numbe
         { field: 'by', accepted: `0 to ${MAX_UNREAD_INCREMENT}` },
       );
     },
-    run: ({ engine }, { key, slot, ...change }) =>
-      increment(engine, entity, key, { ...change, slot: toSlot(entity, slot) }),
+    run: async ({ engine }, { key, slot, ...change }) => ({
+      count: await increment(engine, entity, key, { ...change, slot: toSlot(entity, slot) }),
+    }),
   };
 }

@@ -1,11 +1,19 @@
 import { createHash } from 'node:crypto';
-import { checkMentions, requireRemover } from '../access/rule.ts';
+import { z } from 'zod';
+import { checkMentions, hasWriteOnlyRoles, requireRemover } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import type { Stored, Values } from '../base/values.ts';
+import {
+  creatableSchema,
+  maskOf,
+  readableSchema,
+  replaceableSchema,
+  writableSchema,
+} from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { requestArchive, requestMove } from '../engine/transfer/transfer.ts';
+import { moveSchema, requestArchive, requestMove } from '../engine/transfer/transfer.ts';
 import {
   type BatchAction,
   type BatchOutcome,
@@ -21,8 +29,9 @@ import {
   putEntity,
   replaceEntity,
 } from '../engine/write/entity-store.ts';
-import { readOperation, type Operation as Transfer } from '../engine/write/operation.ts';
-import type { Operation } from './operation.ts';
+import { readOperation, Operation as Transfer } from '../engine/write/operation.ts';
+import { openForWriter } from './open.ts';
+import type { Operation, View } from './operation.ts';
 
 /** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */
 
@@ -34,6 +43,11 @@ export function toRequestId(parts: readonly (string | Uint8Array)[]): string {
   return groups.join('-');
 }
 
+function writerSchema(entity: Entity): z.ZodType {
+  const whole = readableSchema(entity);
+  return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
+}
+
 interface CreateInput {
   readonly values: unknown;
   /** Identifies a request that may be repeated. */
@@ -43,45 +57,89 @@ interface CreateInput {
 /** Creates an entity. Throws as `createOnce` does. */
 export const create = onceFor(
   (entity: Entity): Operation<CreateInput, Stored> => ({
+    name: `${entity.name}-create`,
+    summary: `Create an entity of ${entity.name}`,
     kind: 'write',
     roles: entity.access.write,
+    input: () => creatableSchema(entity),
+    output: () => writerSchema(entity),
+    repeatable: true,
     admit: (caller, { values }) => checkMentions(entity, caller, values),
-    run: ({ engine }, { values, id }) => createOnce(engine, entity, values, id),
+    run: async (view, { values, id }) => openForWriter(view, entity, await createOnce(view.engine, entity, values, id)),
   }),
 );
 
-export interface ChangeInput {
+interface ChangeInput {
   readonly key: Values;
   /** The values of a whole entity, or the fields to change. */
   readonly values: unknown;
   readonly conditions: Conditions;
 }
 
-function changeOf<Output>(
-  change: (...args: Parameters<typeof putEntity>) => Promise<Output>,
+function replaceBy<Output extends Stored>(
+  change: (...args: Parameters<typeof replaceEntity>) => Promise<Output>,
 ): (entity: Entity) => Operation<ChangeInput, Output> {
   return onceFor((entity) => ({
+    name: `${entity.name}-replace`,
+    summary: `Replace an entity of ${entity.name}, or create it under this key`,
     kind: 'write',
     roles: entity.access.write,
+    input: () => replaceableSchema(entity),
+    output: () => writerSchema(entity),
     admit: (caller, { values }) => checkMentions(entity, caller, values),
-    run: ({ engine }, { key, values, conditions }) => change(engine, entity, key, values, conditions),
+    run: async (view, { key, values, conditions }) =>
+      openForWriter(view, entity, await change(view.engine, entity, key, values, conditions)),
   }));
 }
 
 /** Replaces a whole entity, or creates it under this key. */
-export const put = changeOf(putEntity);
+export const put = replaceBy(putEntity);
 /** Replaces a whole entity. Throws `not-found`. */
-export const replace = changeOf(replaceEntity);
+export const replace = replaceBy(replaceEntity);
+
+interface PatchInput extends ChangeInput {
+  /** True to get the ETag alone, so that the fields may be merged without a read. */
+  readonly isMinimal: boolean;
+}
+
 /** Changes some fields and returns the entity. */
-export const patch = changeOf(patchEntity);
-/** Changes some fields and returns the ETag alone, so that they may be merged without a read. */
-export const merge = changeOf(mergeEntity);
+export const patch = onceFor(
+  (entity: Entity): Operation<PatchInput, Pick<Stored, 'etag'> & Partial<Stored>> => ({
+    name: `${entity.name}-patch`,
+    summary: `Change fields of an entity of ${entity.name}; null removes a field`,
+    kind: 'write',
+    roles: entity.access.write,
+    input: () => patchSchema(entity),
+    output: () => writerSchema(entity),
+    admit: (caller, { values }) => checkMentions(entity, caller, values),
+    async run(view, { key, values, conditions, isMinimal }) {
+      if (isMinimal) return { etag: (await mergeEntity(view.engine, entity, key, values, conditions)).etag };
+      return openForWriter(view, entity, await patchEntity(view.engine, entity, key, values, conditions));
+    },
+  }),
+);
+
+/** A merge patch (RFC 7396): null removes a field, unless the field is required. */
+function patchSchema(entity: Entity): z.ZodObject {
+  const { shape } = writableSchema(entity, entity.encrypted);
+  const kinds = entity.union instanceof z.ZodDiscriminatedUnion ? entity.union.options : [entity.schema];
+  const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
+    const isRemovable = type.isOptional() && !entity.keyFields.includes(field);
+    const value = isRemovable ? type.nullable() : type;
+    const isOfAll = kinds.every((kind) => kind instanceof z.ZodObject && field in kind.shape);
+    // The example of a patch has no field of one kind alone.
+    return [field, isOfAll ? value : value.meta({ examples: [] })];
+  });
+  return z.strictObject(Object.fromEntries(fields)).partial();
+}
 
 export type RemoveInput = Omit<ChangeInput, 'values'>;
 
 /** Deletes an entity with its children, which the caller must be able to write too. */
 export const remove = onceFor(
   (entity: Entity): Operation<RemoveInput, void> => ({
+    name: `${entity.name}-delete`,
+    summary: `Delete an entity of ${entity.name}`,
     kind: 'write',
     roles: entity.access.write,
     admit: (caller) => requireRemover(entity, caller),
@@ -95,11 +153,20 @@ interface BatchInput {
   readonly atomic: boolean;
 }
 
+/** The number of actions of an entity group transaction. */
+const MAX_BATCH = 100;
+/** Longer than the ETag of any view. */
+const MAX_CONDITION_LENGTH = 1_000;
+const ACTION_FORM = 'one of create, put, patch and delete is required; ifMatch may be beside put, patch and delete';
+
 /** Runs many actions on entities, and returns the outcome of each. */
 export const batch = onceFor(
   (entity: Entity): Operation<BatchInput, readonly BatchOutcome[]> => ({
+    name: `${entity.name}-batch`,
+    summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${entity.name}`,
     kind: 'write',
     roles: entity.access.write,
+    input: () => describedBatch(entity),
     admit(caller, { actions }) {
       for (const action of actions) {
         if ('delete' in action) requireRemover(entity, caller);
@@ -110,12 +177,59 @@ export const batch = onceFor(
   }),
 );
 
+const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
+
+function batchSchema<Action extends z.ZodType>(action: Action) {
+  return z.strictObject({
+    actions: z.array(action).min(1).max(MAX_BATCH),
+    /** All actions in one transaction, or none. */
+    atomic: z.boolean().optional(),
+  });
+}
+
+/** The engine validates each entity, so that an invalid one does not fail the others. */
+export const AnyBatch = batchSchema(
+  z.union(
+    [
+      z.strictObject({ create: z.unknown() }),
+      z.strictObject({ put: z.unknown(), ifMatch }),
+      z.strictObject({ patch: z.unknown(), ifMatch }),
+      z.strictObject({ delete: z.unknown(), ifMatch }),
+    ],
+    { error: ACTION_FORM },
+  ),
+);
+
+function describedBatch(entity: Entity) {
+  const whole = creatableSchema(entity);
+  // Other fields beside the key of a delete are ignored.
+  const key = z
+    .object(entity.schema.pick(maskOf(entity.keyFields)).required().shape)
+    .meta({ title: `${entity.name}-key` });
+  const changes = patchSchema(entity);
+  // A patch names the entity by its whole key, although a PATCH accepts no derived field.
+  const isDerived = (field: string) => !(field in changes.shape);
+  const derived = entity.schema.pick(maskOf(entity.keyFields.filter(isDerived))).partial();
+  // The example of a batch is the first of them, which is short.
+  const actions = [
+    z.strictObject({ delete: key, ifMatch }),
+    z.strictObject({ create: whole }),
+    z.strictObject({ put: whole, ifMatch }),
+    z
+      .strictObject({ patch: z.intersection(changes.extend(derived.shape), key), ifMatch })
+      .meta({ title: `${entity.name}-patch-action` }),
+  ];
+  return batchSchema(z.xor(actions));
+}
+
 type DeleteRange = typeof deleteRangeOf;
 export type DeleteRangeInput = Parameters<DeleteRange>[3] & { readonly partition: Values };
 
 /** Deletes the next entities of a range of a partition. */
 export const deleteRange = onceFor(
   (entity: Entity): Operation<DeleteRangeInput, Awaited<ReturnType<DeleteRange>>> => ({
+    name: `${entity.name}-delete-range`,
+    summary: `Delete ${entity.name} of one ${entity.partition.fields.join(', ')}`,
     kind: 'write',
     roles: entity.access.write,
     admit: (caller) => requireRemover(entity, caller),
@@ -123,44 +237,66 @@ export const deleteRange = onceFor(
   }),
 );
 
-export interface TransferInput {
+interface TransferInput {
   readonly key: Values;
   readonly id?: string | undefined;
 }
 
-/** Requests the move of an entity to its archive, and returns the id of the operation. */
-export const archive = onceFor(
-  (entity: Entity): Operation<TransferInput, string> => ({
+const Status = Transfer.omit({ entity: true });
+type Status = z.infer<typeof Status>;
+type Kind = 'archive' | 'move';
+type Started = Pick<Status, 'operationId' | 'operation' | 'status'>;
+
+/** Requests an archive or a move of an entity, which ends later. */
+function transfer<Input extends TransferInput>(
+  entity: Entity,
+  operation: Kind,
+  request: (view: View, input: Input) => Promise<string>,
+): Operation<Input, Started> {
+  return {
+    name: `${entity.name}-${operation}`,
+    summary:
+      operation === 'archive'
+        ? `Archive an entity of ${entity.name}`
+        : `Move an entity of ${entity.name} to another ${entity.movable.join(', ')}`,
     kind: 'write',
     roles: entity.access.write,
+    ...(operation === 'move' ? { input: () => moveSchema(entity) } : {}),
+    output: () => Status.pick({ operationId: true, operation: true, status: true }),
+    repeatable: true,
     admit: (caller) => requireRemover(entity, caller),
-    run: ({ engine }, { key, id }) => requestArchive(engine, entity, key, id),
-  }),
+    run: async (view, input) => ({ operationId: await request(view, input), operation, status: 'running' }),
+  };
+}
+
+/** Requests the move of an entity to its archive. */
+export const archive = onceFor((entity: Entity) =>
+  transfer<TransferInput>(entity, 'archive', ({ engine }, { key, id }) => requestArchive(engine, entity, key, id)),
 );
 
-/** Requests the move of an entity to another partition, and returns the id of the operation. */
-export const move = onceFor(
-  (entity: Entity): Operation<TransferInput & { readonly to: unknown }, string> => ({
-    kind: 'write',
-    roles: entity.access.write,
-    admit: (caller) => requireRemover(entity, caller),
-    run: ({ engine }, { key, to, id }) => requestMove(engine, entity, key, to, id),
-  }),
+/** Requests the move of an entity to another partition. */
+export const move = onceFor((entity: Entity) =>
+  transfer<TransferInput & { readonly to: unknown }>(entity, 'move', ({ engine }, { key, to, id }) =>
+    requestMove(engine, entity, key, to, id),
+  ),
 );
 
-interface TransferStatusInput extends Pick<Transfer, 'operation' | 'operationId'> {
+interface TransferStatusInput extends Pick<Transfer, 'operationId'> {
   readonly key: Values;
 }
 
 /** The status of an archive or a move. Throws `not-found`, also for an operation on another entity. */
-export const getTransfer = onceFor(
-  (entity: Entity): Operation<TransferStatusInput, Omit<Transfer, 'entity'>> => ({
+export function getTransfer(entity: Entity, operation: Kind): Operation<TransferStatusInput, Status> {
+  return {
+    name: `${entity.name}-status-${operation}`,
+    summary: `Get the status of ${operation === 'archive' ? 'an archive' : 'a move'} operation`,
     kind: 'read',
     roles: entity.access.write,
-    async run({ engine }, { key, ...asked }) {
-      const { entity: _, ...status } = await readOperation(engine, { ...asked, entity: entity.name });
+    output: () => Status,
+    async run({ engine }, { key, operationId }) {
+      const { entity: _, ...status } = await readOperation(engine, { operationId, operation, entity: entity.name });
       if (entity.keyFields.every((field) => status.key[field] === key[field])) return status;
       throw new RowkeyError('not-found', 'Operation not found: the id belongs to an operation on another entity.');
     },
-  }),
-);
+  };
+}

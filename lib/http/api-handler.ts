@@ -1,11 +1,22 @@
-import type { HttpMethod } from '@azure/functions';
+import type { HttpMethod, HttpRequest, InvocationContext } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
+import { collectChanges } from '../engine/note-change.ts';
+import { explain, isExplaining } from '../storage/explain.ts';
 import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
-import { createResponder } from './respond.ts';
-import { catchProblems, toResponse } from './response.ts';
-import { type App, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
-import { createRouter } from './router.ts';
+import { checkQuery } from './query.ts';
+import { parseJson, readBytes, requireJson } from './request-body.ts';
+import { catchProblems, type Spent, toResponse } from './response.ts';
+import {
+  type App,
+  EXPLANATION_TYPE,
+  NOBODY,
+  type RequestContext,
+  type Route,
+  type RouteResult,
+  rootOf,
+  tagOf,
+} from './route.ts';
 
 /** The route of the function, below the root of the instance. */
 export const ANY_PATH = '{*path}';
@@ -17,20 +28,21 @@ export const ANY_METHOD: HttpMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 
  * method 405 with `Allow`, and an unknown path 404: the Functions host itself returns an empty 404 for both.
  */
 export function createApiHandler(app: () => App, routes: readonly Route[], root = rootOf('')): Handler {
-  const findMatches = createRouter(routes);
-  const responders = new Map(routes.map((route) => [route, createResponder(app, route)]));
+  const groups = groupRoutes(routes);
   return async (request, invocation) => {
     // The host takes methods in any case. The standard `Request` inside `request` writes all but PATCH in upper case.
     const method = request.method.toUpperCase();
     const path = request.params.path ?? '';
-    const matches = findMatches(path);
     const wanted = method === 'HEAD' ? 'GET' : method;
+    const matches = findMatches(groups, path);
     const match = matches.find(({ route }) => route.method === wanted);
-    const route = match?.route;
-    nameRequest(method, `${root}/${route?.path ?? ANY_PATH}`);
+    nameRequest(method, `${root}/${match?.route.path ?? ANY_PATH}`);
     const response = await catchProblems(invocation, root, async (spent) => {
-      const respond = route && responders.get(route);
-      if (respond) return toResponse(await respond({ request, root, params: match.params, spent, invocation }), spent);
+      if (match)
+        return toResponse(
+          await respond(app, match.route, { request, root, params: match.params, spent, invocation }),
+          spent,
+        );
       // Throws while a setting is wrong.
       app();
       const found = matches.map((one) => one.route.method);
@@ -41,6 +53,147 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
     const { body: _, ...head } = response;
     return head;
   };
+}
+
+interface RoutedRequest extends Pick<RequestContext, 'root' | 'params'> {
+  readonly request: HttpRequest;
+  readonly invocation: InvocationContext;
+  readonly spent: Spent;
+}
+
+/** Passes a request to its route. Throws the error that the response reports as a problem. */
+export async function respond(
+  app: () => App,
+  route: Route,
+  { request, root, params, spent, invocation }: RoutedRequest,
+): Promise<RouteResult> {
+  const { headers } = request;
+  let opened: App;
+  try {
+    opened = app();
+  } catch (error) {
+    // The start has logged the error, and probes of health would repeat it.
+    if (route.whenMisconfigured && error instanceof RowkeyError && error.code === 'wrong-setting')
+      return route.whenMisconfigured;
+    throw error;
+  }
+  // Parsing the whole URL would take longer, and most requests have no query.
+  const start = request.url.indexOf('?');
+  const query = new URLSearchParams(start < 0 ? '' : request.url.slice(start + 1));
+  // The host decodes a path once, except for an encoded slash, which would split a segment.
+  const decoded: Record<string, string> = {};
+  for (const name of Object.keys(params)) decoded[name] = params[name]?.replace(/%2f/gi, '/') ?? '';
+  // The body can be read once.
+  let body: Promise<Uint8Array> | undefined;
+  const bytes = () => {
+    body ??= readBytes(request, route.maxBodyBytes);
+    return body;
+  };
+  const context: RequestContext = {
+    app: opened,
+    engine: opened.engine,
+    route,
+    root,
+    log: invocation,
+    caller: route.roles ? await opened.authenticate(headers.get('authorization') ?? undefined) : NOBODY,
+    params: decoded,
+    query,
+    headers,
+    isExplanation: query.get('explain') === 'true',
+    ready: () => opened.ready(invocation),
+    record: (write) => recordChanges(context, spent, write),
+    json: async () => {
+      requireJson(request);
+      return parseJson(await bytes());
+    },
+    bytes,
+  };
+  // The parameters of any other route are checked after its caller.
+  if (!route.roles && query.size > 0) checkQuery(context);
+  if (!context.isExplanation) return route.handle(context);
+  const steps = await explain(() => route.handle(context));
+  // Concurrent requests share an append to the audit log, so it is not a cost of this one.
+  const own = steps.filter((step) => !('write' in step && step.write === 'blob' && step.does === 'append'));
+  return {
+    status: 200,
+    body: { steps, transactions: own.length },
+    headers: { 'cache-control': 'no-store', 'content-type': EXPLANATION_TYPE },
+  };
+}
+
+/** Records the changes of a write in the audit log before the write returns or throws. */
+async function recordChanges<Result>(
+  { app: { audit }, caller }: RequestContext,
+  spent: Spent,
+  write: () => Promise<Result>,
+): Promise<Result> {
+  if (!isExplaining()) await audit.catchUp();
+  return collectChanges(caller.subject, write, async (changes) => {
+    const since = performance.now();
+    await audit.append(changes).finally(() => {
+      spent.audit = (spent.audit ?? 0) + performance.now() - since;
+    });
+  });
+}
+
+export interface Segment {
+  readonly text: string;
+  /** In lower case, because literals ignore case, as those of the Functions host do. */
+  readonly folded: string;
+  /** The name of a parameter, which is one segment of any text. */
+  readonly parameter: string | undefined;
+}
+
+interface ParsedRoute {
+  readonly route: Route;
+  readonly segments: readonly Segment[];
+}
+
+interface Match {
+  readonly route: Route;
+  /** With `%2F` still encoded, as the host passes them. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+export function parseSegments(path: string): Segment[] {
+  return path.split('/').map((text) => ({
+    text,
+    folded: text.toLowerCase(),
+    parameter: /^\{(\w+)\}$/.exec(text)?.[1],
+  }));
+}
+
+/**
+ * Groups the routes that can match the same path, and sorts each group: a route precedes those that have a parameter where it
+ * has a literal, and the first segment that differs decides.
+ */
+export function groupRoutes(routes: readonly Route[]): ReadonlyMap<string, readonly ParsedRoute[]> {
+  const parsed = routes.map((route) => ({ route, segments: parseSegments(route.path) }));
+  const precedenceOf = ({ segments }: ParsedRoute) =>
+    segments.map(({ parameter }) => (parameter === undefined ? 0 : 1)).join('');
+  parsed.sort((one, other) => (precedenceOf(one) < precedenceOf(other) ? -1 : 1));
+  return Map.groupBy(parsed, ({ route }) => groupOf(route.path.split('/')));
+}
+
+/** Every path begins with a literal. */
+export function groupOf([first = '', ...others]: readonly string[]): string {
+  return `${first.toLowerCase()}/${others.length}`;
+}
+
+/** The routes of a decoded path, the preferred one of each method first. A trailing slash is ignored. */
+function findMatches(groups: ReturnType<typeof groupRoutes>, path: string): readonly Match[] {
+  const values = path.replace(/\/$/, '').split('/');
+  const matches: Match[] = [];
+  nextRoute: for (const { route, segments } of groups.get(groupOf(values)) ?? []) {
+    const params: Record<string, string> = {};
+    for (const [index, { folded, parameter }] of segments.entries()) {
+      const value = values[index] ?? '';
+      if (parameter !== undefined && value !== '') params[parameter] = value;
+      else if (folded !== value.toLowerCase()) continue nextRoute;
+    }
+    matches.push({ route, params });
+  }
+  return matches;
 }
 
 /** A sentence with the paths that read an entity, after the path of the entity alone. Otherwise an empty text. */

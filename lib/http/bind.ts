@@ -1,68 +1,102 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { hiddenFields } from '../access/rule.ts';
+import type { Caller } from '../access/token.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import type { Values } from '../base/values.ts';
 import { partialSchema, readableSchema, validateTexts } from '../define/codec/validation.ts';
+import { type Conditions, isNamed } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Page, PageOptions } from '../engine/read/retrieve.ts';
-import { readPageQuery, toNextLink } from './query.ts';
+import type { Position } from '../engine/read/continuation.ts';
+import type { PageOptions } from '../engine/read/retrieve.ts';
+import { checkQuery, readPageQuery, toNextLink } from './query.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from './route.ts';
 
-/** Routes as bindings of operations: who may call a route, and whether it changes anything, follows from its operation. */
+/** Routes as bindings of operations: what a route does, and who may call it, follows from its operation. */
 
-interface Binding<Input, Read extends Input, Output> extends Omit<Route, 'roles' | 'kind' | 'handle'> {
-  /** Makes the input of the operation, and may add what `present` needs. Throws `invalid-input`. */
-  read(context: RequestContext): Read | Promise<Read>;
-  /** By default the output is the body, if the route describes one. */
-  present?(output: Output, context: RequestContext, input: Read): RouteResult | Promise<RouteResult>;
-}
+type Form<Input, Read extends Input, Output> = Omit<
+  Route,
+  'name' | 'summary' | 'roles' | 'kind' | 'requestBody' | 'repeatable' | 'handle'
+> &
+  Partial<Pick<Route, 'name' | 'summary' | 'requestBody'>> & {
+    /** Makes the input of the operation, and may add what `present` needs. Throws `invalid-input`. */
+    read(context: RequestContext): Read | Promise<Read>;
+    /** By default the output is the body, if the route describes one. */
+    present?(output: Output, context: RequestContext, input: Read): RouteResult | Promise<RouteResult>;
+  };
 
 export function bind<Input, Read extends Input, Output>(
   operation: Operation<Input, Output>,
-  { read, present, ...route }: Binding<Input, Read, Output>,
+  { read, present, ...form }: Form<Input, Read, Output>,
 ): Route {
-  const { roles, kind } = operation;
-  const { status, body } = route.success;
+  const { name, summary, roles, kind, input: requestBody, output: body, repeatable } = operation;
+  const success = { ...(body ? { body } : {}), ...form.success };
+  const readWithQuery = (context: RequestContext) => {
+    checkQuery(context);
+    return read(context);
+  };
   return {
-    ...route,
+    name,
+    summary,
+    ...(requestBody ? { requestBody } : {}),
+    ...(repeatable ? { repeatable } : {}),
+    ...form,
+    success,
     roles,
     kind,
     async handle(context) {
-      const input = await read(context);
-      const output = await perform(operation, context, () => input);
+      // Most requests have no query.
+      const { input, output } = await perform(operation, context, context.query.size > 0 ? readWithQuery : read);
       if (present) return present(output, context, input);
-      return body ? { status, body: output } : { status };
+      return success.body ? { status: success.status, body: output } : { status: success.status };
     },
   };
 }
 
-interface PageBinding<Input> extends Omit<Route, 'method' | 'roles' | 'kind' | 'handle'> {
-  /** Throws `invalid-input`. */
-  read(context: RequestContext): {
-    readonly input: Omit<Input, keyof PageOptions>;
-    /** The path of the next page. */
-    readonly path: string;
-  };
+interface OnePage {
+  /** Where the next page starts; undefined after the last one. */
+  readonly next: Position | undefined;
 }
 
-/** A GET of a page of a list, with the link to the next page. */
-export function bindPage<Input extends PageOptions>(
-  operation: Operation<Input, Page>,
-  { read, ...route }: PageBinding<Input>,
+type PageForm<Input, Output> = Omit<Form<Input, never, Output>, 'read' | 'present' | 'method'> &
+  Partial<Pick<Route, 'method'>> & {
+    /** The input without the page. Throws `invalid-input`. */
+    read?(context: RequestContext): Omit<Input, keyof PageOptions> | Promise<Omit<Input, keyof PageOptions>>;
+    /** The body of the response. By default the page without `next`. */
+    present?(output: Output, context: RequestContext): unknown;
+  };
+
+/** A request that reads, or works on, one page. The response links the next one. */
+export function bindPage<Input extends PageOptions, Output extends OnePage>(
+  operation: Operation<Input, Output>,
+  { read = () => ({}) as Omit<Input, keyof PageOptions>, present, ...form }: PageForm<Input, Output>,
 ): Route {
-  const { roles, kind } = operation;
-  return {
-    ...route,
+  const { status } = form.success;
+  return bind(operation, {
     method: 'GET',
-    roles,
-    kind,
-    async handle(context) {
-      const { input, path } = read(context);
+    ...form,
+    success: { headers: ['Link'], ...form.success },
+    async read(context) {
+      const given = await read(context);
+      const path = fillPath(form.path, context);
       // A continuation is valid only for the same path and input.
-      const bound = JSON.stringify([path, input]);
-      const whole = { ...input, ...(await readPageQuery(context, bound)) } as Input;
-      return presentPage(context, await perform(operation, context, () => whole), { path, bound });
+      const bound = JSON.stringify([path, given]);
+      const page = await readPageQuery(context, bound);
+      return { ...given, ...page, link: { path, bound } } as unknown as Input & {
+        link: { path: string; bound: string };
+      };
     },
-  };
+    async present(output, context, { link }) {
+      const { next, ...page } = output;
+      const body = present ? present(output, context) : page;
+      return { status, body, headers: await toNextLink(context, next, link) };
+    },
+  });
+}
+
+/** The path of a request with these parameters. */
+function fillPath(template: string, { root, params }: RequestContext): string {
+  return `${root}/${template.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(params[name] ?? ''))}`;
 }
 
 /** Reads the key of an entity from the path. Throws `invalid-input`. */
@@ -85,7 +119,6 @@ export function describeList(entity: Entity, copied?: readonly string[]): Route[
     description: 'A page of entities',
     body: () => listOf(copied ? copySchema(entity, copied) : readableSchema(entity)),
     selected: () => listOf(partialSchema(entity, [])),
-    headers: ['Link'],
   };
 }
 
@@ -97,15 +130,49 @@ function copySchema(entity: Entity, copied: readonly string[]): z.ZodType {
   return partialSchema(entity, copied.filter(isCertain));
 }
 
-function listOf(item: z.ZodType): z.ZodType {
+export function listOf(item: z.ZodType): z.ZodType {
   return z.object({ items: z.array(item) });
 }
 
-/** A page of entities, with the link to the next page. */
-export async function presentPage(
-  context: RequestContext,
-  { items, next }: Page,
-  { path, bound }: { readonly path: string; readonly bound: string },
-): Promise<RouteResult> {
-  return { status: 200, body: { items }, headers: await toNextLink(context, next, { path, bound }) };
+/** The part of an ETag that names a view. No ETag of storage contains `;`. */
+const VIEW = /;view=[\w-]*(?=")/g;
+
+/** Reads the conditions of a write. An ETag of any view stands for the stored state that it was created from. */
+export function readConditions({ headers }: RequestContext): Conditions {
+  const [ifMatch, ifNoneMatch] = ['if-match', 'if-none-match'].map((name) => headers.get(name) ?? undefined);
+  return { ifMatch: ifMatch && toStoredEtag(ifMatch), ifNoneMatch: ifNoneMatch && toStoredEtag(ifNoneMatch) };
+}
+
+/** The condition on the stored state, without the names of views. */
+export function toStoredEtag(condition: string): string {
+  return condition.replace(VIEW, '');
+}
+
+/** True if the caller has the current state. Only a GET may return 304 (RFC 9110, 13.1.2). */
+export function isNotModified({ headers }: RequestContext, etag: string): boolean {
+  return isNamed(headers.get('if-none-match') ?? '', etag);
+}
+
+/**
+ * The ETag of an entity without the `hidden` fields, or of the selected fields alone. It contains the ETag of storage, which a
+ * write compares, and differs for each set of fields: a browser may revalidate one caller's copy with another caller's token
+ * (RFC 9111, 4.1), and a client may revalidate its copy of a part with a request for all.
+ */
+export function toViewEtag(etag: string, hidden: readonly string[], select?: readonly string[]): string {
+  if (hidden.length === 0 && !select) return etag;
+  const fields = [hidden, ...(select ? [[...new Set(select)]] : [])].map((names) => names.toSorted());
+  const view = createHash('sha256').update(JSON.stringify(fields)).digest('base64url').slice(0, 12);
+  return etag.replace(/"$/, `;view=${view}"`);
+}
+
+export function toEntityHeaders(
+  entity: Entity,
+  caller: Caller,
+  { etag, select }: { readonly etag: string; readonly select?: readonly string[] | undefined },
+): Record<string, string> & { readonly etag: string } {
+  const { maxAge } = entity;
+  return {
+    etag: toViewEtag(etag, hiddenFields(entity, caller), select),
+    ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}),
+  };
 }

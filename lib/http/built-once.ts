@@ -2,9 +2,9 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { toContentEtag } from '../base/content-etag.ts';
 import { loadOnce } from '../base/once.ts';
+import { isNotModified } from './bind.ts';
 import { parseEncodings } from './encodings.ts';
 import type { RequestContext, RouteResult } from './route.ts';
-import { isNotModified } from './view-etag.ts';
 
 /** A deployment changes what follows from the model, and a client reads it once per start. */
 const MAX_AGE_S = 300;
@@ -41,7 +41,7 @@ export function serveBuiltOnce({ build, readPart = () => '' }: BuiltOnceOptions)
     const part = readPart(context);
     const plain = () =>
       keep([root, part], async () => new TextEncoder().encode(JSON.stringify(await build(root, part))));
-    const accepted = parseEncodings(context.header('accept-encoding'));
+    const accepted = parseEncodings(context.headers.get('accept-encoding'));
     const [encoding, encode] = Object.entries(ENCODINGS).find(([name]) => accepted.includes(name)) ?? [];
     const { bytes, etag } = await (encoding && encode
       ? keep([root, part, encoding], async () => encode((await plain()).bytes))

@@ -1,8 +1,8 @@
 import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import type { Caller } from '../access/token.ts';
-import { admit } from './middleware/admission.ts';
-import { catchProblems, formatTiming } from './response.ts';
-import { type App, rootOf, type Spent } from './route.ts';
+import { type Operation, perform } from '../api/operation.ts';
+import { catchProblems, formatTiming, type Spent } from './response.ts';
+import { type App, NOBODY, rootOf } from './route.ts';
 
 export interface HandlerOptions {
   /** The caller needs one of these roles of the model; undefined if the function needs no token. */
@@ -26,8 +26,25 @@ export function createHandler(
 ): Handler {
   return (request, context) =>
     catchProblems(context, root, async (spent) => {
-      const caller = await admit(app, roles, request, context);
-      return withTiming(await handle(request, { caller, context }), spent);
+      // Works while a setting is wrong, as nothing of the app is needed.
+      if (!roles) return withTiming(await handle(request, { caller: NOBODY, context }), spent);
+      const { engine, authenticate, ready } = app();
+      const caller = await authenticate(request.headers.get('authorization') ?? undefined);
+      const operation: Operation<HttpRequest, HttpResponseInit> = {
+        name: context.functionName,
+        summary: 'A function of the app',
+        kind: 'write',
+        roles,
+        run: async () => handle(request, { caller, context }),
+      };
+      // The store records the changes that the function makes.
+      const call = {
+        engine,
+        caller,
+        ready: () => ready(context),
+        record: <Done>(write: () => Promise<Done>) => write(),
+      };
+      return withTiming((await perform(operation, call, () => request)).output, spent);
     });
 }
 

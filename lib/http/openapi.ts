@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { SchemaBuilder } from '../api/operation.ts';
 import { OPERATORS } from '../define/codec/filter.ts';
 import { Step } from '../storage/explain.ts';
 import { toJsonSchema } from './json-schema.ts';
@@ -15,15 +16,7 @@ import {
 import { createExamples, preferLast } from './openapi-examples.ts';
 import { PROBLEM_TYPE, Problem } from './problem.ts';
 import { PROBLEMS } from './problem-kinds.ts';
-import {
-  EXPLANATION_TYPE,
-  type FilterParameter,
-  type ResponseHeader,
-  type Route,
-  rootOf,
-  type SchemaBuilder,
-  tagOf,
-} from './route.ts';
+import { EXPLANATION_TYPE, type FilterParameter, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
 const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });

@@ -1,15 +1,42 @@
 import { z } from 'zod';
+import { requireWholeReader } from '../access/rule.ts';
 import type { ListInput } from '../api/reads.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/codec/filter.ts';
 import { textToValue } from '../define/codec/validation.ts';
-import type { Entity } from '../define/declaration/entity.ts';
+import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
 import type { PageOptions } from '../engine/read/retrieve.ts';
 import type { FilterParameter, RequestContext, RouteResult } from './route.ts';
 
 export function queryError(name: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `Query parameter "${name}" ${why}.`, { field: name, accepted });
+}
+
+/**
+ * Rejects parameters that the route does not have: a misspelt one would have no effect. Every route with a token accepts `explain`, and
+ * no route reads it. Throws `invalid-input`, and `forbidden` for an explanation that the caller may not see.
+ */
+export function checkQuery({ app, caller, route, query: given }: RequestContext): void {
+  const { roles, query = {}, filters = {} } = route;
+  const isExplanation = readBoolean(given, 'explain');
+  // An explanation names tables and blobs, which nobody may read without a token.
+  if (isExplanation && !roles) throw queryError('explain', 'is not accepted by a public route', 'no explain');
+  given.delete('explain');
+  const comparable = Object.keys(filters).filter((field) => filters[field]?.refused === undefined);
+  const names = [...Object.keys(query), ...comparable];
+  for (const name of given.keys()) {
+    const filter = Object.hasOwn(filters, name) ? filters[name] : undefined;
+    if (filter?.refused !== undefined)
+      throw queryError(name, `is no filter: the field ${filter.refused}`, 'other fields');
+    if (filter || (names.includes(name) && given.getAll(name).length === 1)) continue;
+    const why = names.includes(name) ? 'is given more than once' : 'is unknown';
+    throw queryError(name.slice(0, 100), why, names.length > 0 ? names.join(', ') : 'no query parameters');
+  }
+  // The steps of a write and of a check name rows, whose keys are fields of all entities in the table.
+  if (isExplanation && route.kind !== 'read')
+    for (const entity of withArchives(app.entities))
+      if (entity.table === route.entity?.table) requireWholeReader(entity, caller);
 }
 
 /** A Boolean parameter, false by default. Throws `invalid-input`. */

@@ -3,8 +3,8 @@ import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { queryError } from './query.ts';
-import { type OperatorRoute, type Route, tagOf } from './route.ts';
-import { canConflict, routeErrors } from './router.ts';
+import { type Route, tagOf } from './route.ts';
+import { canConflict, routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
 import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
@@ -13,7 +13,7 @@ import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/gran
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
-import { overviewRoutes, periodTableRoute } from './routes/overview-routes.ts';
+import { overviewRoutes } from './routes/overview-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
 import { problemsRoute } from './routes/problems-route.ts';
 import { queryRoute } from './routes/query-route.ts';
@@ -43,21 +43,18 @@ export function createRoutes(model: LinkedModel): Route[] {
       ]),
     ),
   ];
-  const operatorRoutes: OperatorRoute[] = [
-    ...overviewRoutes,
-    ...(entities.some(({ period }) => period) ? [periodTableRoute] : []),
-    ...(entities.some(issuesGrants) ? revocationRoutes : []),
+  const upkeep = { operatorRole, entities };
+  const operationRoutes: Route[] = [
+    ...overviewRoutes(entities, operatorRole),
+    ...(entities.some(issuesGrants) ? revocationRoutes(operatorRole) : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes(operatorRole) : []),
-    ...poisonRoutes,
-    auditRoute,
-    ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity)])),
+    ...poisonRoutes(entities, operatorRole),
+    auditRoute(entities, operatorRole),
+    ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity, operatorRole)])),
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
-      .flatMap(withEntity((entity) => [rewrapRoute(entity)])),
-    ...entities.filter(({ period }) => !period).flatMap(withEntity(verifyRoutes)),
-  ];
-  const operationRoutes: Route[] = [
-    ...operatorRoutes.map((route) => ({ ...route, roles: [operatorRole] })),
+      .flatMap(withEntity((entity) => [rewrapRoute(entity, upkeep)])),
+    ...entities.filter(({ period }) => !period).flatMap(withEntity((entity) => verifyRoutes(entity, upkeep))),
     ...(single.length > 0 ? [queryRoute(withArchives(single))] : []),
     healthRoute,
     modelRoute(model),
@@ -73,6 +70,7 @@ export function createRoutes(model: LinkedModel): Route[] {
     name: 'openapi',
     method: 'GET',
     path: 'openapi.json',
+    kind: 'read',
     roles: undefined,
     summary: 'Get this description of the API',
     query: { [TAG]: 'Describes only the operations with this tag: the name of an entity, or operations' },
@@ -119,6 +117,6 @@ function issuesGrants({ access, attachments, period }: Entity): boolean {
   return access.own !== undefined || Object.keys(attachments).length > 0 || period?.archiveTo !== undefined;
 }
 
-function withEntity<Of extends OperatorRoute>(routesFor: (entity: Entity) => readonly Of[]) {
-  return (entity: Entity): Of[] => routesFor(entity).map((route) => ({ ...route, entity }));
+function withEntity(routesFor: (entity: Entity) => readonly Route[]) {
+  return (entity: Entity): Route[] => routesFor(entity).map((route) => ({ ...route, entity }));
 }

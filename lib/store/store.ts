@@ -2,7 +2,6 @@ import type { Binding, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Declared, Entities } from '../api/entity-types.ts';
 import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
-import { openWithGaps, rereadIfBlobGone } from '../api/open.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
   checkFields,
@@ -27,7 +26,6 @@ import {
   create,
   type DeleteRangeInput,
   deleteRange,
-  merge,
   patch,
   put,
   type RemoveInput,
@@ -36,7 +34,7 @@ import {
   toRequestId,
 } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { pick, type Stored, type Values } from '../base/values.ts';
+import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -144,26 +142,23 @@ type Call = <Input, Output>(
   options?: Pick<WriteOptions, 'by'>,
 ) => Promise<Output>;
 
-function createCall({ name, series }: Entity, source: StoreSource): Call {
+function createCall(source: StoreSource): Call {
   return async (operation, input, { by = THE_APP } = {}) => {
-    const engine = await source.engine();
-    const run = (isLastAttempt: boolean) => perform(operation, { engine, caller: undefined, isLastAttempt }, input);
-    return operation.kind === 'write'
-      ? source.record(by, () => run(true))
-      : rereadIfBlobGone(`${series ? 'Series' : 'Entity'} of ${name}`, run);
+    const call = {
+      engine: await source.engine(),
+      caller: undefined,
+      record: <Done>(write: () => Promise<Done>) => source.record(by, write),
+    };
+    return (await perform(operation, call, input)).output;
   };
 }
 
 function entityStore(entity: Entity, source: StoreSource) {
-  const call = createCall(entity, source);
-  const write = async <Input>(operation: Operation<Input, Stored>, input: () => Input, options: Write) => {
-    const { etag, values } = await call(operation, input, options);
-    const view = { engine: await source.engine(), caller: undefined, isLastAttempt: true };
-    return { etag, values: await openWithGaps(view, entity, values) };
-  };
+  const call = createCall(source);
   const change = (key: Values, values: Values, options: Write) => () => ({
     ...removal(entity, key, options),
     values,
+    isMinimal: options.return === 'minimal',
   });
   return {
     get: async (key: Values, options: Omit<GetInput, 'key'> = {}) => {
@@ -172,15 +167,13 @@ function entityStore(entity: Entity, source: StoreSource) {
       return found && { etag: found.etag, values: found.values };
     },
     create: (values: Values, options: Write = {}) =>
-      write(create(entity), () => ({ values, id: idOf(entity, 'create', options.requestId) }), options),
+      call(create(entity), () => ({ values, id: idOf(entity, 'create', options.requestId) }), options).then(toStored),
     put: (key: Values, values: Values, options: Write = {}) =>
-      write(put(entity), change(key, values, options), options),
+      call(put(entity), change(key, values, options), options).then(toStored),
     replace: (key: Values, values: Values, options: Write = {}) =>
-      write(replace(entity), change(key, values, options), options),
-    update: async (key: Values, fields: Values, options: Write = {}) => {
-      if (options.return !== 'minimal') return write(patch(entity), change(key, fields, options), options);
-      return { etag: (await call(merge(entity), change(key, fields, options), options)).etag };
-    },
+      call(replace(entity), change(key, values, options), options).then(toStored),
+    update: (key: Values, fields: Values, options: Write = {}) =>
+      call(patch(entity), change(key, fields, options), options).then(toStored),
     delete: (key: Values, options: Write = {}) => call(remove(entity), () => removal(entity, key, options), options),
     deleteRange: async (key: Values, { by, ...range }: DeleteRange & Write = {}) => {
       const partition = checkFields(entity, key, entity.partition.fields);
@@ -212,24 +205,25 @@ function entityStore(entity: Entity, source: StoreSource) {
           partition: checkFields(entity, key, entity.partition.fields),
         })),
       ),
-    totals: mapValues(entity.totals, (declared, name) => totalReader(entity, name, declared, call)),
-    by: mapValues(entity.indexes, (index, name) => indexReader(entity, name, index, call)),
+    totals: Object.freeze(mapValues(entity.totals, (declared, name) => totalReader(entity, name, declared, call))),
+    by: Object.freeze(mapValues(entity.indexes, (index, name) => indexReader(entity, name, index, call))),
   };
 }
 
-function mapValues<Of, To>(record: Readonly<Record<string, Of>>, map: (value: Of, name: string) => To) {
-  return Object.freeze(Object.fromEntries(Object.entries(record).map(([name, value]) => [name, map(value, name)])));
+/** Without what only other bindings return. */
+function toStored({ etag, values }: Partial<Stored>) {
+  return { etag, ...(values ? { values } : {}) };
 }
 
 function indexReader(entity: Entity, name: string, index: Index, call: Call) {
   const fields = indexFields(entity, index);
   const readPage = (given: Values, names: readonly string[], options: Omit<IndexInput, 'given'>) =>
-    call(listIndex(entity, index), () => ({ ...options, given: checkFields(entity, given, names) }));
+    call(listIndex(entity, name), () => ({ ...options, given: checkFields(entity, given, names) }));
   const read = isOfMany(entity, index)
     ? (given: Values, options: ListInput = {}) =>
         createListing((page) => readPage(given, fields, { ...options, ...page }))
     : (given: Values, { select }: Pick<ListInput, 'select'> = {}) =>
-        call(getThroughIndex(entity, index), () => ({ given: checkFields(entity, given, fields), select })).then(
+        call(getThroughIndex(entity, name), () => ({ given: checkFields(entity, given, fields), select })).then(
           ({ values }) => values,
           undefinedIfNotFound,
         );
@@ -245,18 +239,18 @@ function totalReader(entity: Entity, name: string, declared: Total, call: Call) 
   const check = (given: Values, fields: readonly string[]) =>
     checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
   return {
-    get: (group: Values) => call(getTotal(entity, declared), () => ({ group: check(group, groupFields(declared)) })),
+    get: (group: Values) => call(getTotal(entity, name), () => ({ group: check(group, groupFields(declared)) })),
     range: (given: Values, { first, ...options }: IndexBounds & RangeLimit = {}) => {
       const start = fieldsWithValue(given);
       requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
       const group = check(given, start);
-      return createListing((page) => call(listTotals(entity, declared), () => ({ ...options, ...page, group })), first);
+      return createListing((page) => call(listTotals(entity, name), () => ({ ...options, ...page, group })), first);
     },
   };
 }
 
 function seriesStore(entity: Entity, source: StoreSource) {
-  const call = createCall(entity, source);
+  const call = createCall(source);
   return {
     get: (key: Values) => call(getSeries(entity), () => ({ key: keyOf(entity, key) })).catch(undefinedIfNotFound),
     set: (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) =>
@@ -268,7 +262,7 @@ function seriesStore(entity: Entity, source: StoreSource) {
         by,
         id: idOf(entity, 'increment', options.requestId),
       });
-      return call(incrementSeries(entity), input, options);
+      return call(incrementSeries(entity), input, options).then(({ count }) => count);
     },
     delete: (key: Values, options: Write = {}) =>
       call(removeSeries(entity), () => removal(entity, key, options), options),

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { Problem } from '../../lib/http/problem.ts';
 import { rootOf } from '../../lib/http/route.ts';
-import { pathError } from '../../lib/http/router.ts';
+import { pathError } from '../../lib/http/route-conflicts.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
 import { createCommand } from './command.ts';

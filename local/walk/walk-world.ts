@@ -77,15 +77,16 @@ export async function prepareWorlds(
         const context = {
           app: { engine, entities: model.list },
           engine,
+          route,
           root: '/api',
           log,
           caller,
           params,
-          isLastAttempt: true,
+          record: (write: () => Promise<unknown>) => write(),
         };
         const request = {
           query: new URLSearchParams(),
-          header: (header: string) => (header === 'content-type' ? 'image/png' : undefined),
+          headers: new Headers({ 'content-type': 'image/png' }),
           json: async () => body,
           bytes: async () => body,
         };

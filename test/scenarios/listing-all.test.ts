@@ -30,7 +30,8 @@ beforeAll(async () => {
 });
 
 function handle(path: string, over: Parameters<typeof testContext>[1] = {}) {
-  return routes.find((route) => route.path === path)?.handle(testContext(app, over));
+  const route = routes.find((one) => one.path === path);
+  return route?.handle(testContext(app, { route, ...over }));
 }
 
 test('is one query over HTTP, in the store and in a query', async () => {

@@ -1,13 +1,10 @@
 import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
-import { fileOperations, ReadGrant, Upload } from '../../api/files.ts';
+import { fileOperations } from '../../api/files.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { Attachment, type AttachmentDeclaration } from '../../define/declaration/reference.ts';
+import type { Attachment, AttachmentDeclaration } from '../../define/declaration/reference.ts';
 import { etagOf, fileHeaders, IMMUTABLE } from '../../features/large-entities/attachment.ts';
-import { bind, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
-import type { RequestContext, Route, RouteResult } from '../route.ts';
-import { isNotModified, readConditions } from '../view-etag.ts';
-
-const NO_STORE = { 'cache-control': 'no-store' };
+import { bind, isNotModified, readConditions, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
+import { NO_STORE, type RequestContext, type Route, type RouteResult } from '../route.ts';
 
 /** The routes of each attachment: a file is read, written and deleted through the API, or read and uploaded directly in storage. */
 export function attachmentRoutes(entity: Entity): Route[] {
@@ -15,16 +12,14 @@ export function attachmentRoutes(entity: Entity): Route[] {
 }
 
 function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclaration): Route[] {
-  const { maxBytes, types, public: isPublic } = declaration;
+  const { maxBytes, types } = declaration;
   const file = fileOperations(entity, field, declaration);
-  const name = `${entity.name}-file-${field}`;
   const path = `${toEntityTemplate(entity)}/${field}`;
   const keyOf = (context: RequestContext) => ({ key: readKey(entity, context) });
   const stored = {
     success: {
       status: 200,
       description: 'The media type, detected from the bytes, with length and hash',
-      body: () => Attachment,
       headers: ['ETag'],
       ...(hasWriteOnlyRoles(entity) ? { unread: 'Stored; the roles of the caller may not read it' } : {}),
     },
@@ -35,21 +30,18 @@ function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclar
   } as const;
   return [
     bind(file.read, {
-      name: `${name}-get`,
       method: 'GET',
       path,
-      summary: `Get the ${field} of an entity of ${entity.name}`,
       query: {
         version: 'The ETag of the file, without quotes: any other file is not found, so the response may be kept',
       },
       cacheable: true,
       success: { status: 200, description: 'The file', types, headers: ['ETag'] },
-      async read(context) {
-        // A route that needs a token has waited for it already.
-        if (isPublic) await context.app.ready(context.log);
-        const version = context.query.get('version') ?? undefined;
-        return { ...keyOf(context), version, isKnown: (etag) => isNotModified(context, etag) };
-      },
+      read: (context) => ({
+        ...keyOf(context),
+        version: context.query.get('version') ?? undefined,
+        isKnown: (etag: string) => isNotModified(context, etag),
+      }),
       present({ file: { type }, etag, bytes }, _, { version }) {
         const headers = { etag, ...readHeaders(declaration, type, version !== undefined) };
         return bytes ? { status: 200, headers, bytes } : { status: 304, headers };
@@ -57,43 +49,33 @@ function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclar
     }),
     bind(file.put, {
       ...stored,
-      name: `${name}-put`,
       method: 'PUT',
       conditional: true,
       path,
-      summary: `Write the ${field} of an entity of ${entity.name}${entity.access.own ? "; the caller's own needs no write role" : ''}`,
       maxBodyBytes: maxBytes,
       requestTypes: types,
       read: (context) => ({ ...keyOf(context), bytes: context.bytes, conditions: readConditions(context) }),
     }),
     bind(file.remove, {
-      name: `${name}-delete`,
       method: 'DELETE',
       conditional: true,
       path,
-      summary: `Delete the ${field} of an entity of ${entity.name}`,
       success: { status: 204, description: 'Deleted' },
       read: (context) => ({ ...keyOf(context), conditions: readConditions(context) }),
     }),
     bind(file.grant, {
-      name: `${name}-grant`,
       method: 'POST',
       path: `${path}/grants`,
-      summary: `Get a signature to read the ${field} of an entity of ${entity.name} directly from storage`,
-      success: { status: 201, description: 'The address to GET the file from', body: () => ReadGrant },
+      success: { status: 201, description: 'The address to GET the file from' },
       read: (context) => ({ ...keyOf(context), subject: context.caller.subject }),
       present: (body) => ({ status: 201, headers: NO_STORE, body }),
     }),
     bind(file.upload, {
-      name: `${name}-upload`,
       method: 'POST',
       path: `${path}/uploads`,
-      summary: `Get a signature to upload the ${field} directly to storage: for one blob, one media type and one size`,
-      requestBody: () => file.File,
       success: {
         status: 201,
         description: 'The address to PUT the file to; afterwards POST to the Location header',
-        body: () => Upload,
         headers: ['Location'],
       },
       read: (context) => ({ ...keyOf(context), file: context.json, subject: context.caller.subject }),
@@ -104,10 +86,8 @@ function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclar
     }),
     bind(file.accept, {
       ...stored,
-      name: `${name}-upload-accept`,
       method: 'POST',
       path: `${path}/uploads/{uploadId}`,
-      summary: `Accept an uploaded ${field} after checking its bytes`,
       read: (context) => ({ ...keyOf(context), uploadId: context.params.uploadId ?? '' }),
     }),
   ];

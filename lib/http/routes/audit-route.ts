@@ -3,11 +3,14 @@ import { GRANTS } from '../../access/grant-limits.ts';
 import { canReadKeys } from '../../access/rule.ts';
 import { DAY_MS } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { POISON_TABLE } from '../../engine/consume/poison.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
+import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { readChanges } from '../../operations/audit-log.ts';
-import { PAGE_QUERY, queryError, respondWithPage } from '../query.ts';
-import type { OperatorRoute, RequestContext, RouteResult } from '../route.ts';
+import { bindPage, listOf } from '../bind.ts';
+import { PAGE_QUERY, queryError } from '../query.ts';
+import type { RequestContext, Route } from '../route.ts';
 
 /** Without the key if the caller may not see it. */
 const VisibleChange = ChangeRecord.partial({ partition: true, row: true });
@@ -19,40 +22,45 @@ const FIRST_INSTANT = Date.parse('0000-01-01T00:00:00Z');
 const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z');
 const MAX_DAYS = 31;
 
-export const auditRoute: OperatorRoute = {
-  name: 'operations-audit',
-  method: 'GET',
-  path: 'operations/audit',
-  query: {
-    from: 'Start, an ISO instant; required',
-    to: `End, an ISO instant, exclusive, at most ${MAX_DAYS} days after from; required`,
-    ...PAGE_QUERY,
-  },
-  summary:
-    'List the changes made through this API: who, what and when; with the keys of entities that the caller may read, without values',
-  success: {
-    status: 200,
-    description: 'A page of changes',
-    body: () => z.object({ items: z.array(VisibleChange) }),
-    headers: ['Link'],
-  },
-  handle: listChanges,
-};
+interface AuditInput extends PageOptions {
+  /** Milliseconds; `from` inclusive, `to` exclusive. */
+  readonly from: number;
+  readonly to: number;
+}
 
-async function listChanges(context: RequestContext): Promise<RouteResult> {
-  const [from, to] = [readInstant(context, 'from'), readInstant(context, 'to')];
-  if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
-  if (to - from > MAX_DAYS * DAY_MS)
-    throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
-  const { app, caller, root } = context;
-  const path = 'operations/audit';
-  const isVisible = ({ entity }: ChangeRecord) =>
-    OF_THE_ENGINE.includes(entity) || canReadKeys(app.entities, entity, caller);
-  const bound = JSON.stringify([`${root}/${path}`, from, to]);
-  return respondWithPage(context, { path, bound }, async ({ top, after }) => {
-    const { items, next } = await readChanges(app.engine, { from, to, after, limit: top });
-    return { body: { items: items.map((item) => (isVisible(item) ? item : omit(item, ['partition', 'row']))) }, next };
-  });
+export function auditRoute(entities: readonly Entity[], operatorRole: string): Route {
+  return bindPage(
+    {
+      name: 'operations-audit',
+      summary:
+        'List the changes made through this API: who, what and when; with the keys of entities that the caller may read, without values',
+      kind: 'read',
+      roles: [operatorRole],
+      output: () => listOf(VisibleChange),
+      async run({ engine, caller }, { from, to, after, top }: AuditInput) {
+        const { items, next } = await readChanges(engine, { from, to, after, limit: top });
+        const isVisible = ({ entity }: ChangeRecord) =>
+          !caller || OF_THE_ENGINE.includes(entity) || canReadKeys(entities, entity, caller);
+        return { items: items.map((item) => (isVisible(item) ? item : omit(item, ['partition', 'row']))), next };
+      },
+    },
+    {
+      path: 'operations/audit',
+      query: {
+        from: 'Start, an ISO instant; required',
+        to: `End, an ISO instant, exclusive, at most ${MAX_DAYS} days after from; required`,
+        ...PAGE_QUERY,
+      },
+      success: { status: 200, description: 'A page of changes' },
+      read(context) {
+        const [from, to] = [readInstant(context, 'from'), readInstant(context, 'to')];
+        if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
+        if (to - from > MAX_DAYS * DAY_MS)
+          throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
+        return { from, to };
+      },
+    },
+  );
 }
 
 function readInstant({ query }: RequestContext, name: 'from' | 'to'): number {

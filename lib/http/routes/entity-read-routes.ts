@@ -1,9 +1,9 @@
 import { type GetInput, getEntity, listRange, listWhole, scan, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/filter.ts';
-import { partialSchema, readableSchema, validateTexts } from '../../define/codec/validation.ts';
+import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { bind, bindPage, describeList, presentPage, readKey, toEntityTemplate } from '../bind.ts';
+import { bind, bindPage, describeList, isNotModified, readKey, toEntityHeaders, toEntityTemplate } from '../bind.ts';
 import {
   filterParameters,
   LIST_QUERY,
@@ -16,16 +16,9 @@ import {
   readSelect,
   SELECT,
   SELECT_ONE,
+  toNextLink,
 } from '../query.ts';
-import {
-  type FilterParameter,
-  type OperatorRoute,
-  pathTo,
-  type RequestContext,
-  type Route,
-  toPathTemplate,
-} from '../route.ts';
-import { isNotModified, toEntityHeaders } from '../view-etag.ts';
+import { type FilterParameter, pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
 /** The routes that read entities by their own key: one, those of a partition, and all of them. */
 export function entityReadRoutes(entity: Entity): Route[] {
@@ -37,24 +30,21 @@ export function entityReadRoutes(entity: Entity): Route[] {
 function getRoute(entity: Entity, path: string): Route {
   const childNames = entity.children.map(({ name }) => name);
   return bind(getEntity(entity), {
-    name: `${entity.name}-get`,
     method: 'GET',
     path,
     query: getQuery(entity),
     filters: Object.assign({}, ...Object.values(childFilters(entity))),
-    summary: `Get an entity of ${entity.name}`,
     cacheable: true,
     success: {
       status: 200,
       description: 'The entity, with the included children',
-      body: () => readableSchema(entity),
       selected: () => partialSchema(entity, []),
       headers: ['ETag'],
     },
     read(context) {
       const key = readKey(entity, context);
       const isKnown: GetInput['isKnown'] =
-        context.header('if-none-match') === undefined
+        context.headers.get('if-none-match') === null
           ? undefined
           : ({ etag, fields: select }) =>
               isNotModified(context, toEntityHeaders(entity, context.caller, { etag, select }).etag);
@@ -75,20 +65,16 @@ function rangeRoute(entity: Entity, path: string): Route {
   const { fields } = entity.partition;
   const filters = filterParameters(entity, { without: fields, query: RANGE_QUERY });
   return bindPage(listRange(entity), {
-    name: `${entity.name}-range`,
     path,
     query: RANGE_QUERY,
     filters,
-    summary: `List ${entity.name} of one ${fields.join(', ')}`,
     success: describeList(entity, entity.large.length > 0 ? [] : undefined),
-    read(context) {
-      const { query, params, root } = context;
-      const partition = validateTexts(entity, params, fields);
-      const from = query.get('from') || undefined;
-      const to = query.get('to') || undefined;
-      const path = pathTo(root, entity.name, ...fields.map((field) => partition[field]));
-      return { input: { partition, from, to, ...readListQuery(context, entity, filters) }, path };
-    },
+    read: (context) => ({
+      partition: validateTexts(entity, context.params, fields),
+      from: context.query.get('from') || undefined,
+      to: context.query.get('to') || undefined,
+      ...readListQuery(context, entity, filters),
+    }),
   });
 }
 
@@ -154,20 +140,16 @@ export function wholeListRoutes(entity: Entity): Route[] {
   const fields = list.fields(entity);
   const filters = filterParameters(entity, { available: fields, query: WHOLE_LIST_QUERY });
   const copied = fields.length < Object.keys(entity.columns).length ? [] : undefined;
-  const { headers = [], ...success } = describeList(entity, copied);
   return [
     bind(listWhole(entity), {
-      name: `${entity.name}-list`,
       method: 'GET',
       path: entity.name,
       query: WHOLE_LIST_QUERY,
       filters,
-      summary: `List all of ${entity.name}`,
       cacheable: true,
-      success: { ...success, headers: [...headers, 'ETag'] },
+      success: { ...describeList(entity, copied), headers: ['Link', 'ETag'] },
       async read(context) {
-        const select = readSelect(context.query);
-        const where = readFilter(context, entity, filters);
+        const { select, where } = readListQuery(context, entity, filters);
         const path = pathTo(context.root, entity.name);
         const bound = JSON.stringify([path, select, where]);
         const after = await readContinuation(context, bound);
@@ -175,32 +157,25 @@ export function wholeListRoutes(entity: Entity): Route[] {
         const isKnown = (etag: string) => isNotModified(context, headersOf(etag).etag);
         return { select, where, after, isKnown, headersOf, path, bound };
       },
-      present({ etag, ...page }, context, { headersOf, isKnown, ...next }) {
-        if (etag === undefined) return presentPage(context, page, next);
+      async present({ etag, items, next }, context, { headersOf, isKnown, ...link }) {
+        if (etag === undefined) return { status: 200, body: { items }, headers: await toNextLink(context, next, link) };
         const headers = headersOf(etag);
         if (isKnown(etag)) return { status: 304, headers };
-        return { status: 200, headers, body: { items: page.items } };
+        return { status: 200, headers, body: { items } };
       },
     }),
   ];
 }
 
 /** The only route that reads a whole table, for operators who may read the entity. */
-export function scanRoute(entity: Entity): OperatorRoute {
-  const path = `operations/scan/${entity.name}`;
+export function scanRoute(entity: Entity, operatorRole: string): Route {
   const query = { select: SELECT, ...PAGE_QUERY };
   const filters = filterParameters(entity, { query });
-  return bindPage(scan(entity), {
-    name: `operations-scan-${entity.name}`,
-    path,
+  return bindPage(scan(entity, operatorRole), {
+    path: `operations/scan/${entity.name}`,
     query,
     filters,
-    summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
     success: describeList(entity),
-    read(context) {
-      const select = readSelect(context.query);
-      const where = readFilter(context, entity, filters);
-      return { input: { select, where }, path: `${context.root}/${path}` };
-    },
+    read: (context) => readListQuery(context, entity, filters),
   });
 }

@@ -1,41 +1,32 @@
 import { z } from 'zod';
-import { canRead, hasWriteOnlyRoles, hiddenFields } from '../../access/rule.ts';
-import { openWithGaps } from '../../api/open.ts';
-import { batch, type ChangeInput, create, deleteRange, merge, patch, put, remove } from '../../api/writes.ts';
+import { canRead, hiddenFields } from '../../access/rule.ts';
+import { AnyBatch, batch, create, deleteRange, patch, put, remove } from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
-import { pick, type Stored, type Values } from '../../base/values.ts';
-import {
-  creatableSchema,
-  maskOf,
-  parse,
-  readableSchema,
-  replaceableSchema,
-  validateTexts,
-  writableSchema,
-} from '../../define/codec/validation.ts';
+import type { Stored } from '../../base/values.ts';
+import { parse, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
-import { bind, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
+import {
+  bind,
+  readConditions,
+  readKey,
+  toEntityHeaders,
+  toEntityPath,
+  toEntityTemplate,
+  toStoredEtag,
+  toViewEtag,
+} from '../bind.ts';
 import { readRequestId } from '../idempotency.ts';
 import { Problem, toProblem } from '../problem.ts';
 import { readBoolean, readContinuation, toNextLink } from '../query.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
-import { readConditions, toEntityHeaders, toStoredEtag, toViewEtag } from '../view-etag.ts';
-
-/** The number of actions of an entity group transaction. */
-const MAX_BATCH = 100;
-/** Longer than the ETag of any view. */
-const MAX_CONDITION_LENGTH = 1_000;
-const ACTION_FORM = 'one of create, put, patch and delete is required; ifMatch may be beside put, patch and delete';
 
 export function deleteRoute(entity: Entity): Route {
   return bind(remove(entity), {
-    name: `${entity.name}-delete`,
     method: 'DELETE',
     path: toEntityTemplate(entity),
     conditional: true,
-    summary: `Delete an entity of ${entity.name}`,
     success: { status: 204, description: 'Deleted' },
     read: (context) => ({ key: readKey(entity, context), conditions: readConditions(context) }),
   });
@@ -44,85 +35,49 @@ export function deleteRoute(entity: Entity): Route {
 export function entityWriteRoutes(entity: Entity): Route[] {
   const { name } = entity;
   const maxBodyBytes = maxBodyBytesOf(entity);
-  const change = {
-    path: toEntityTemplate(entity),
-    conditional: true,
-    maxBodyBytes,
-    read: async (context: RequestContext): Promise<ChangeInput> => {
-      const values = await context.json();
-      return { values, key: readKey(entity, context), conditions: readConditions(context) };
-    },
-  } as const;
-  const stored = {
-    status: 200,
-    description: 'The stored entity',
-    body: () => writerSchema(entity),
-    headers: ['ETag'],
-  } as const;
-  const patchRoute = bind(patch(entity), {
-    ...change,
-    name: `${name}-patch`,
-    method: 'PATCH',
-    minimizable: true,
-    summary: `Change fields of an entity of ${name}; null removes a field`,
-    requestBody: () => patchSchema(entity),
-    success: stored,
-    present: (output, context) => presentStored(entity, context, output),
-  });
-  const minimalPatchRoute = bind(merge(entity), {
-    ...patchRoute,
-    read: change.read,
-    present: (merged, { caller }) => ({
-      status: 204,
-      headers: { ...toEntityHeaders(entity, caller, merged), 'preference-applied': MINIMAL },
-    }),
-  });
+  const change = { path: toEntityTemplate(entity), conditional: true, maxBodyBytes } as const;
+  const readChange = async (context: RequestContext) => {
+    const values = await context.json();
+    return { values, key: readKey(entity, context), conditions: readConditions(context) };
+  };
+  const stored = { status: 200, description: 'The stored entity', headers: ['ETag'] } as const;
   return [
     deleteRoute(entity),
     ...deleteRangeRoutes(entity),
     bind(create(entity), {
-      name: `${name}-create`,
       method: 'POST',
-      repeatable: true,
       path: name,
-      summary: `Create an entity of ${name}`,
-      requestBody: () => creatableSchema(entity),
       maxBodyBytes,
-      success: {
-        status: 201,
-        description: 'Created',
-        body: () => writerSchema(entity),
-        headers: ['ETag', 'Location'],
-      },
-      read: async (context) => ({
-        id: await readRequestId(context, `${name}-create`),
-        values: await context.json(),
-      }),
-      present: (output, context) => presentStored(entity, context, { ...output, isCreated: true }),
+      success: { status: 201, description: 'Created', headers: ['ETag', 'Location'] },
+      read: async (context) => ({ id: await readRequestId(context), values: await context.json() }),
+      present: (output, context) => presentStored(entity, context, output, true),
     }),
     bind(put(entity), {
       ...change,
-      name: `${name}-replace`,
       method: 'PUT',
-      summary: `Replace an entity of ${name}, or create it under this key`,
-      requestBody: () => replaceableSchema(entity),
       success: { ...stored, created: 'Created' },
-      present: (output, context) => presentStored(entity, context, output),
+      read: readChange,
+      present: (output, context) => presentStored(entity, context, output, output.isCreated),
     }),
-    {
-      ...patchRoute,
-      handle: (context) => (prefersMinimal(context) ? minimalPatchRoute : patchRoute).handle(context),
-    },
+    bind(patch(entity), {
+      ...change,
+      method: 'PATCH',
+      minimizable: true,
+      success: stored,
+      read: async (context) => ({ ...(await readChange(context)), isMinimal: prefersMinimal(context) }),
+      present(output, context) {
+        if (output.values) return presentStored(entity, context, { ...output, values: output.values });
+        const headers = toEntityHeaders(entity, context.caller, output);
+        return { status: 204, headers: { ...headers, 'preference-applied': MINIMAL } };
+      },
+    }),
     bind(batch(entity), {
-      name: `${name}-batch`,
       method: 'POST',
       path: `${name}/batch`,
-      summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${name}`,
-      requestBody: () => describedBatch(entity),
       maxBodyBytes,
       success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
       async read(context) {
-        const { actions, atomic = false } = parse(ANY_BATCH, await context.json());
+        const { actions, atomic = false } = parse(AnyBatch, await context.json());
         return { actions: actions.map(withStoredEtag), atomic };
       },
       present: (outcomes, context) => ({
@@ -136,91 +91,16 @@ export function entityWriteRoutes(entity: Entity): Route[] {
 const MINIMAL = 'return=minimal';
 
 /** https://www.rfc-editor.org/rfc/rfc7240#section-4.2 */
-function prefersMinimal({ header }: RequestContext): boolean {
-  const preferences = header('prefer')?.toLowerCase().split(/[,;]/) ?? [];
+function prefersMinimal({ headers }: RequestContext): boolean {
+  const preferences = headers.get('prefer')?.toLowerCase().split(/[,;]/) ?? [];
   return preferences.some((preference) => preference.replace(/[\s"]/g, '') === MINIMAL);
 }
 
-async function presentStored(
-  entity: Entity,
-  context: RequestContext,
-  { isCreated = false, ...stored }: Stored & { readonly isCreated?: boolean },
-): Promise<RouteResult> {
+function presentStored(entity: Entity, context: RequestContext, stored: Stored, isCreated = false): RouteResult {
   const headers = toEntityHeaders(entity, context.caller, stored);
-  const body = await presentToWriter(context, entity, stored.values);
-  if (!isCreated) return { status: 200, headers, body };
-  return { status: 201, headers: { ...headers, location: toEntityPath(context, entity, stored.values) }, body };
-}
-
-/** The response to a write: the entity, or only its key for a caller who may not read the entity. */
-export async function presentToWriter(context: RequestContext, entity: Entity, values: Values): Promise<Values> {
-  if (!canRead(entity, context.caller)) return pick(values, entity.keyFields);
-  return openWithGaps(context, entity, values);
-}
-
-/** A caller who may not read the entity gets only its key. */
-function writerSchema(entity: Entity): z.ZodType {
-  const whole = readableSchema(entity);
-  return hasWriteOnlyRoles(entity) ? z.union([whole, entity.schema.pick(maskOf(entity.keyFields))]) : whole;
-}
-
-/** A merge patch (RFC 7396): null removes a field, unless the field is required. */
-function patchSchema(entity: Entity): z.ZodObject {
-  const { shape } = writableSchema(entity, entity.encrypted);
-  const kinds = entity.union instanceof z.ZodDiscriminatedUnion ? entity.union.options : [entity.schema];
-  const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
-    const isRemovable = type.isOptional() && !entity.keyFields.includes(field);
-    const value = isRemovable ? type.nullable() : type;
-    const isOfAll = kinds.every((kind) => kind instanceof z.ZodObject && field in kind.shape);
-    // The example of a patch has no field of one kind alone.
-    return [field, isOfAll ? value : value.meta({ examples: [] })];
-  });
-  return z.strictObject(Object.fromEntries(fields)).partial();
-}
-
-const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
-
-function batchSchema<Action extends z.ZodType>(action: Action) {
-  return z.strictObject({
-    actions: z.array(action).min(1).max(MAX_BATCH),
-    /** All actions in one transaction, or none. */
-    atomic: z.boolean().optional(),
-  });
-}
-
-/** The engine validates each entity, so that an invalid one does not fail the others. */
-const ANY_BATCH = batchSchema(
-  z.union(
-    [
-      z.strictObject({ create: z.unknown() }),
-      z.strictObject({ put: z.unknown(), ifMatch }),
-      z.strictObject({ patch: z.unknown(), ifMatch }),
-      z.strictObject({ delete: z.unknown(), ifMatch }),
-    ],
-    { error: ACTION_FORM },
-  ),
-);
-
-function describedBatch(entity: Entity) {
-  const whole = creatableSchema(entity);
-  // Other fields beside the key of a delete are ignored.
-  const key = z
-    .object(entity.schema.pick(maskOf(entity.keyFields)).required().shape)
-    .meta({ title: `${entity.name}-key` });
-  const changes = patchSchema(entity);
-  // A patch names the entity by its whole key, although a PATCH accepts no derived field.
-  const isDerived = (field: string) => !(field in changes.shape);
-  const derived = entity.schema.pick(maskOf(entity.keyFields.filter(isDerived))).partial();
-  // The example of a batch is the first of them, which is short.
-  const actions = [
-    z.strictObject({ delete: key, ifMatch }),
-    z.strictObject({ create: whole }),
-    z.strictObject({ put: whole, ifMatch }),
-    z
-      .strictObject({ patch: z.intersection(changes.extend(derived.shape), key), ifMatch })
-      .meta({ title: `${entity.name}-patch-action` }),
-  ];
-  return batchSchema(z.xor(actions));
+  if (!isCreated) return { status: 200, headers, body: stored.values };
+  const location = toEntityPath(context, entity, stored.values);
+  return { status: 201, headers: { ...headers, location }, body: stored.values };
 }
 
 const BatchResult = z.object({
@@ -273,7 +153,6 @@ function deleteRangeRoutes(entity: Entity): Route[] {
   if (path === toEntityTemplate(entity)) return [];
   return [
     bind(deleteRange(entity), {
-      name: `${entity.name}-delete-range`,
       method: 'DELETE',
       path,
       query: {
@@ -282,7 +161,6 @@ function deleteRangeRoutes(entity: Entity): Route[] {
         all: 'true deletes the whole partition, in place of from and to',
         continuation: 'Where to continue; taken from the Link header of the previous response',
       },
-      summary: `Delete ${entity.name} of one ${fields.join(', ')}`,
       success: {
         status: 200,
         description:
@@ -291,7 +169,7 @@ function deleteRangeRoutes(entity: Entity): Route[] {
         headers: ['Link'],
       },
       async read(context) {
-        const { app, query, params, root } = context;
+        const { engine, query, params, root } = context;
         const partition = validateTexts(entity, params, fields);
         const from = query.get('from') ?? undefined;
         const to = query.get('to') ?? undefined;
@@ -299,7 +177,7 @@ function deleteRangeRoutes(entity: Entity): Route[] {
         const path = pathTo(root, entity.name, ...fields.map((field) => partition[field]));
         const bound = JSON.stringify(['delete', path, from, to, all]);
         const after = await readContinuation(context, bound);
-        return { partition, from, to, all, after, until: app.engine.now() + TIME_BUDGET_MS, link: { path, bound } };
+        return { partition, from, to, all, after, until: engine.now() + TIME_BUDGET_MS, link: { path, bound } };
       },
       async present({ deleted, failed, skipped, next }, context, { link }) {
         const { caller, root } = context;

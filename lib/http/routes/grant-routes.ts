@@ -1,39 +1,33 @@
 import { z } from 'zod';
-import { GrantRequest } from '../../access/grant.ts';
 import { listRevocations, restoreGrants, revokeGrants } from '../../access/grant-limits.ts';
-import { Grant, grantPeriodArchive, issueGrant, readGrantRequest } from '../../api/grants.ts';
+import { grantPeriodArchive, issueGrant, readGrantRequest } from '../../api/grants.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { isoInstant } from '../../base/time.ts';
 import { parse } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { listPeriodArchives, type PeriodArchive, State } from '../../features/high-volume-delete/period-archive.ts';
-import { bind } from '../bind.ts';
-import { PAGE_QUERY, respondWithPage } from '../query.ts';
-import type { OperatorRoute, RequestContext, Route } from '../route.ts';
-
-const NO_STORE = { 'cache-control': 'no-store' };
+import { bind, bindPage, listOf } from '../bind.ts';
+import { PAGE_QUERY } from '../query.ts';
+import { NO_STORE, type RequestContext, type Route } from '../route.ts';
 
 /** The grants of the caller's own rows. Their roles are those of all entities; the operation checks those of the requested one. */
 export function grantRoute(entities: readonly Entity[]): Route {
   const granting = entities.filter((entity) => entity.access.own);
   return bind(issueGrant(granting), {
-    name: 'grants-create',
     method: 'POST',
     path: 'grants',
-    summary: "Get a shared access signature for the caller's own rows",
-    requestBody: () => GrantRequest,
-    success: { status: 201, description: 'The grant', body: () => Grant },
+    success: { status: 201, description: 'The grant' },
     read: async ({ app, caller, json }) => ({
       ...readGrantRequest(granting, await json()),
       signer: app.signer,
       caller,
     }),
-    present: ({ grant, onRecorded }) => ({
-      status: 201,
-      headers: NO_STORE,
-      body: grant,
-      ...(onRecorded ? { onRecorded } : {}),
-    }),
+    // The record of the grant is in the audit log by now.
+    present({ grant, remember }) {
+      remember?.();
+      return { status: 201, headers: NO_STORE, body: grant };
+    },
   });
 }
 
@@ -48,53 +42,66 @@ const Revocation = z.object({
   revokedAt: z.iso.datetime(),
 });
 
-const REVOKED_PATH = 'operations/grants/revoked';
-
-export const revocationRoutes: readonly OperatorRoute[] = [
-  {
-    name: 'operations-grants-revoked',
-    method: 'GET',
-    path: REVOKED_PATH,
-    query: PAGE_QUERY,
-    summary: 'List the identities to which no grants are issued',
-    success: {
-      status: 200,
-      description: 'A page of identities',
-      body: () => z.object({ items: z.array(Revocation) }),
-      headers: ['Link'],
-    },
-    handle: (context) =>
-      respondWithPage(context, { path: REVOKED_PATH }, async ({ top, after }) => {
-        const { items, next } = await listRevocations(context.app.engine, { limit: top, after: after?.row });
-        return { body: { items }, next: next === undefined ? undefined : { row: next } };
-      }),
-  },
-  {
-    name: 'operations-grants-revoke',
-    method: 'POST',
-    path: 'operations/grants/revoke',
-    summary: 'Stop issuing grants to an identity; its existing grants expire within 15 minutes',
-    requestBody: () => Identity,
-    success: { status: 200, description: 'Revoked', body: () => Revoked },
-    handle: async (context) => {
-      const { subject } = parse(Identity, await context.json());
-      const grantsEndAt = new Date(await revokeGrants(context.app.engine, subject)).toISOString();
-      return { status: 200, body: { subject, grantsEndAt } };
-    },
-  },
-  {
-    name: 'operations-grants-restore',
-    method: 'POST',
-    path: 'operations/grants/restore',
-    summary: 'Issue grants to an identity again',
-    requestBody: () => Identity,
-    success: { status: 204, description: 'Restored' },
-    handle: async (context) => {
-      await restoreGrants(context.app.engine, parse(Identity, await context.json()).subject);
-      return { status: 204 };
-    },
-  },
-];
+export function revocationRoutes(operatorRole: string): Route[] {
+  const roles = [operatorRole];
+  const readIdentity = async ({ json }: RequestContext) => parse(Identity, await json());
+  return [
+    bindPage(
+      {
+        name: 'operations-grants-revoked',
+        summary: 'List the identities to which no grants are issued',
+        kind: 'read',
+        roles,
+        output: () => listOf(Revocation),
+        async run({ engine }, { top, after }: PageOptions) {
+          const { items, next } = await listRevocations(engine, { limit: top, after: after?.row });
+          return { items, next: next === undefined ? undefined : { row: next } };
+        },
+      },
+      {
+        path: 'operations/grants/revoked',
+        query: PAGE_QUERY,
+        success: { status: 200, description: 'A page of identities' },
+      },
+    ),
+    bind(
+      {
+        name: 'operations-grants-revoke',
+        summary: 'Stop issuing grants to an identity; its existing grants expire within 15 minutes',
+        kind: 'write',
+        roles,
+        input: () => Identity,
+        output: () => Revoked,
+        run: async ({ engine }, { subject }: z.infer<typeof Identity>) => ({
+          subject,
+          grantsEndAt: new Date(await revokeGrants(engine, subject)).toISOString(),
+        }),
+      },
+      {
+        method: 'POST',
+        path: 'operations/grants/revoke',
+        success: { status: 200, description: 'Revoked' },
+        read: readIdentity,
+      },
+    ),
+    bind(
+      {
+        name: 'operations-grants-restore',
+        summary: 'Issue grants to an identity again',
+        kind: 'write',
+        roles,
+        input: () => Identity,
+        run: ({ engine }, { subject }: z.infer<typeof Identity>) => restoreGrants(engine, subject),
+      },
+      {
+        method: 'POST',
+        path: 'operations/grants/restore',
+        success: { status: 204, description: 'Restored' },
+        read: readIdentity,
+      },
+    ),
+  ];
+}
 
 const ARCHIVES = 'operations/period-archives';
 const Archive = z.object({
@@ -111,24 +118,27 @@ const Named = z.strictObject({ name: z.string().min(1).max(200) });
 const Link = z.object({ url: z.url(), expiresAt: z.iso.datetime() });
 
 /** High volume delete pattern: the archives of dropped tables. */
-export function periodArchiveRoutes(operatorRole: string): readonly OperatorRoute[] {
+export function periodArchiveRoutes(operatorRole: string): Route[] {
   return [
-    {
-      name: 'operations-period-archives-list',
-      method: 'GET',
-      path: ARCHIVES,
-      summary: 'List the archives of periods past retention',
-      success: { status: 200, description: 'The archives by name', body: () => z.object({ items: z.array(Archive) }) },
-      handle: async ({ app }) => {
-        const archives = await listPeriodArchives(app.engine.storage);
-        return { status: 200, body: { items: archives.map(presentArchive) } };
+    bind(
+      {
+        name: 'operations-period-archives-list',
+        summary: 'List the archives of periods past retention',
+        kind: 'read',
+        roles: [operatorRole],
+        output: () => listOf(Archive),
+        run: async ({ engine }) => ({ items: (await listPeriodArchives(engine.storage)).map(presentArchive) }),
       },
-    },
+      {
+        method: 'GET',
+        path: ARCHIVES,
+        success: { status: 200, description: 'The archives by name' },
+        read: () => undefined,
+      },
+    ),
     bind(grantPeriodArchive(operatorRole), {
-      name: 'operations-period-archives-grant',
       method: 'POST',
       path: `${ARCHIVES}/grants`,
-      summary: 'Get a link to download an archive from storage; requires a role that may read the whole entity',
       requestBody: () => Named,
       success: { status: 201, description: 'The link', body: () => Link },
       read: async (context) => ({ ...(await findArchive(context)), subject: context.caller.subject }),

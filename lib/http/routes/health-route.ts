@@ -31,6 +31,7 @@ export const healthRoute: Route = {
   name: 'health',
   method: 'GET',
   path: 'health',
+  kind: 'read',
   roles: undefined,
   summary: 'Check that the app runs, storage responds, its tables exist, and the model matches what is stored',
   success: { status: 200, description: 'Healthy', body: () => Health },

@@ -22,6 +22,7 @@ export function modelRoute(model: LinkedModel): Route {
     name: 'model',
     method: 'GET',
     path: 'model',
+    kind: 'read',
     roles: undefined,
     summary: 'Get the model: entities with their keys, fields, indexes, files and roles',
     cacheable: true,

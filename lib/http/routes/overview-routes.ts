@@ -1,11 +1,14 @@
 import { z } from 'zod';
+import type { Operation } from '../../api/operation.ts';
 import { isoInstant } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { listPeriodTables, readModelState, readQueueStates } from '../../operations/overview.ts';
 import { canVerify } from '../../operations/verify.ts';
 import { listVerifyRuns, VerifyRun } from '../../operations/verify-run.ts';
 import { readUsage } from '../../telemetry/metrics.ts';
-import type { OperatorRoute } from '../route.ts';
+import { bind, listOf } from '../bind.ts';
+import { NO_STORE, type Route } from '../route.ts';
 
 /** What operators see at a glance. No response has a key or a value of an entity. */
 
@@ -47,64 +50,79 @@ const PRICES: readonly (readonly [start: string, dollars: number])[] = [
   ['blob', 0.05],
 ];
 
-export const overviewRoutes: readonly OperatorRoute[] = [
-  {
-    name: 'operations-queues',
-    method: 'GET',
-    path: 'operations/queues',
-    summary: 'Get the length of the queues, and since when their messages wait',
-    success: { status: 200, description: 'The queues', body: () => z.object({ items: z.array(Queue) }) },
-    handle: async ({ app }) => {
-      const queues = await readQueueStates(app.engine.storage);
-      const items = queues.map(({ oldestWaitingSince, ...queue }) => ({
-        ...queue,
-        ...(oldestWaitingSince === undefined ? {} : { oldestWaitingSince: isoInstant(oldestWaitingSince) }),
-      }));
-      return { status: 200, body: { items } };
+export function overviewRoutes(entities: readonly Entity[], operatorRole: string): Route[] {
+  const overview = (path: string, { description, headers = {}, ...operation }: Overview): Route =>
+    bind(
+      { ...operation, kind: 'read', roles: [operatorRole] },
+      {
+        method: 'GET',
+        path: `operations/${path}`,
+        success: { status: 200, description },
+        read: () => undefined,
+        present: (body) => ({ status: 200, headers, body }),
+      },
+    );
+  const routes = [
+    overview('queues', {
+      name: 'operations-queues',
+      summary: 'Get the length of the queues, and since when their messages wait',
+      description: 'The queues',
+      output: () => listOf(Queue),
+      async run({ engine }) {
+        const queues = await readQueueStates(engine.storage);
+        const items = queues.map(({ oldestWaitingSince, ...queue }) => ({
+          ...queue,
+          ...(oldestWaitingSince === undefined ? {} : { oldestWaitingSince: isoInstant(oldestWaitingSince) }),
+        }));
+        return { items };
+      },
+    }),
+    overview('model', {
+      name: 'operations-model',
+      summary: 'Get what changes of the model have left to do: indexes to build, rows to clean up',
+      description: 'The stored entities',
+      output: () => listOf(EntityState),
+      run: async ({ engine }) => ({ items: await readModelState(engine, entities) }),
+    }),
+    overview('verify', {
+      name: 'operations-checks',
+      summary: 'List the last weekly consistency check of each entity, if it had one, without its findings',
+      description: 'The checks',
+      output: () => listOf(Run),
+      async run({ engine }) {
+        const runs = await listVerifyRuns(engine, entities.filter(canVerify));
+        return { items: runs.map(({ entity, run }) => ({ entity, ...(run && omit(run, ['findings'])) })) };
+      },
+    }),
+    overview('usage', {
+      name: 'operations-usage',
+      summary:
+        'Count the storage transactions of today by pattern, and the grants issued: those of one process of the app',
+      description: 'The counts and an estimate of their cost',
+      headers: NO_STORE,
+      output: () => Usage,
+      run: async () => presentUsage(),
+    }),
+  ];
+  if (!entities.some(({ period }) => period)) return routes;
+  const periodTables = overview('period-tables', {
+    name: 'operations-period-tables',
+    summary: 'List the tables of periods with their age',
+    description: 'The tables',
+    output: () => listOf(PeriodTable),
+    async run({ engine }) {
+      const tables = await listPeriodTables(engine, entities);
+      return { items: tables.map((table) => ({ ...table, from: isoInstant(table.from) })) };
     },
-  },
-  {
-    name: 'operations-model',
-    method: 'GET',
-    path: 'operations/model',
-    summary: 'Get what changes of the model have left to do: indexes to build, rows to clean up',
-    success: { status: 200, description: 'The stored entities', body: () => z.object({ items: z.array(EntityState) }) },
-    handle: async ({ app }) => ({ status: 200, body: { items: await readModelState(app.engine, app.entities) } }),
-  },
-  {
-    name: 'operations-checks',
-    method: 'GET',
-    path: 'operations/verify',
-    summary: 'List the last weekly consistency check of each entity, if it had one, without its findings',
-    success: { status: 200, description: 'The checks', body: () => z.object({ items: z.array(Run) }) },
-    handle: async ({ app }) => {
-      const runs = await listVerifyRuns(app.engine, app.entities.filter(canVerify));
-      const items = runs.map(({ entity, run }) => ({ entity, ...(run && omit(run, ['findings'])) }));
-      return { status: 200, body: { items } };
-    },
-  },
-  {
-    name: 'operations-usage',
-    method: 'GET',
-    path: 'operations/usage',
-    summary:
-      'Count the storage transactions of today by pattern, and the grants issued: those of one process of the app',
-    success: { status: 200, description: 'The counts and an estimate of their cost', body: () => Usage },
-    handle: async () => ({ status: 200, body: presentUsage(), headers: { 'cache-control': 'no-store' } }),
-  },
-];
+  });
+  return [...routes, periodTables];
+}
 
-export const periodTableRoute: OperatorRoute = {
-  name: 'operations-period-tables',
-  method: 'GET',
-  path: 'operations/period-tables',
-  summary: 'List the tables of periods with their age',
-  success: { status: 200, description: 'The tables', body: () => z.object({ items: z.array(PeriodTable) }) },
-  handle: async ({ app }) => {
-    const tables = await listPeriodTables(app.engine, app.entities);
-    return { status: 200, body: { items: tables.map((table) => ({ ...table, from: isoInstant(table.from) })) } };
-  },
-};
+interface Overview extends Omit<Operation<undefined, object>, 'kind' | 'roles'> {
+  /** What the response has. */
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 function presentUsage(): z.infer<typeof Usage> {
   const { since, transactions, grants } = readUsage();

@@ -15,6 +15,7 @@ export const problemsRoute: Route = {
   name: 'problems',
   method: 'GET',
   path: PROBLEMS_PATH,
+  kind: 'read',
   roles: undefined,
   summary: 'The documentation of every problem that the API returns, as a web page',
   success: { status: 200, description: 'The page, with a section for each code', types: [HTML] },

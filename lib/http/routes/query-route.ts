@@ -22,10 +22,10 @@ import { fromContinuation, toContinuation } from '../../engine/read/continuation
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import { listedFields, type Page, type PageOptions } from '../../engine/read/retrieve.ts';
 import { measureCost } from '../../storage/cost.ts';
+import { bind, toViewEtag } from '../bind.ts';
 import { Problem, reportProblem } from '../problem.ts';
 import { LIST_BODY, MAX_NAMES, MAX_TOP } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
-import { toViewEtag } from '../view-etag.ts';
 
 /**
  * Several reads in one request: the calls of the store as JSON, under the access rules of the routes. Large fields are not
@@ -99,21 +99,23 @@ type Result = z.infer<typeof Result>;
 
 /** `entities` can be read by their key: they are not data series. */
 export function queryRoute(entities: readonly Entity[]): Route {
-  return {
-    name: 'query',
-    method: 'POST',
-    path: 'query',
-    roles: [...new Set(entities.flatMap(({ access }) => access.read))],
-    kind: 'read',
-    summary: 'Read several entities and lists in one request',
-    requestBody: () => Query,
-    success: {
-      status: 200,
-      description: 'A result for each read, by its name; a read that fails has a problem',
-      body: () => z.object({ reads: z.record(z.string(), Result) }),
+  return bind(
+    {
+      name: 'query',
+      summary: 'Read several entities and lists in one request',
+      kind: 'read',
+      roles: [...new Set(entities.flatMap(({ access }) => access.read))],
+      input: () => Query,
+      output: () => z.object({ reads: z.record(z.string(), Result) }),
+      run: async (_, context: RequestContext) => ({ reads: await runReads(entities, context) }),
     },
-    handle: async (context) => ({ status: 200, body: { reads: await runReads(entities, context) } }),
-  };
+    {
+      method: 'POST',
+      path: 'query',
+      success: { status: 200, description: 'A result for each read, by its name; a read that fails has a problem' },
+      read: (context) => context,
+    },
+  );
 }
 
 async function runReads(entities: readonly Entity[], context: RequestContext): Promise<Record<string, Result>> {
@@ -176,7 +178,7 @@ async function runWholeList(
 ): Promise<Found> {
   const entity = findEntity(entities.filter(wholeListOf), 'list', name);
   return {
-    items: [...requireWhole(entity, await perform(listWhole(entity), context, () => ({ where, select })))],
+    items: [...requireWhole(entity, (await perform(listWhole(entity), context, () => ({ where, select }))).output)],
   };
 }
 
@@ -185,7 +187,7 @@ async function runGet(
   context: RequestContext,
   { key, include = [], where, select = [] }: z.infer<typeof Get>,
 ): Promise<Found> {
-  const { etag, fields, values } = await perform(getEntity(entity), context, () => {
+  const { output } = await perform(getEntity(entity), context, () => {
     const kinds = entity.children.filter(({ name }) => include.includes(name));
     checkSmall([entity, ...kinds], select);
     const own = select.filter((name) => !name.includes('.'));
@@ -194,7 +196,8 @@ async function runGet(
     const all = small || names.length > 0 ? names : undefined;
     return { key: checkFields(entity, key, entity.keyFields), include, where, select: all };
   });
-  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), fields), entity: values ?? {} };
+  const { etag, fields, values = {} } = output;
+  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), fields), entity: values };
 }
 
 /** One entity, if the index leads to one, or a list. */
@@ -205,17 +208,17 @@ async function runBy(entity: Entity, context: RequestContext, read: z.infer<type
   const fields = indexFields(entity, index);
   const isOneValue = given.length === fields.length && fields.every((field) => given.includes(field));
   if (!isOneValue || isOfMany(entity, index))
-    return runList(listIndex(entity, index), entity, context, read, () => {
+    return runList(listIndex(entity, name), entity, context, read, () => {
       if (!isOneValue) requireRangeStart(entity, index, { name, fields: given });
       return { ...options, given: checkFields(entity, values, given) };
     });
-  const one = await perform(getThroughIndex(entity, index), context, () => {
+  const { output } = await perform(getThroughIndex(entity, name), context, () => {
     const name = OF_LISTS.find((option) => read[option] !== undefined);
     if (name) throw queryError(name, 'is for lists, and the index leads to one entity', 'no such member');
     checkSmall([entity], read.select);
     return { given: checkFields(entity, values, fields), select: read.select ?? listedFields(entity) };
   });
-  return { entity: one.values };
+  return { entity: output.values };
 }
 
 async function runList<Input>(
@@ -225,14 +228,15 @@ async function runList<Input>(
   { top = DEFAULT_TOP, continuation, ...read }: z.infer<typeof Range> | z.infer<typeof By>,
   readInput: () => Input,
 ): Promise<Found> {
-  const { storage } = context.app.engine;
+  const { storage } = context.engine;
   const bound = JSON.stringify(['query', read]);
-  const { items, next } = await perform(operation, context, async () => {
+  const { output } = await perform(operation, context, async () => {
     const input = readInput();
     checkSmall([entity], read.select);
     const after = continuation === undefined ? undefined : await fromContinuation(storage, bound, continuation);
     return { ...input, top, after };
   });
+  const { items, next } = output;
   return { items: [...items], ...(next ? { continuation: await toContinuation(storage, bound, next) } : {}) };
 }
 

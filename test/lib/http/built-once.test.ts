@@ -5,7 +5,7 @@ import type { RequestContext } from '../../../lib/http/route.ts';
 const contextOf = (root: string, encodings?: string) =>
   ({
     root,
-    header: (name: string) => (name === 'accept-encoding' ? encodings : undefined),
+    headers: new Headers(encodings === undefined ? {} : { 'accept-encoding': encodings }),
   }) as unknown as RequestContext;
 const textOf = ({ bytes }: { readonly bytes?: Uint8Array }) => new TextDecoder().decode(bytes);
 

@@ -1,6 +1,8 @@
 import { type HttpMethod, HttpRequest, InvocationContext } from '@azure/functions';
+import type { View } from '../../../lib/api/operation.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
-import type { App, RequestContext, Route } from '../../../lib/http/route.ts';
+import { bind } from '../../../lib/http/bind.ts';
+import type { App, RequestContext, Route, RouteResult } from '../../../lib/http/route.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -24,30 +26,46 @@ export function testContext(app: App, over: Partial<RequestContext> = {}): Reque
   return {
     app,
     engine: app.engine,
+    route: testRoute(),
     root: '/api',
     log: { warn: () => undefined, error: () => undefined },
     caller: { subject: 'ann', roles: ['reader'], claims: {} },
     params: {},
     query: new URLSearchParams(),
-    header: () => undefined,
+    headers: new Headers(),
+    isExplanation: false,
+    record: (write) => write(),
     json: async () => undefined,
     bytes: async () => new Uint8Array(),
-    isLastAttempt: true,
     ...over,
   };
 }
 
-export function testRoute(over: Partial<Route> = {}): Route {
-  return {
-    name: 'things-get',
-    method: 'GET',
-    path: 'things',
-    roles: ['reader'],
-    summary: 'Things',
-    success: { status: 200, description: 'Things' },
-    handle: async () => ({ status: 200, body: {} }),
-    ...over,
-  };
+export interface TestRoute extends Partial<Omit<Route, 'handle'>> {
+  readonly handle?: (context: RequestContext, view: View) => Promise<RouteResult>;
+}
+
+/** A route of an operation whose input is the whole context, and whose output is the result. */
+export function testRoute({
+  name = 'things-get',
+  method = 'GET',
+  kind = method === 'GET' ? 'read' : 'write',
+  handle = async () => ({ status: 200, body: {} }),
+  ...over
+}: TestRoute = {}): Route {
+  const roles = 'roles' in over ? over.roles : ['reader'];
+  const run = (view: View, context: RequestContext) => handle(context, view);
+  return bind(
+    { name, summary: 'Things', kind, roles, run },
+    {
+      method,
+      path: 'things',
+      success: { status: 200, description: 'Things' },
+      ...over,
+      read: (context) => context,
+      present: (result) => result,
+    },
+  );
 }
 
 export interface TestRequest {

@@ -10,13 +10,15 @@ import type { App, Route } from '../../../lib/http/route.ts';
 import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { respondWith } from '../../respond-with.ts';
-import { type TestRequest, testApp, testInvocation, testRequest, testRoute } from './request.ts';
+import { type TestRequest, type TestRoute, testApp, testInvocation, testRequest, testRoute } from './request.ts';
 
 const app = testApp(import.meta.url);
 
-async function ask(over: Partial<Route>, { app: other = app, ...request }: TestRequest & { app?: App } = {}) {
+const ask = (over: TestRoute, request?: TestRequest & { app?: App }) => send(testRoute(over), request);
+
+async function send(route: Route, { app: other = app, ...request }: TestRequest & { app?: App } = {}) {
   const { invocation, logged } = testInvocation();
-  const response = await respondWith(() => other, testRoute(over))(testRequest(request), invocation);
+  const response = await respondWith(() => other, route)(testRequest(request), invocation);
   const headers = new Headers(Object.entries(response.headers ?? {}));
   const { status, body } = response;
   return { status, headers, body: typeof body === 'string' ? JSON.parse(body) : body, logged };
@@ -148,7 +150,7 @@ describe('a caller', () => {
     };
     expect((await ask({ handle }, { app: refusing })).status).toBe(500);
     expect(calls).toBe(0);
-    const health = await ask(healthRoute, { app: refusing });
+    const health = await send(healthRoute, { app: refusing });
     expect(health).toMatchObject({ status: 500, body: { declaration: 'refused', settings: 'ok' } });
   });
 });
@@ -192,7 +194,7 @@ test('decodes an encoded slash in a parameter of the path, and nothing else', as
 });
 
 describe('a body', () => {
-  const echo: Partial<Route> = {
+  const echo: TestRoute = {
     method: 'POST',
     requestBody: () => z.unknown(),
     handle: async ({ json, bytes }) => ({ status: 200, body: [await json(), (await bytes()).byteLength] }),
@@ -217,9 +219,9 @@ describe('a body', () => {
 describe('a blob that is gone', () => {
   const counting = (method: Route['method'], goneFor: number) => {
     const attempts: boolean[] = [];
-    const route: Partial<Route> = {
+    const route: TestRoute = {
       method,
-      handle: async ({ isLastAttempt }) => {
+      handle: async (_, { isLastAttempt }) => {
         attempts.push(isLastAttempt);
         if (attempts.length <= goneFor) throw new BlobGone();
         return { status: 200, body: {} };
@@ -239,7 +241,7 @@ describe('a blob that is gone', () => {
     const { status, body, logged } = await ask(route);
     expect({ status, code: body.code }).toEqual({ status: 503, code: 'needs-repair' });
     expect(attempts).toHaveLength(4);
-    expect(logged).toEqual(['Route things-get: a blob is lost.']);
+    expect(logged).toEqual(['things-get: a blob is lost.']);
   });
 
   test('does not make a write start again', async () => {
@@ -265,12 +267,12 @@ describe('the audit log', () => {
         },
       },
     });
-    const change: Partial<Route> = {
+    const change: TestRoute = {
       method: 'POST',
       handle: async (context) => {
         calls.push('handle');
         const address = { table: 'things', partition: 'p', row: 'r' };
-        noteChange(context.app.engine, { operation: 'delete', entity: 'things', address });
+        noteChange(context.engine, { operation: 'delete', entity: 'things', address });
         return { status: 204 };
       },
     };

@@ -112,7 +112,7 @@ test('a list over the limit is not kept: it is paged over HTTP and rejected else
   const { store } = instance();
   const engine = createEngine(openStorage({ connectionString }, prefix));
   const app = testApp(import.meta.url, { engine, entities: model.list });
-  const route = createRoutes(model).find(({ name }) => name === 'topics-list');
+  const route = createRoutes(model).find(({ name }) => name === 'topics-list') ?? expect.fail('No route.');
   const count = 1_001;
   const ids = Array.from({ length: count }, (_, at) => `many${String(at).padStart(4, '0')}`);
   const at = { table: 'topiclist', partition: 'all' };
@@ -126,7 +126,7 @@ test('a list over the limit is not kept: it is paged over HTTP and rejected else
   const seen: unknown[] = [];
   let pages = 0;
   for (let query: URLSearchParams | undefined = new URLSearchParams('title=Many&select=topic'); query; pages += 1) {
-    const result: RouteResult | undefined = await route?.handle(testContext(app, { query }));
+    const result: RouteResult | undefined = await route.handle(testContext(app, { route, query }));
     expect(result).toMatchObject({ status: 200 });
     expect(result?.headers).not.toHaveProperty('etag');
     seen.push(...Object(result?.body).items.map(({ topic }: { topic: string }) => topic));

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { isNotModified, readConditions, toEntityHeaders, toViewEtag } from '../../../lib/http/view-etag.ts';
+import { isNotModified, readConditions, toEntityHeaders, toViewEtag } from '../../../lib/http/bind.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testApp, testContext } from './request.ts';
 
 const ETAG = `W/"datetime'2026-11-20T10%3A00%3A00Z'"`;
 const app = testApp(import.meta.url);
-const withHeaders = (headers: Record<string, string>) => testContext(app, { header: (name) => headers[name] });
+const withHeaders = (headers: Record<string, string>) => testContext(app, { headers: new Headers(headers) });
 
 test('gives each set of hidden fields an ETag of its own, whatever the order of the fields', () => {
   const views = [[], ['age'], ['age', 'salary'], ['agesalary']].map((hidden) => toViewEtag(ETAG, hidden));

@@ -1,6 +1,6 @@
 import { HttpResponse, type HttpResponseInit } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { toTextResponse } from '../../../lib/http/text-response.ts';
+import { toTextResponse } from '../../../lib/http/response.ts';
 
 /** All that a reader of a response gets, from a copy for each way to read it. */
 async function readAll(create: () => HttpResponse) {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkEntity } from '../../../lib/define/define-model.ts';
 import type { Route } from '../../../lib/http/route.ts';
-import { routeErrors } from '../../../lib/http/router.ts';
+import { routeErrors } from '../../../lib/http/route-conflicts.ts';
 import { testRoute } from './request.ts';
 
 const declare = (name: string, id: z.ZodType = z.string()) =>
