@@ -1,18 +1,21 @@
 import type { Stored } from '../base/values.ts';
 import type { TypesOf } from '../define/declaration/indexes.ts';
 import type { SeriesPoint, SpanBounds } from '../features/data-series/series-span.ts';
-import type { Binding, Many, One, Read } from './binding.ts';
 import type {
   BatchAction,
+  Binding,
   Declared,
   Entities,
   Input,
   Key,
   Listed,
+  Many,
   Named,
+  One,
   PartitionKey,
   Patch,
   Plain,
+  Read,
   Replacement,
   Selectable,
   Selected,

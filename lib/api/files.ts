@@ -21,9 +21,8 @@ import {
   removeAttachment,
 } from '../features/large-entities/attachment.ts';
 import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blobs.ts';
-import { noteGrant } from './grants.ts';
+import { noteGrant, readOwn } from './grants.ts';
 import type { Operation } from './operation.ts';
-import { readOwn } from './own.ts';
 
 interface FileInput {
   readonly key: Values;

@@ -7,26 +7,27 @@ import {
   sortPermissions,
   validityAt,
 } from '../access/grant.ts';
-import { admitGrant, limitGrants, requireUnrevoked } from '../access/grant-limits.ts';
-import { beginGrant, recallGrant } from '../access/grant-memory.ts';
+import { admitGrant, beginGrant, limitGrants, recallGrant, requireUnrevoked } from '../access/grant-limits.ts';
 import { hiddenFields, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
-import { parse } from '../define/codec/validation.ts';
+import { parse, validateTexts } from '../define/codec/validation.ts';
+import type { ClaimOwner } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { tableOfPeriod } from '../define/keys/calendar.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { addressOf } from '../define/places/index-entries.ts';
+import { indexFields } from '../define/places/index-range.ts';
 import { rolesToGrant } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type NotedChange, noteChange } from '../engine/note-change.ts';
+import { readByReference } from '../engine/read/read-through-index.ts';
 import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../storage/blobs.ts';
 import { rowUrl, type TableSasSigner, tableUrl } from '../storage/table-sas.ts';
 import { count } from '../telemetry/metrics.ts';
-import type { Operation } from './operation.ts';
-import { readOwn } from './own.ts';
+import type { Operation, View } from './operation.ts';
 
 const Grant = z.object({
   url: z.url().describe('The URL of the row or the table; append the token as its query'),
@@ -158,4 +159,41 @@ export function grantPeriodArchive(operatorRole: string): Operation<ArchiveInput
       return { url, expiresAt: until };
     },
   };
+}
+
+/**
+ * Reads the caller's own entity, whose field equals the claim that the declaration names. An index entry may be stale, so
+ * the entity itself is compared. Two storage transactions. Throws `forbidden`, `not-found`.
+ */
+export async function readOwn({ engine }: Pick<View, 'engine'>, caller: Caller, entity: Entity): Promise<Values> {
+  const { own } = entity.access;
+  const index = own && 'index' in own ? entity.indexes[own.index] : undefined;
+  if (!own || !('claim' in own) || !index || index.kind === 'index-entity')
+    throw new Error(`${entity.name} declares no claim that identifies the owner.`);
+  const claim = caller.claims[own.claim];
+  if (claim === undefined)
+    throw new RowkeyError('forbidden', `The token has no verified claim "${own.claim}".`, {
+      field: own.claim,
+      accepted: `a token with ${own.claim}${verifiedBy(own)}`,
+    });
+  return readByReference(engine, entity, index, normalizeClaim(entity, indexFields(entity, index), claim));
+}
+
+/** ` and email_verified: true, or xms_edov: true or 1`, or nothing. */
+function verifiedBy({ verifiedBy: claims = {} }: ClaimOwner): string {
+  const said = Object.entries(claims).map(([claim, values]) => `${claim}: ${values.join(' or ')}`);
+  return said.length > 0 ? ` and ${said.join(', or ')}` : '';
+}
+
+/** The claim in the form in which the entity stores its field. Throws `forbidden` if no entity can have the value. */
+function normalizeClaim(entity: Entity, fields: readonly string[], claim: string): Values {
+  try {
+    return validateTexts(entity, Object.fromEntries(fields.map((field) => [field, claim])), fields);
+  } catch (error) {
+    if (!(error instanceof RowkeyError && error.code === 'invalid-input')) throw error;
+    throw new RowkeyError(
+      'forbidden',
+      `The claim of the token is not a valid ${fields.map((field) => `"${field}"`).join(', ')} of ${entity.name}.`,
+    );
+  }
 }

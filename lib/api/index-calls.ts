@@ -2,16 +2,20 @@ import type { Index, IndexTypes, TypesOf } from '../define/declaration/indexes.t
 import type { TotalTypes } from '../define/declaration/totals.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { IndexBounds } from '../define/places/index-range.ts';
-import type { All, Binding, Many, One, Read } from './binding.ts';
 import type {
+  All,
+  Binding,
   Declared,
   FieldsOfEach,
   Given,
   KeyField,
   Listed,
+  Many,
+  One,
   OneValue,
   PickEach,
   Plain,
+  Read,
   Selectable,
   Selected,
   Types,

@@ -59,7 +59,7 @@ export interface GetInput {
   readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields'>) => boolean) | undefined;
 }
 
-export interface Found {
+interface Found {
   readonly etag: string;
   /** The fields of the entity that the read was limited to, if it was. */
   readonly fields: readonly string[] | undefined;

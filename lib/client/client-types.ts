@@ -1,6 +1,15 @@
-import type { Binding, One, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
-import type { Declared, Entities, Key, Named, Output, PartitionKey } from '../api/entity-types.ts';
+import type {
+  Binding,
+  Declared,
+  Entities,
+  Key,
+  Named,
+  One,
+  Output,
+  PartitionKey,
+  RangeLimit,
+} from '../api/entity-types.ts';
 import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';

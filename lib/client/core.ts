@@ -9,7 +9,7 @@ import { createTransport, type Reply, type Request, type Transport, type Transpo
 
 /** What the clients of all entities share: the model, the cache, the last seen ETags, the grants. */
 
-export interface CoreOptions extends TransportOptions {
+interface CoreOptions extends TransportOptions {
   /** The most entities to keep for revalidation. Default: 100; 0 turns the cache off. */
   readonly cacheSize?: number | undefined;
   /** Entities whose own rows are read directly from storage. Default: none. */

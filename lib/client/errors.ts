@@ -26,7 +26,7 @@ export type ClientErrorCode =
   | 'operation-failed'
   | 'unexpected-response';
 
-export interface ClientErrorDetails {
+interface ClientErrorDetails {
   readonly status?: number;
   readonly problem?: Problem | undefined;
   readonly retryAfter?: number | undefined;

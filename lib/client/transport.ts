@@ -65,7 +65,7 @@ export interface Transport {
   checkToken(): Promise<void>;
 }
 
-export interface StorageRequest {
+interface StorageRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
   /** A PUT of these bytes; otherwise a GET. */
@@ -185,7 +185,7 @@ function isWorthRepeating({ code, status, problem, retryAfter }: RowkeyClientErr
 }
 
 /** The problem of a response, or an error for one that is not from the API. */
-export function toError({ status, headers, text }: Reply): RowkeyClientError {
+function toError({ status, headers, text }: Reply): RowkeyClientError {
   const after = headers.get('retry-after');
   const seconds = Number(after ?? Number.NaN);
   const retryAfter =

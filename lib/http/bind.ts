@@ -3,6 +3,8 @@ import { z } from 'zod';
 import { hiddenFields } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { type Operation, perform } from '../api/operation.ts';
+import { toRequestId } from '../api/writes.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { partialSchema, readableSchema, validateTexts } from '../define/codec/validation.ts';
 import { type Conditions, isNamed } from '../define/declaration/conditions.ts';
@@ -175,4 +177,28 @@ export function toEntityHeaders(
     etag: toViewEtag(etag, hiddenFields(entity, caller), select),
     ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}),
   };
+}
+
+const MAX_KEY_LENGTH = 200;
+
+/**
+ * The id of a request that its caller may repeat. It is derived from the `Idempotency-Key` header, the caller, the route,
+ * the path and the body. So a repetition finds what the first attempt created, and requests need no record. Undefined
+ * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+ */
+export async function readRequestId(context: RequestContext): Promise<string | undefined> {
+  const key = context.headers.get('idempotency-key');
+  if (key === null) return undefined;
+  if (!/^[\x21-\x7e]+$/.test(key) || key.length > MAX_KEY_LENGTH)
+    throw new RowkeyError('invalid-input', 'Header "Idempotency-Key" is not valid.', {
+      field: 'Idempotency-Key',
+      accepted: `1 to ${MAX_KEY_LENGTH} printable ASCII characters without spaces`,
+    });
+  return toRequestId([
+    context.caller.subject,
+    context.route.name,
+    JSON.stringify(context.params),
+    key,
+    await context.bytes(),
+  ]);
 }

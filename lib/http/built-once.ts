@@ -3,7 +3,6 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { toContentEtag } from '../base/content-etag.ts';
 import { loadOnce } from '../base/once.ts';
 import { isNotModified } from './bind.ts';
-import { parseEncodings } from './encodings.ts';
 import type { RequestContext, RouteResult } from './route.ts';
 
 /** A deployment changes what follows from the model, and a client reads it once per start. */
@@ -60,4 +59,15 @@ interface Representation {
 
 function toRepresentation(bytes: Uint8Array): Representation {
   return { bytes, etag: toContentEtag(bytes) };
+}
+
+/** The encodings of an `Accept-Encoding` header, without those of quality 0. */
+export function parseEncodings(header: string | null | undefined): string[] {
+  const offers = (header ?? '').split(',').map((offer) =>
+    offer
+      .trim()
+      .toLowerCase()
+      .split(/\s*;\s*/),
+  );
+  return offers.filter(([, quality = 'q=1']) => Number(quality.replace(/^q=/, '')) > 0).map(([name = '']) => name);
 }

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
 import { PROBLEMS, type ProblemCode } from './problem-kinds.ts';
-import { pathTo, rootOf } from './route.ts';
+import { pathTo, type Route, type RouteResult, rootOf } from './route.ts';
 
 /** Problem details (RFC 9457). */
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** The route that documents every problem; `type` is this path with the code as its fragment. */
-export const PROBLEMS_PATH = 'problems';
+const PROBLEMS_PATH = 'problems';
 
 /** `type` is a path and not a full URL, because the app does not know the origin that its callers use. */
 export const Problem = z.object({
@@ -56,4 +56,50 @@ function logUnexpected(error: unknown, log: ProblemLog): void {
   const { name, stack = '' } = error instanceof Error ? error : new Error();
   const frames = stack.split('\n').filter((line) => line.startsWith('    at '));
   log.error(`An unexpected ${name}`, frames.join('\n'));
+}
+
+const HTML = 'text/html; charset=utf-8';
+
+const page: RouteResult = {
+  status: 200,
+  headers: { 'content-type': HTML, 'content-security-policy': "default-src 'none'" },
+  bytes: new TextEncoder().encode(toHtml()),
+};
+
+/** The page that the `type` of each problem leads to. It is served even while a setting is wrong, which is a problem too. */
+export const problemsRoute: Route = {
+  name: 'problems',
+  method: 'GET',
+  path: PROBLEMS_PATH,
+  kind: 'read',
+  roles: undefined,
+  summary: 'The documentation of every problem that the API returns, as a web page',
+  success: { status: 200, description: 'The page, with a section for each code', types: [HTML] },
+  whenMisconfigured: page,
+  handle: async () => page,
+};
+
+/** The texts are constants without markup but code spans, so nothing is escaped. */
+function toHtml(): string {
+  const sections = Object.entries(PROBLEMS).map(
+    ([code, { status, title, retry, when, action, operator, notes = [] }]) => {
+      const texts = [
+        `${status} ${title}`,
+        when,
+        `${action} Retry: ${retry}.`,
+        ...(operator === undefined ? [] : [`Operator: ${operator}`]),
+        ...notes,
+      ];
+      return `<h2 id="${code}">${code}</h2>\n${texts.map((text) => `<p>${text}</p>`).join('\n')}`;
+    },
+  );
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Rowkey problems</title>
+<h1>Problems</h1>
+<p>Every error response is a problem (RFC 9457). Its "type" leads to one of these sections.</p>
+${sections.join('\n').replaceAll(/`([^`]+)`/g, '<code>$1</code>')}
+</html>
+`;
 }

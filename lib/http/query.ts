@@ -7,7 +7,7 @@ import { textToValue } from '../define/codec/validation.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
 import type { PageOptions } from '../engine/read/retrieve.ts';
-import type { FilterParameter, RequestContext, RouteResult } from './route.ts';
+import type { FilterParameter, RequestContext } from './route.ts';
 
 export function queryError(name: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `Query parameter "${name}" ${why}.`, { field: name, accepted });
@@ -81,31 +81,24 @@ export async function readPageQuery(context: RequestContext, bound: string): Pro
   return { top, after: await readContinuation(context, bound) };
 }
 
-/** The response of a route below the root that reads or works on one page. `bound` is by default the path. */
-export async function respondWithPage(
-  context: RequestContext,
-  { path, bound = path, status = 200 }: { readonly path: string; readonly bound?: string; readonly status?: number },
-  run: (page: PageOptions) => Promise<{ readonly body: unknown; readonly next: Position | undefined }>,
-): Promise<RouteResult> {
-  const { body, next } = await run(await readPageQuery(context, bound));
-  return { status, body, headers: await toNextLink(context, next, { path: `${context.root}/${path}`, bound }) };
-}
-
 /** Reads the position alone. */
-export async function readContinuation({ app, query }: RequestContext, bound: string): Promise<Position | undefined> {
+export async function readContinuation(
+  { engine, query }: RequestContext,
+  bound: string,
+): Promise<Position | undefined> {
   const token = query.get('continuation');
-  return token === null ? undefined : fromContinuation(app.engine.storage, bound, token);
+  return token === null ? undefined : fromContinuation(engine.storage, bound, token);
 }
 
 /** The Link header that names the next page (RFC 8288), if there is one. */
 export async function toNextLink(
-  { app, query }: RequestContext,
+  { engine, query }: RequestContext,
   next: Position | undefined,
   { path, bound }: { readonly path: string; readonly bound: string },
 ): Promise<Record<string, string>> {
   if (!next) return {};
   const following = new URLSearchParams(query);
-  following.set('continuation', await toContinuation(app.engine.storage, bound, next));
+  following.set('continuation', await toContinuation(engine.storage, bound, next));
   const link = `${path}?${following}`;
   if (link.length > MAX_LINK_LENGTH)
     throw queryError(

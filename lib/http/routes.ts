@@ -2,23 +2,22 @@ import { z } from 'zod';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 import { serveBuiltOnce } from './built-once.ts';
+import { problemsRoute } from './problem.ts';
 import { queryError } from './query.ts';
 import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { auditRoute } from './routes/audit-route.ts';
 import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
-import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
+import { deleteRoute, entityWriteRoutes, transferRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
 import { overviewRoutes } from './routes/overview-routes.ts';
 import { poisonRoutes } from './routes/poison-routes.ts';
-import { problemsRoute } from './routes/problems-route.ts';
 import { queryRoute } from './routes/query-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
-import { transferRoutes } from './routes/transfer-routes.ts';
 import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
 
 /**

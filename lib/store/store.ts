@@ -1,6 +1,5 @@
-import type { Binding, RangeLimit } from '../api/binding.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
-import type { Declared, Entities } from '../api/entity-types.ts';
+import type { Binding, Declared, Entities, RangeLimit } from '../api/entity-types.ts';
 import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
@@ -107,7 +106,7 @@ export type Store<All extends Entities> = {
     : EntityStore<All[Name], All>;
 };
 
-export interface StoreSource {
+interface StoreSource {
   /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
   engine(): Promise<Engine>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */

@@ -1,8 +1,19 @@
 import { z } from 'zod';
 import { canRead, hiddenFields } from '../../access/rule.ts';
-import { AnyBatch, batch, create, deleteRange, patch, put, remove } from '../../api/writes.ts';
+import {
+  AnyBatch,
+  archive,
+  batch,
+  create,
+  deleteRange,
+  getTransfer,
+  move,
+  patch,
+  put,
+  remove,
+} from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
-import type { Stored } from '../../base/values.ts';
+import type { Stored, Values } from '../../base/values.ts';
 import { parse, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
@@ -10,13 +21,13 @@ import {
   bind,
   readConditions,
   readKey,
+  readRequestId,
   toEntityHeaders,
   toEntityPath,
   toEntityTemplate,
   toStoredEtag,
   toViewEtag,
 } from '../bind.ts';
-import { readRequestId } from '../idempotency.ts';
 import { Problem, toProblem } from '../problem.ts';
 import { readBoolean, readContinuation, toNextLink } from '../query.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
@@ -189,5 +200,41 @@ function deleteRangeRoutes(entity: Entity): Route[] {
         return { status: 200, body, headers: await toNextLink(context, next, link) };
       },
     }),
+  ];
+}
+
+/** Archive and move respond before they are done. The Location header leads to the status of the operation. */
+export function transferRoutes(entity: Entity): Route[] {
+  const request = (operation: 'archive' | 'move') =>
+    ({
+      method: 'POST',
+      path: `${toEntityTemplate(entity)}/${operation}`,
+      success: {
+        status: 202,
+        description: 'Accepted; the Location header leads to the status',
+        headers: ['Location'],
+      },
+      present(body: { readonly operationId: string }, context: RequestContext, { key }: { key: Values }): RouteResult {
+        const location = `${toEntityPath(context, entity, key)}/${operation}/${body.operationId}`;
+        return { status: 202, headers: { location }, body };
+      },
+    }) as const;
+  const read = async (context: RequestContext) => ({ key: readKey(entity, context), id: await readRequestId(context) });
+  const archiveRoute = () => bind(archive(entity), { ...request('archive'), read });
+  const moveRoute = () =>
+    bind(move(entity), {
+      ...request('move'),
+      read: async (context) => ({ ...(await read(context)), to: await context.json() }),
+    });
+  const statusRoute = (operation: 'archive' | 'move') =>
+    bind(getTransfer(entity, operation), {
+      method: 'GET',
+      path: `${request(operation).path}/{operationId}`,
+      success: { status: 200, description: 'The status' },
+      read: (context) => ({ key: readKey(entity, context), operationId: context.params.operationId ?? '' }),
+    });
+  return [
+    ...(entity.archive ? [archiveRoute(), statusRoute('archive')] : []),
+    ...(entity.movable.length > 0 ? [moveRoute(), statusRoute('move')] : []),
   ];
 }

@@ -14,8 +14,7 @@ import { parse, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { slotsOf } from '../../features/data-series/data-series.ts';
 import { spanKeyFields } from '../../features/data-series/series-span.ts';
-import { bind, isNotModified, readConditions, readKey, toEntityTemplate } from '../bind.ts';
-import { readRequestId } from '../idempotency.ts';
+import { bind, isNotModified, readConditions, readKey, readRequestId, toEntityTemplate } from '../bind.ts';
 import { type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
 const Points = z.object({ items: z.array(z.object({ at: z.iso.datetime(), count: z.int() })) });

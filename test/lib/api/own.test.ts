@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { readOwn } from '../../../lib/api/own.ts';
+import { readOwn } from '../../../lib/api/grants.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readRequestId } from '../../../lib/http/idempotency.ts';
+import { readRequestId } from '../../../lib/http/bind.ts';
 import type { RequestContext } from '../../../lib/http/route.ts';
 import { testApp, testContext, testRoute } from './request.ts';
 

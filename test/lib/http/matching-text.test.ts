@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { createMatchingText, matchesPattern } from '../../../lib/http/matching-text.ts';
+import { createMatchingText, matchesPattern } from '../../../lib/http/openapi-examples.ts';
 
 test.each([
   [String.raw`^\d{6}$`, '123456'],

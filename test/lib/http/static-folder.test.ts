@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HttpRequest } from '@azure/functions';
 import { expect, onTestFinished, test } from 'vitest';
-import { createStaticFolder } from '../../../lib/http/static-folder.ts';
+import { createStaticFolder } from '../../../lib/http/console.ts';
 
 const request = new HttpRequest({ method: 'GET', url: 'http://127.0.0.1/a.txt' });
 
