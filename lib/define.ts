@@ -1,4 +1,4 @@
-/** What a model is declared with: one import for the files of a model in a clone. The package exports the same as `rowkey`. */
+/** What a model is declared with: one import for the files of a model in a clone. The package exports it as `rowkey`, with the rest. */
 
 export type { DeclaredEntity } from './define/declaration/declaration.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';

@@ -9,7 +9,7 @@ export type { BatchAction, Input, Key, Listed, Output, Patch, Where } from './ap
 export type { GroupTotal } from './api/index-calls.ts';
 export { type ErrorCode, RowkeyError } from './base/errors.ts';
 export type { Stored, Values } from './base/values.ts';
-export type { Access, Declaration, DeclaredEntity, Slots } from './define/declaration/declaration.ts';
+export type { Access, Declaration, Slots } from './define/declaration/declaration.ts';
 export type { EntityBy } from './define/declaration/declared-types.ts';
 export type {
   Index,
@@ -18,16 +18,11 @@ export type {
   IntraPartitionIndex,
   Typed,
 } from './define/declaration/indexes.ts';
-export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';
 export type { Total } from './define/declaration/totals.ts';
-export { total } from './define/declaration/totals.ts';
-export { defineEntity } from './define/define-entity.ts';
 export type { EntitiesOf, Model } from './define/define-model.ts';
-export { defineSeries } from './define/define-series.ts';
 export type { KindOf } from './define/inheritance.ts';
-export { defineUnion } from './define/inheritance.ts';
 export type { FieldsOf } from './define/keys/key-template.ts';
-export { defineModel } from './define-model.ts';
+export * from './define.ts';
 export type { BatchDone, BatchOutcome } from './engine/write/entity-batch.ts';
 export type { SeriesPoint, SpanBounds } from './features/data-series/series-span.ts';
 export type { ConsoleSettings } from './http/console.ts';
