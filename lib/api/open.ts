@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { canRead, hiddenFields } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
-import { withKeyOfReferences } from '../define/codec/select.ts';
+import { withKeyOfReferences } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';

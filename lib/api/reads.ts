@@ -4,8 +4,14 @@ import { hiddenFields, requireFields, requireReader, requireRole } from '../acce
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
-import { type AskedFilter, askedFields, compileChildFilters, compileFilter, matches } from '../define/codec/filter.ts';
-import { toSelection } from '../define/codec/select.ts';
+import {
+  type AskedFilter,
+  askedFields,
+  compileChildFilters,
+  compileFilter,
+  matches,
+  toSelection,
+} from '../define/codec/query.ts';
 import { compileOnce, maskOf, parse, readableSchema } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';

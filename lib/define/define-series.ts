@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
+import { DAY_MS } from '../base/time.ts';
 import { frozenCopy } from '../base/values.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../storage/rows.ts';
 import {
   acceptedOptions,
+  type ColumnType,
   type Declaration,
   type DeclaredEntity,
   type Options,
@@ -14,8 +16,7 @@ import {
 import type { Checked, EntityBy } from './declaration/declared-types.ts';
 import type { Typed } from './declaration/indexes.ts';
 import { compileEntity, rejectErrors } from './define-entity.ts';
-import { CALENDAR_UNITS } from './keys/calendar.ts';
-import { ACCEPTED_SLOTS, periodValue, slotLength } from './places/slot-calendar.ts';
+import { CALENDAR_UNITS, type CalendarUnit } from './keys/calendar.ts';
 import { anything, optionErrors, optionsOf } from './schema/options.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
@@ -134,4 +135,32 @@ function* spanErrors(entity: DeclaredEntity, { first, last }: SlotsOptions, { fi
   const count = last - first + 1;
   if (slotLength(per, count) === undefined)
     yield `${count} slots do not divide a ${per}, which span.per names. Use ${ACCEPTED_SLOTS[per]}.`;
+}
+
+/**
+ * The time of the slots of a series with a span (UTC). The slots of a key divide the longest period of its unit: 31 days, 366 days.
+ * In a shorter month or year the last slots have no time, so a span leaves them out.
+ */
+
+const MONTHS_OF_YEAR = 12;
+const LONGEST_DAYS = { day: 1, month: 31, year: 366 };
+
+/** The accepted numbers of slots, for an error message. */
+const ACCEPTED_SLOTS: Readonly<Record<CalendarUnit, string>> = {
+  day: '24 (hours), 1440 (minutes) and other divisors of 86400',
+  month: '31 (days), 744 (hours) and other multiples of 31 that divide a day into whole seconds',
+  year: '12 (months), 366 (days), 8784 (hours) and other multiples of 366 that divide a day into whole seconds',
+};
+
+/** The milliseconds of a slot, or `month`. Undefined if so many slots do not divide the unit. */
+export function slotLength(per: CalendarUnit, count: number): number | 'month' | undefined {
+  if (per === 'year' && count === MONTHS_OF_YEAR) return 'month';
+  const length = (LONGEST_DAYS[per] * DAY_MS) / count;
+  const isWholeSeconds = length % 1_000 === 0 && DAY_MS % length === 0;
+  return isWholeSeconds ? length : undefined;
+}
+
+/** A period as the value of a field: a year may be a number. */
+export function periodValue(type: ColumnType | undefined, period: string): string | number {
+  return type === 'String' ? period : Number(period);
 }

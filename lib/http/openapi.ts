@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { SchemaBuilder } from '../api/operation.ts';
-import { OPERATORS } from '../define/codec/filter.ts';
+import { OPERATORS } from '../define/codec/query.ts';
 import { Step } from '../storage/explain.ts';
 import { toJsonSchema } from './json-schema.ts';
 import {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { requireWholeReader } from '../access/rule.ts';
 import type { ListInput } from '../api/reads.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/codec/filter.ts';
+import { type AskedComparison, OPERATORS, reasonNotToFilter } from '../define/codec/query.ts';
 import { textToValue } from '../define/codec/validation.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';

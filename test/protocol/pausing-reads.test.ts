@@ -1,7 +1,7 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
-import type { Filter } from '../../lib/define/codec/filter.ts';
+import type { Filter } from '../../lib/define/codec/query.ts';
 import type { InterPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies } from '../../lib/engine/read/read-through-index.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { omit, pick, type Values } from '../../lib/base/values.ts';
-import { compileFilter } from '../../lib/define/codec/filter.ts';
+import { compileFilter } from '../../lib/define/codec/query.ts';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';

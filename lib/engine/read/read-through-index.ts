@@ -1,9 +1,8 @@
 import pMap from 'p-map';
 import { pick, type Values } from '../../base/values.ts';
 import { storedNames, storedVersion, toValues } from '../../define/codec/entity-codec.ts';
-import { type Filter, matches, rowFilterOf } from '../../define/codec/filter.ts';
 import { withDefaultFields } from '../../define/codec/further-rows.ts';
-import { withKeyOfReferences } from '../../define/codec/select.ts';
+import { type Filter, matches, rowFilterOf, withKeyOfReferences } from '../../define/codec/query.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { CopyIndex, Index, IndexEntity } from '../../define/declaration/indexes.ts';

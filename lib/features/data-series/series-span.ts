@@ -1,18 +1,19 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
-import { isoSeconds } from '../../base/time.ts';
+import { DAY_MS, HOUR_MS, isoSeconds, MINUTE_MS } from '../../base/time.ts';
 import type { Values } from '../../base/values.ts';
-import type { Span } from '../../define/declaration/declaration.ts';
+import type { Slots, Span } from '../../define/declaration/declaration.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { keptPeriods, periodOfTable } from '../../define/keys/calendar.ts';
-import { rangeOfPrefix } from '../../define/keys/key-template.ts';
+import { periodValue, slotLength } from '../../define/define-series.ts';
 import {
-  type Instants,
-  instantsOf,
-  periodValue,
-  type SlotTime,
-  slotsBetween,
-} from '../../define/places/slot-calendar.ts';
+  addPeriods,
+  CALENDAR_UNITS,
+  type CalendarUnit,
+  keptPeriods,
+  periodOf,
+  periodOfTable,
+} from '../../define/keys/calendar.ts';
+import { rangeOfPrefix } from '../../define/keys/key-template.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
 import { readEntityRow } from '../../engine/read/entity-rows.ts';
@@ -183,4 +184,63 @@ function tooLong(accepted: string): RowkeyError {
     field: 'from',
     accepted: `a span of at most ${accepted}`,
   });
+}
+
+const MONTHS_OF_YEAR = 12;
+
+/** Milliseconds, both inclusive. */
+interface Instants {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** A slot, with the period of its key and the milliseconds at which it begins. */
+interface SlotTime {
+  readonly period: string;
+  readonly slot: number;
+  readonly at: number;
+}
+
+/** The slots from the one that contains `first` to the one that contains `last`. */
+export function* slotsBetween(slots: Slots, { per }: Span, { first, last }: Instants): Generator<SlotTime> {
+  const length = slotLength(per, slots.last - slots.first + 1);
+  if (length === undefined) return;
+  for (let period = periodOf(per, first); ; period = addPeriods(per, period, 1)) {
+    const start = Date.parse(period);
+    const end = startOfNext(per, start);
+    const startOf = (index: number) => (length === 'month' ? monthsLater(start, index) : start + index * length);
+    const into = Math.max(0, first - start);
+    let index = length === 'month' ? new Date(start + into).getUTCMonth() : Math.floor(into / length);
+    for (let at = startOf(index); at < end; index += 1, at = startOf(index)) {
+      if (at > last) return;
+      yield { period, slot: slots.first + index, at };
+    }
+    if (end > last) return;
+  }
+}
+
+const EARLIEST = '0000-01-01T00:00:00.000Z';
+const PREFIX = /^\d{4}(-\d{2}(-\d{2}(T\d{2}(:\d{2}(:\d{2}(\.\d{3})?)?)?Z?)?)?)?$/;
+/** The time that a prefix names, by its length. */
+const TIME_MS: Readonly<Record<number, number>> = { 13: HOUR_MS, 16: MINUTE_MS, 19: 1_000, 23: 1 };
+
+/** The instants that begin with a text: `2026`, `2026-11-20` or `2026-11-20T09:30Z`. Undefined for another text. */
+export function instantsOf(text: string): Instants | undefined {
+  if (!PREFIX.test(text)) return undefined;
+  const prefix = text.replace('Z', '');
+  const first = Date.parse(prefix + EARLIEST.slice(prefix.length));
+  // `Date.parse` accepts 30 February and 24:00.
+  if (Number.isNaN(first) || !new Date(first).toISOString().startsWith(prefix)) return undefined;
+  const unit = CALENDAR_UNITS.find((one) => periodOf(one, first) === prefix);
+  const next = unit ? startOfNext(unit, first) : first + (TIME_MS[prefix.length] ?? 1);
+  return { first, last: next - 1 };
+}
+
+function startOfNext(per: CalendarUnit, start: number): number {
+  return per === 'day' ? start + DAY_MS : monthsLater(start, per === 'month' ? 1 : MONTHS_OF_YEAR);
+}
+
+function monthsLater(start: number, count: number): number {
+  const date = new Date(start);
+  return date.setUTCMonth(date.getUTCMonth() + count);
 }

@@ -1,6 +1,6 @@
 import { type GetInput, getEntity, listRange, listWhole, scan, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
-import type { AskedFilter } from '../../define/codec/filter.ts';
+import type { AskedFilter } from '../../define/codec/query.ts';
 import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { bind, bindPage, describeList, isNotModified, readKey, toEntityHeaders, toEntityTemplate } from '../bind.ts';

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openForWriter, openList, openValues, openWithGaps } from '../../../lib/api/open.ts';
 import type { Values } from '../../../lib/base/values.ts';
-import { toSelection } from '../../../lib/define/codec/select.ts';
+import { toSelection } from '../../../lib/define/codec/query.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';

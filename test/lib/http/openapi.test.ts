@@ -3,7 +3,7 @@ import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { compileFilter } from '../../../lib/define/codec/filter.ts';
+import { compileFilter } from '../../../lib/define/codec/query.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';

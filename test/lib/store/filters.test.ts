@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Where } from '../../../lib/api/entity-types.ts';
-import { type AskedComparison, OPERATORS } from '../../../lib/define/codec/filter.ts';
+import { type AskedComparison, OPERATORS } from '../../../lib/define/codec/query.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineModel } from '../../../lib/define-model.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toSelection } from '../../../../lib/define/codec/select.ts';
+import { toSelection } from '../../../../lib/define/codec/query.ts';
 import { model } from '../../../fixtures/model.ts';
 
 const { employees } = model.entities;

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { slotLength } from '../../../../lib/define/define-series.ts';
 import type { CalendarUnit } from '../../../../lib/define/keys/calendar.ts';
-import { type Instants, instantsOf, slotLength, slotsBetween } from '../../../../lib/define/places/slot-calendar.ts';
+import { instantsOf, slotsBetween } from '../../../../lib/features/data-series/series-span.ts';
 
 const slots = (first: number, count: number) => {
   return { name: 'slot', first, last: first + count - 1, perRow: count, overflow: undefined, span: undefined };
@@ -75,7 +76,7 @@ describe('the slots between two instants', () => {
     const start = fc.integer({ min: Date.UTC(1999, 0), max: Date.UTC(2030, 0) });
     fc.assert(
       fc.property(unit, start, fc.integer({ min: 0, max: 40 * 86_400_000 }), ([count, per], first, length) => {
-        const instants: Instants = { first, last: first + length };
+        const instants = { first, last: first + length };
         const found = [...slotsBetween(slots(0, count), { field: 'at', per }, instants)];
         const [one, last] = [found.at(0), found.at(-1)];
         const ofSlot = slotLength(per, count);
