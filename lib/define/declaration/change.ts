@@ -63,7 +63,7 @@ export interface PlanDraft {
   readonly dependents: DependentChange[];
 }
 
-export interface DependentChange {
+interface DependentChange {
   /** The name of its declaration, which has copies of fields of the entities of the plan. */
   readonly entity: string;
   readonly row: string;

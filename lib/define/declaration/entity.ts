@@ -317,7 +317,7 @@ interface SpecialCheck {
 }
 
 /** The position of a fan-out: the receiving entities of one source, by the name of their relation, after a row. */
-export interface FanOutPosition {
+interface FanOutPosition {
   readonly source: number;
   readonly relation: string;
   readonly after?: string | undefined;
@@ -354,7 +354,7 @@ interface FeatureMemory {
 }
 
 /** The parts of the model with which a feature may compare an entity. */
-export interface WholeModel {
+interface WholeModel {
   /** The entities of the model, and the engine's own. */
   readonly entities: readonly Entity[];
   /** The containers that the engine reserves. */
@@ -393,7 +393,7 @@ export interface ColumnForm {
 }
 
 /** How an entity is stored in further rows of its partition: see codec/further-rows.ts. */
-export interface FurtherRowForm {
+interface FurtherRowForm {
   /** The fields that are read only if a caller asks for them. Keys, indexes, copies and derived fields cannot use them. */
   apartFields(entity: Entity): readonly string[];
   /** The groups of further rows that a read of these fields needs; without fields, those that every read needs. */
@@ -402,7 +402,7 @@ export interface FurtherRowForm {
   divide(entity: Entity, values: Values, current: Live | undefined): DividedValues;
 }
 
-export interface DividedValues {
+interface DividedValues {
   /** The fields in the entity's own row. */
   readonly own: Values;
   /** The fields in each further row, by its name: see codec/further-rows.ts. A row without fields is left out. */

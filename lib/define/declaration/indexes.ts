@@ -25,7 +25,7 @@ export interface IndexTypes {
 }
 
 /** The fields that a copy contains besides the key of its entity. */
-export type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
+type Copies<Field extends string> = 'everything' | 'keys' | readonly Field[];
 
 /** Who writes the index entries of a change: its writer, before it returns, or the queue function afterwards. */
 type Settle = 'inline' | 'queue';

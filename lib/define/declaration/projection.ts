@@ -36,7 +36,7 @@ export interface Projection {
 }
 
 /** The table of a projection and the keys of its rows. */
-export interface ProjectionKeys {
+interface ProjectionKeys {
   readonly table: string;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
@@ -45,7 +45,7 @@ export interface ProjectionKeys {
 }
 
 /** How an entity changes its part of a row that several entities share. */
-export interface Merge {
+interface Merge {
   /** Writes the part of the entity in another partition. Returns false if a row changed concurrently. */
   settle(storage: Storage, entry: IndexEntry, part: SharedPart): Promise<boolean>;
   /** True if the row has the part of the entity. */

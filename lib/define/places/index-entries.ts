@@ -6,8 +6,8 @@ import { fieldsToProperties } from '../codec/entity-codec.ts';
 import { withoutApart } from '../codec/further-rows.ts';
 import type { DeclaredEntity } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
-import type { Copies, Index, InterPartitionIndex } from '../declaration/indexes.ts';
-import type { IndexEntry, IndexShape, Projection, ProjectionKeys } from '../declaration/projection.ts';
+import type { CopyIndex, Index, InterPartitionIndex } from '../declaration/indexes.ts';
+import type { IndexEntry, IndexShape, Projection } from '../declaration/projection.ts';
 import { periodOf, tableOfPeriod } from '../keys/calendar.ts';
 import { buildKey, parseKey } from '../keys/key-template.ts';
 
@@ -107,7 +107,7 @@ export function isContested(entity: Entity, indexEntry: IndexEntry): boolean {
 }
 
 /** The rows of a projection with these keys, one for each of the values. */
-export function rowsAt(index: string, at: ProjectionKeys, selections: readonly Values[]): IndexEntry[] {
+export function rowsAt(index: string, at: Projection['at'], selections: readonly Values[]): IndexEntry[] {
   const { table, partition, row, member } = at;
   return selections.map((one) => {
     const indexEntry = { index, table, partition: buildKey(partition, one), row: buildKey(row, one) };
@@ -196,7 +196,7 @@ export function isUnique(index: Index | undefined): index is InterPartitionIndex
 }
 
 /** The properties of a copy: the fields that the index copies, the key fields, and the address of the entity. */
-export function copyProperties(entity: Entity, values: Values, copies: Copies<string>) {
+export function copyProperties(entity: Entity, values: Values, copies: CopyIndex['copies']) {
   const kept =
     copies === 'everything'
       ? withoutApart(entity, values)
@@ -212,7 +212,7 @@ export function copyProperties(entity: Entity, values: Values, copies: Copies<st
 }
 
 /** True if the copies lack fields of the entity. */
-export function arePartial(entity: Entity, copies: Copies<string>): boolean {
+export function arePartial(entity: Entity, copies: CopyIndex['copies']): boolean {
   return copies !== 'everything' || entity.apartFields.length > 0;
 }
 
@@ -223,7 +223,7 @@ export function isCopy({ properties }: Row): boolean {
 }
 
 /** True if the row is in the table and its key matches the template. */
-export function isRowAt({ table, row: template }: Pick<ProjectionKeys, 'table' | 'row'>, row: Row): boolean {
+export function isRowAt({ table, row: template }: Pick<Projection['at'], 'table' | 'row'>, row: Row): boolean {
   return table === row.table && parseKey(template, row.row) !== undefined;
 }
 

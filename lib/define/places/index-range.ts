@@ -21,7 +21,7 @@ export interface IndexBounds<Value = string | number> {
 }
 
 export const ORDERS = ['ascending', 'descending'] as const;
-export type Order = (typeof ORDERS)[number];
+type Order = (typeof ORDERS)[number];
 
 /** The fields that a read by one value requires, partition first, in the order of its path. */
 export function indexFields(entity: Entity, index: Index): string[] {

@@ -3,7 +3,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { omit, type Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { withDerived } from '../../define/codec/validation.ts';
-import { type Change, type DependentChange, liveValues, type Siblings } from '../../define/declaration/change.ts';
+import { type Change, liveValues, type PlanDraft, type Siblings } from '../../define/declaration/change.ts';
 import type { Denormalized, Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
@@ -136,7 +136,7 @@ function planDependents(
   entity: Entity,
   { before, after }: Change,
   siblings: Siblings,
-): { readonly action: Action; readonly dependent: DependentChange }[] {
+): { readonly action: Action; readonly dependent: PlanDraft['dependents'][number] }[] {
   if (before.state !== 'live' || !before.system.DenormalizedTo) return [];
   const found = siblings.get(before.system.DenormalizedTo);
   return dependentsOf(entity).flatMap((link) => {

@@ -5,7 +5,7 @@ import { omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Denormalized, Entity, FanOutPosition, FanOutStep, Feature } from '../../define/declaration/entity.ts';
+import type { Denormalized, Entity, FanOutStep, Feature } from '../../define/declaration/entity.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import {
   isByKey,
@@ -246,7 +246,7 @@ async function updatePages(
   engine: Engine,
   entity: Entity,
   { sources, position, hold, fail }: FanOutStep,
-): Promise<FanOutPosition | undefined> {
+): Promise<FanOutStep['position']> {
   const links = receiversOf(entity);
   const work = sources.flatMap((address, source) => links.map((link) => ({ address, source, link })));
   const first = work.findIndex(({ source, link }) => source === position?.source && nameOf(link) === position.relation);

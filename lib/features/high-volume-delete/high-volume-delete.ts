@@ -3,13 +3,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import { MINUTE_MS } from '../../base/time.ts';
 import type { Values } from '../../base/values.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import {
-  type Entity,
-  type Feature,
-  hasRowsBeside,
-  type Remembered,
-  type WholeModel,
-} from '../../define/declaration/entity.ts';
+import { type Entity, type Feature, hasRowsBeside, type Remembered } from '../../define/declaration/entity.ts';
 import {
   addPeriods,
   boundsOf,
@@ -118,7 +112,7 @@ function describeTables(period: Entity['period']): string {
 /** A hundred years. */
 const MAX_KEEP = { day: 36_500, month: 1_200, year: 100 };
 
-function* validationErrors(entity: Entity, { entities }: WholeModel): Generator<string> {
+function* validationErrors(entity: Entity, { entities }: { readonly entities: readonly Entity[] }): Generator<string> {
   const { period, archive, movable, keyFields, schema, features, access, attachments } = entity;
   if (!period) return;
   const { field, keep, per, archiveTo } = period;

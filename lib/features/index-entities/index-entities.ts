@@ -2,7 +2,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { indexEntity } from '../../define/declaration/indexes.ts';
-import type { IndexEntry, Merge } from '../../define/declaration/projection.ts';
+import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
 import { indexesOfKind, projectionOf } from '../../define/places/index-entries.ts';
 import { eachErrors, settleErrors } from '../../define/validate/feature-errors.ts';
 import { LIST_FORM, membersOf, readList } from '../../engine/read/member-list.ts';
@@ -42,11 +42,11 @@ export const indexEntities: Feature = {
   },
 };
 
-const LISTS: Merge = {
+const LISTS = {
   settle: settleMember,
   holds: (found, { member }) => member !== undefined && membersOf(found).includes(member),
   list: LIST_FORM,
-};
+} satisfies Projection['merge'];
 
 const indexesOf = (entity: Entity) => indexesOfKind(entity, 'index-entity');
 

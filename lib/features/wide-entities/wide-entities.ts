@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { hasValue, type Values } from '../../base/values.ts';
+import { hasValue } from '../../base/values.ts';
 import { columnFormOf, fieldsToProperties, MAX_PROPERTIES, propertySize } from '../../define/codec/entity-codec.ts';
 import type { Live } from '../../define/declaration/change.ts';
-import type { DividedValues, Entity, Feature } from '../../define/declaration/entity.ts';
+import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { furtherRowCheck, furtherRowErrors } from '../../engine/reconcile/check-further-rows.ts';
 
 /**
@@ -24,7 +24,27 @@ export const wideEntities: Feature = {
         const own = ownFields(entity);
         return fields?.every((field) => own.includes(field)) ? [] : [GROUP];
       },
-      divide,
+      /** A field stays in its row if the row has room for it. Any other field goes to the first row with room, or to a new one. */
+      divide(entity, values, current) {
+        const own = newRow();
+        const further = new Map<string, RowOfFields>();
+        for (const name of [...(current?.further?.keys() ?? [])].sort((one, other) => numberOf(one) - numberOf(other)))
+          further.set(name, newRow());
+        const fixed = new Set(ownFields(entity));
+        const rowOf = rowsOfFields(current);
+        const fields = Object.entries(values)
+          .filter(([, value]) => hasValue(value))
+          .map(([field, value]) => sizedField(entity, field, value));
+        for (const each of fields) if (fixed.has(each.field)) put(own, each);
+        const left = fields.filter((each) => {
+          const name = rowOf(entity, each.field);
+          return !fixed.has(each.field) && (name === undefined || !putIfRoom(further.get(name) ?? own, each));
+        });
+        for (const each of left)
+          if (![own, ...further.values()].some((row) => putIfRoom(row, each))) put(addRow(further), each);
+        const stored = [...further].filter(([, row]) => row.properties > 0);
+        return { own: own.values, further: new Map(stored.map(([name, row]) => [name, row.values])) };
+      },
     },
   },
   memory: {
@@ -79,28 +99,6 @@ interface RowOfFields {
   readonly values: Record<string, unknown>;
   bytes: number;
   properties: number;
-}
-
-/** A field stays in its row if the row has room for it. Any other field goes to the first row with room, or to a new one. */
-function divide(entity: Entity, values: Values, current: Live | undefined): DividedValues {
-  const own = newRow();
-  const further = new Map<string, RowOfFields>();
-  for (const name of [...(current?.further?.keys() ?? [])].sort((one, other) => numberOf(one) - numberOf(other)))
-    further.set(name, newRow());
-  const fixed = new Set(ownFields(entity));
-  const rowOf = rowsOfFields(current);
-  const fields = Object.entries(values)
-    .filter(([, value]) => hasValue(value))
-    .map(([field, value]) => sizedField(entity, field, value));
-  for (const each of fields) if (fixed.has(each.field)) put(own, each);
-  const left = fields.filter((each) => {
-    const name = rowOf(entity, each.field);
-    return !fixed.has(each.field) && (name === undefined || !putIfRoom(further.get(name) ?? own, each));
-  });
-  for (const each of left)
-    if (![own, ...further.values()].some((row) => putIfRoom(row, each))) put(addRow(further), each);
-  const stored = [...further].filter(([, row]) => row.properties > 0);
-  return { own: own.values, further: new Map(stored.map(([name, row]) => [name, row.values])) };
 }
 
 function sizedField(entity: Entity, field: string, value: unknown): SizedField {
