@@ -6,6 +6,7 @@ import { deployedApp } from '../local/instance/deployed-app.ts';
 import { signToken } from '../local/instance/identity-provider.ts';
 import { startProduct } from '../local/instance/start-product.ts';
 import { loadSamples } from '../local/packs/load-samples.ts';
+import { requirePack } from '../local/packs/remove-packs.ts';
 import { launchBrowser } from './browser.ts';
 
 /** `npm run picture` writes the picture of the README: the console, with the sample data, in the browser of the tests. */
@@ -13,6 +14,7 @@ import { launchBrowser } from './browser.ts';
 const PICTURE = fileURLToPath(new URL('../docs/console.png', import.meta.url));
 const PAGE = '/console/#/entities/employees/rows?key.department=Sales';
 
+await requirePack('directory', 'npm run picture');
 const browser = await launchBrowser();
 if (typeof browser === 'string') throw new Error(browser);
 const folder = await mkdtemp(join(tmpdir(), 'rowkey-picture-'));

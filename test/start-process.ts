@@ -37,8 +37,8 @@ export interface StartProcess {
   /** The printed lines that begin with `curl`. */
   commands(): string[];
   readonly url: string;
-  /** Returns a client with a token of this role, as `npm run token` prints it. */
-  as(role: string): Promise<Ask>;
+  /** Returns a client with a token of these roles, as `npm run token` prints it. */
+  as(...roles: readonly string[]): Promise<Ask>;
   /** Runs a command of `local/` on the data folder of the instance and waits for its end. */
   run(script: string, ...words: readonly string[]): ReturnType<typeof runCommand>;
   /** Ends the instance and returns its exit code. */
@@ -101,8 +101,9 @@ export async function startCommand(
         .split('\n')
         .filter((line) => line.startsWith('curl')),
     url,
-    async as(role) {
-      const { said: token } = await runCommand('token', ['--role', role, '--data', data], app);
+    async as(...roles) {
+      const words = [...roles.flatMap((role) => ['--role', role]), '--data', data];
+      const { said: token } = await runCommand('token', words, app);
       const headers = { authorization: `Bearer ${token.trim()}`, 'content-type': 'application/json' };
       return (method, path, body) =>
         fetch(`${url}/api/${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });

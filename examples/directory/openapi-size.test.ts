@@ -15,8 +15,9 @@ test.each([
   ['this pack', createRoutes(alone), 194_000, 19_700],
 ] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
   const text = JSON.stringify(describeRoutes(routes));
-  expect(text.length).toBeLessThan(most);
-  expect(gzipSync(text).length).toBeLessThan(mostCompressed);
+  const hint = 'an entity adds about 11 kB, and 700 compressed: raise the bound for a new one, and for nothing else';
+  expect(text.length, hint).toBeLessThan(most);
+  expect(gzipSync(text).length, hint).toBeLessThan(mostCompressed);
 });
 
 test('the description of each tag has at most 56 kB', () => {

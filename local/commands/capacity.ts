@@ -2,8 +2,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { CAPACITY_PAGE, updatePlans } from '../capacity/capacity-page.ts';
 import { createPlanCommand } from '../capacity/plan-command.ts';
 import { run } from '../cli/command.ts';
+import { requirePack } from '../packs/remove-packs.ts';
 
 async function writePage(): Promise<void> {
+  await requirePack('directory', 'npm run capacity -- --write');
   await writeFile(CAPACITY_PAGE, await updatePlans(await readFile(CAPACITY_PAGE, 'utf8')));
   console.log(`${CAPACITY_PAGE} updated.`);
 }

@@ -10,6 +10,7 @@ import { checkName } from '../packs/check-name.ts';
 import { listPacks, removePacks } from '../packs/remove-packs.ts';
 import {
   addEntity,
+  addressToStarter,
   formatEntityFile,
   formatEntityTestFile,
   formatModelFile,
@@ -48,6 +49,8 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   await write(list, addEntity(await readFile(join(ROOT, list), 'utf8'), name));
   await write(join('model', 'model.ts'), formatModelFile());
   await write('README.md', formatReadmeFile(name));
+  const deploy = join('docs', 'deploy.md');
+  await write(deploy, addressToStarter(await readFile(join(ROOT, deploy), 'utf8'), name));
   // A new process, because this one has loaded the old model.
   await execute(process.execPath, [join(ROOT, 'local', 'commands', 'infra-model.ts')]);
   console.log(`Removed the example packs: ${packs.join(', ')}. Your first entity is in ${file}.

@@ -10,12 +10,14 @@ import { type Product, startProduct } from '../instance/start-product.ts';
 import { GUIDE_PATTERNS } from '../packs/guide-patterns.ts';
 import { loadSamples } from '../packs/load-samples.ts';
 import { type Example, readPatternExamples } from '../packs/pattern-examples.ts';
+import { requirePack } from '../packs/remove-packs.ts';
 
 const FILE = 'docs/patterns.md';
 const SETTLE_MS = 2_000;
 const SHOWN = 90;
 
 async function measure(): Promise<void> {
+  await requirePack('directory', 'npm run patterns');
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-patterns-'));
   const product = await startProduct({ port: 0, data: folder });
   try {

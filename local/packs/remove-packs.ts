@@ -1,5 +1,6 @@
 import { glob, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** Returns the names of the example packs: the folders of examples whose README says so. Other folders are the adopter's. */
 export async function listPacks(root: string): Promise<string[]> {
@@ -12,6 +13,13 @@ export async function listPacks(root: string): Promise<string[]> {
     if (readme.startsWith('# Example pack:')) packs.push(name);
   }
   return packs;
+}
+
+/** Throws, and names the command, in a repository without the example pack whose entities it needs. */
+export async function requirePack(pack: string, command: string): Promise<void> {
+  const packs = await listPacks(fileURLToPath(new URL('../..', import.meta.url)));
+  if (!packs.includes(pack))
+    throw new Error(`${command} needs the example pack ${pack}, which this repository does not have.`);
 }
 
 /** Deletes each pack's folder and its line in the model, and adds a note to the pages whose examples use the packs. */

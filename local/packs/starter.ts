@@ -55,12 +55,27 @@ The [console](docs/console.md) shows and edits the data of every entity. Sign in
 [${name}](model/${name}.ts), or with \`reader\`, which only reads; \`operator\` has pages for running the app.
 [model/model.ts](model/model.ts) declares the roles.
 
+Before you push, run what CI runs:
+
+\`\`\`sh
+npm cit
+\`\`\`
+
 To add an entity, write a file like [${name}.ts](model/${name}.ts) and add its line to [entities.ts](model/entities.ts).
 
 ## License
 
 [MIT](LICENSE)
 `;
+}
+
+/** The page on deploying, with the roles of the model and a first row of the entity. */
+export function addressToStarter(page: string, name: string): string {
+  return page
+    .replaceAll('$(role hr)', '$(role editor)')
+    .replaceAll("value=='hr'", "value=='editor'")
+    .replaceAll('/api/employees', `/api/${name}`)
+    .replace(/-d '\{"department":[^']*'/, `-d '{"owner":"ann","title":"First"}'`);
 }
 
 export function formatModelFile(): string {

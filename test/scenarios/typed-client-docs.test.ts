@@ -19,6 +19,7 @@ const snippets = [...text.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ''])
 const named = (file: string) => snippets.find((code) => code.startsWith(`// ${file}\n`)) ?? expect.fail(file);
 /** The others are one program. */
 const guide = snippets.filter((code) => !code.startsWith('// '));
+/** None in a repository whose README is its own. */
 const readme = /^```ts\n(import \{ createClient.*?)^```$/ms.exec(await readFile(join(ROOT, 'README.md'), 'utf8'))?.[1];
 const GIVEN = `
 const { ROWKEY_TOKEN: given = '', JONES_TOKEN: tokenOfJones = '', PHOTO = '' } = process.env;
@@ -56,7 +57,7 @@ beforeAll(async () => {
   for (const file of ['page.ts', 'script.ts']) await writeFile(join(folder, file), named(file));
   const program = guide.join('\n').replaceAll('https://contoso.azurewebsites.net', product.url);
   await writeFile(join(folder, 'guide.ts'), GIVEN + program);
-  const example = readme?.replaceAll('http://127.0.0.1:7071', product.url) ?? expect.fail('README.md');
+  const example = readme?.replaceAll('http://127.0.0.1:7071', product.url) ?? '';
   await writeFile(join(folder, 'readme.ts'), `const { ROWKEY_TOKEN: TOKEN = '' } = process.env;\n${example}`);
   const hr = product.as('hr');
   const anna = somebody({ department: 'Sales', employeeId: '000123', jobTitle: 'Clerk' });
@@ -125,7 +126,8 @@ test('the examples of each task run one after the other', async () => {
     expect(printed).toMatch(expected);
 });
 
-test('the example of README.md lists a person under the new name', async () => {
+test('the example of README.md lists a person under the new name', async ({ skip }) => {
+  if (!readme) skip('README.md has no example of the client.');
   const june = somebody({ department: 'Sales', lastName: 'Jones', email: 'jonesj@contoso.com' });
   expect((await product.as('hr')('POST', '/api/employees', { body: june })).status).toBe(201);
   expect((await output('readme.ts')).split('\n')).toContain('jonesj@contoso.com');

@@ -57,13 +57,16 @@ function patternsOf(described: object): Set<string> {
 }
 
 test.each([
-  ['of the tests', model],
-  ['of the example packs', packs],
-] as const)('has only patterns that clients can compile with the flag u, in the model %s', (_, { list, ...rest }) => {
-  const patterns = patternsOf(describeRoutes(createRoutes({ list, ...rest })));
-  expect(patterns.size).toBeGreaterThan(3);
-  for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
-});
+  ['of the tests', model, 4],
+  ['that is deployed', packs, 0],
+] as const)(
+  'has only patterns that clients can compile with the flag u, in the model %s',
+  (_, { list, ...rest }, least) => {
+    const patterns = patternsOf(describeRoutes(createRoutes({ list, ...rest })));
+    expect(patterns.size).toBeGreaterThanOrEqual(least);
+    for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
+  },
+);
 
 test('describes every format of zod by patterns that clients can compile with the flag u', () => {
   const { date, time, datetime, duration } = z.iso;
@@ -165,15 +168,15 @@ describe('examples', () => {
   ajv.addFormat('idn-email', true);
 
   test.each([
-    ['of the tests', model],
-    ['of the example packs', packs],
-  ] as const)('of every schema are valid, and every body has one, in the model %s', (_, { list, ...rest }) => {
+    ['of the tests', model, 76],
+    ['that is deployed', packs, 0],
+  ] as const)('of every schema are valid, and every body has one, in the model %s', (_, { list, ...rest }, least) => {
     const described = describeRoutes(createRoutes({ list, ...rest }));
     const { components, paths: all } = withoutReferences(JSON.parse(JSON.stringify(described)));
     const examples = Object.entries<JsonSchema>(components.schemas).flatMap(([name, { examples, ...schema }]) =>
       ((examples as unknown[] | undefined) ?? []).map((example) => [name, schema, example] as const),
     );
-    expect(examples.length).toBeGreaterThan(75);
+    expect(examples.length).toBeGreaterThanOrEqual(least);
     for (const [name, schema, example] of examples) {
       expect(example, name).toBeTypeOf('object');
       expect(ajv.validate(schema, example), `${name}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, glob, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -74,9 +74,20 @@ async function expectGreen(root: string): Promise<void> {
   const types = await npm(root, 'types');
   expect(types.code, types.said).toBe(0);
   // The set-up of the tests runs the build.
-  const more = IS_EVERY_POINT ? ['test/lib/define'] : [];
-  const { code, said } = await vitest(root, 'test/infra/model.test.ts', 'model', ...more);
+  const more = IS_EVERY_POINT ? await testsOfTheModel(root) : ['test/infra/model.test.ts'];
+  const { code, said } = await vitest(root, 'model/', ...more);
   expect(code, said).toBe(0);
+}
+
+/** The test files that read the deployed model or a page of the documentation. */
+async function testsOfTheModel(root: string): Promise<string[]> {
+  const files = await Array.fromAsync(glob('test/**/*.test.ts', { cwd: root }));
+  const isOfModel = async (file: string) =>
+    /model\/(model|entities)\.ts|deployed-app|deployed: true|README\.md|docs['/]/.test(
+      await readFile(join(root, file), 'utf8'),
+    );
+  const found = await Promise.all(files.map(async (file) => ((await isOfModel(file)) ? [file] : [])));
+  return found.flat();
 }
 
 /** Starts the product, runs the printed commands, then `more`, and returns the results of the printed commands. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeEach, expect, test } from 'vitest';
-import { launchBrowser } from '../browser.ts';
-import { lookAt } from '../console.ts';
-import { useStartProcess } from '../start-process.ts';
+import { launchBrowser } from '../../test/browser.ts';
+import { lookAt } from '../../test/console.ts';
+import { useStartProcess } from '../../test/start-process.ts';
 
-/** What a newcomer does in the first minute after `npm start`, on the app of the repository with its packs. */
+/** What a newcomer does in the first minute after `npm start`, on the app of the repository. */
 
 const started = useStartProcess({ deployed: true });
 const browser = await launchBrowser();
