@@ -1,6 +1,5 @@
 import { beforeAll } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../lib/base/errors.ts';
 import { pick, type Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Finding } from '../lib/define/declaration/finding.ts';
@@ -13,8 +12,9 @@ import { type VerifyPosition, verifyPage } from '../lib/operations/verify.ts';
 import { explain } from '../lib/storage/explain.ts';
 import { allPages } from './all-pages.ts';
 import { deploy } from './fixtures/deploy.ts';
+import { rowKeysOf as keysOf } from './further-rows-contract.ts';
 import { openWorld, type World } from './world.ts';
-import { rowKeysOf as keysOf, type WriteSubject } from './write-contract.ts';
+import type { WriteSubject } from './write-contract.ts';
 
 /** An entity that does not fit into one row. */
 
@@ -118,20 +118,6 @@ export const subject: WriteSubject = {
   newcomer: (name) => tested({ plant: name, status: 'new', batch: name }),
   whole,
 };
-export const transferred = {
-  archive: former,
-  entities: [tests, remarks],
-  elsewhere: { plant: 'There' },
-};
-/** Repeats what meets too many other requests, as a caller would. */
-export async function untilNotBusy<Result>(work: () => Promise<Result>): Promise<Result> {
-  for (;;)
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof RowkeyError && error.code === 'busy')) throw error;
-    }
-}
 /** What a piece of work reads and writes, without executing its writes. */
 export async function stepsOf(work: () => Promise<unknown>) {
   const steps = await explain(work);

@@ -1,21 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { pick, type Values } from '../lib/base/values.ts';
+import type { Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
-import { addressOf } from '../lib/define/places/index-entries.ts';
-import { consumeTransfer } from '../lib/engine/consume/consume.ts';
 import type { Engine } from '../lib/engine/engine.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../lib/engine/write/entity-store.ts';
-import { CONSUMER_FAULTS, expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from './fault-driver.ts';
-import type { Fault, FaultyHttpClient } from './faulty-http-client.ts';
+import { expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from './fault-driver.ts';
+import type { Fault } from './faulty-http-client.ts';
 import { countTried } from './tried-faults.ts';
-import { expectIndexesToAgree, QUICK, rowsOf, type World } from './world.ts';
+import { expectIndexesToAgree, type World } from './world.ts';
 
 /** What holds for the writes of every form of entity, whichever storage call fails. */
 
 const CONCURRENCY = 8;
-const log = { warn: () => undefined, error: () => undefined };
 
 export interface WriteSubject {
   readonly world: () => World;
@@ -98,81 +94,7 @@ export function testWrites(subject: WriteSubject, changes: Readonly<Record<strin
 const plainOf = (values: Values | undefined): unknown =>
   values === undefined ? null : JSON.parse(JSON.stringify(values, (_, value) => value ?? undefined));
 
-async function wholeOf({ world, entity, whole }: WriteSubject, one: Values, of = entity): Promise<Values> {
+/** Reads an entity as its subject does. */
+export async function wholeOf({ world, entity, whole }: WriteSubject, one: Values, of = entity): Promise<Values> {
   return whole ? whole(one, of) : (await readEntity(world().engine, of, one)).values;
-}
-
-interface Transferred {
-  readonly archive: Entity;
-  /** All entities of the table. */
-  readonly entities: readonly Entity[];
-  /** Values of another partition, to which the entity moves. */
-  readonly elsewhere: Values;
-}
-
-export const TRANSFERS = ['archive', 'move'] as const;
-type Transfer = (typeof TRANSFERS)[number];
-
-function requestTransfer({ world, entity }: WriteSubject, { elsewhere }: Transferred, transfer: Transfer, one: Values) {
-  const { engine } = world();
-  const key = pick(one, entity.keyFields);
-  return transfer === 'archive' ? requestArchive(engine, entity, key) : requestMove(engine, entity, key, elsewhere);
-}
-
-/** Fails unless all rows of an entity went with it. Returns the entity in its new place. */
-async function expectTransferred(
-  subject: WriteSubject,
-  { archive, elsewhere }: Transferred,
-  transfer: Transfer,
-  one: Values,
-): Promise<{ target: Entity; there: Values }> {
-  const { world, entity } = subject;
-  const isArchive = transfer === 'archive';
-  const [target, there] = isArchive ? [archive, one] : [entity, { ...one, ...elsewhere }];
-  expect(await wholeOf(subject, there, target)).toEqual(there);
-  expect(await rowKeysOf(world(), entity, one)).toEqual([]);
-  return { target, there };
-}
-
-/** Transfers an entity and deletes it in its new place. */
-export async function tryTransfer(
-  subject: WriteSubject,
-  transferred: Transferred,
-  transfer: Transfer,
-  one: Values,
-): Promise<void> {
-  const world = subject.world();
-  await createEntity(world.engine, subject.entity, one);
-  await requestTransfer(subject, transferred, transfer, one);
-  await world.settle();
-  const { target, there } = await expectTransferred(subject, transferred, transfer, one);
-  await deleteEntity(world.engine, target, there);
-  await world.settle();
-  expect(await rowKeysOf(world, target, there)).toEqual([]);
-}
-
-/** The queue function of a transfer dies or loses a reply at a sample of its calls; the next one completes the transfer. */
-export async function tryFaultsOfTransfers(subject: WriteSubject, transferred: Transferred): Promise<void> {
-  const { newcomer, entity } = subject;
-  const { entities } = transferred;
-  const world = subject.world();
-  const run = async (transfer: Transfer, client: FaultyHttpClient) => {
-    const one = newcomer(`Run ${transfer}`);
-    await createEntity(world.engine, entity, one);
-    await requestTransfer(subject, transferred, transfer, one);
-    const message = await world.take('transfers', String(one[entity.row.fields[0] ?? '']));
-    const consumer = { engine: world.engineThrough(client, QUICK), entities, log };
-    await consumeTransfer(consumer, message).catch(() => undefined);
-    await consumeTransfer({ ...consumer, engine: world.engine }, { ...message, attempts: 2 });
-    await world.settle();
-    await expectTransferred(subject, transferred, transfer, one);
-  };
-  for (const transfer of TRANSFERS) await tryFaults(({ client }) => run(transfer, client), { faults: CONSUMER_FAULTS });
-}
-
-/** Returns the keys of all rows of an entity. */
-export async function rowKeysOf({ storage }: World, entity: Entity, one: Values): Promise<string[]> {
-  const { partition, row } = addressOf(entity, one);
-  const rows = (await rowsOf(storage, entity.table)).filter(({ partitionKey }) => partitionKey === partition);
-  return rows.map(({ rowKey }) => String(rowKey)).filter((key) => key === row || key.startsWith(`${row}!-`));
 }

@@ -1,4 +1,3 @@
-import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { pick, type Values } from '../../lib/base/values.ts';
@@ -28,20 +27,11 @@ import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { allItems, allPages } from '../all-pages.ts';
 import { costOf } from '../cost-of.ts';
-import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
+import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
-import {
-  creating,
-  deleting,
-  patching,
-  replacing,
-  TRANSFERS,
-  testWrites,
-  tryFaultsOfTransfers,
-  tryTransfer,
-  type WriteSubject,
-} from '../write-contract.ts';
+import { testFurtherRows } from '../further-rows-contract.ts';
+import { openWorld, rowsOf, type World } from '../world.ts';
+import { creating, deleting, patching, replacing, testWrites, type WriteSubject } from '../write-contract.ts';
 
 /** An entity whose rarely read fields are in rows of their own. */
 
@@ -134,7 +124,6 @@ const subject: WriteSubject = {
   newcomer: (name) => asset({ office: name, contract: 'Signed' }),
   whole,
 };
-const transferred = { archive: former, entities: [assets, parts], elsewhere: { office: 'There' } };
 
 describe('a read', () => {
   test('leaves the groups out, and returns one that is asked for, in one transaction each', async () => {
@@ -389,63 +378,24 @@ describe('a write', () => {
   });
 });
 
-describe('groups go with their entity:', () => {
-  test.each(TRANSFERS)('an %s', (transfer) => {
-    const values = { office: `From ${transfer}`, contract: 'c'.repeat(300_000), secret: 'S' };
-    return tryTransfer(subject, transferred, transfer, asset(values));
-  });
+testWrites(subject, {
+  'a create': creating(assets),
+  'a patch of a field': patching(assets, { price: 2 }),
+  'a patch of a group': patching(assets, { description: 'Changed', price: 2 }),
+  'the end of a group': patching(assets, { contract: null, price: 2 }),
+  'a replace': replacing(assets, (one) => ({ ...one, description: 'Replaced', contract: undefined, price: 3 })),
+  'a delete': deleting(assets),
 });
 
-describe('faults and concurrent writers', () => {
-  testWrites(subject, {
-    'a create': creating(assets),
-    'a patch of a field': patching(assets, { price: 2 }),
-    'a patch of a group': patching(assets, { description: 'Changed', price: 2 }),
-    'the end of a group': patching(assets, { contract: null, price: 2 }),
-    'a replace': replacing(assets, (one) => ({ ...one, description: 'Replaced', contract: undefined, price: 3 })),
-    'a delete': deleting(assets),
-  });
-
-  test('of a move or an archive leave it in one place with its groups', () =>
-    tryFaultsOfTransfers(subject, transferred));
-
-  test('keep every change, and no reader sees a group of another state', async () => {
-    const one = asset({ office: 'Raced', label: '0', description: '0' });
-    await create(one);
-    let isDone = false;
-    const reader = async () => {
-      for (; !isDone; ) {
-        const { values } = await read(one, ['text']);
-        expect(values.description).toBe(values.label);
-        const [listed] = (
-          await readEntities(world.engine, assets, one, { from: String(one.assetId), top: 1, select: every })
-        ).items;
-        expect(listed?.description).toBe(listed?.label);
-      }
-    };
-    const writers = pMap(
-      Array.from({ length: 24 }, (_, index) => index + 1),
-      async (index) => {
-        const engine = index % 2 === 0 ? world.engine : world.engineThrough(faultyHttpClient());
-        if (index % 3 === 0) await patchEntity(engine, assets, one, { stock: index });
-        else await patchEntity(engine, assets, one, { label: `${index}`, description: `${index}` });
-      },
-      { concurrency: 4 },
-    ).finally(() => {
-      isDone = true;
-    });
-    await Promise.all([writers, reader()]);
-    const { stock, label, description } = await whole(one);
-    expect(stock).toBeTypeOf('number');
-    expect(label).toBe(description);
-    await world.settle();
-  });
-
-  test('leave nothing for the consistency check', async () => {
-    await world.settle();
-    expect(await verify(false)).toEqual([]);
-    await expectIndexesToAgree(world.storage, { ...assets, children: [] });
-  });
+testFurtherRows(subject, {
+  archive: former,
+  entities: [assets, parts],
+  elsewhere: { office: 'There' },
+  long: (office) => asset({ office, contract: 'c'.repeat(300_000), secret: 'S' }),
+  together: (text) => ({ label: text, description: text }),
+  alone: (number) => ({ stock: number }),
+  further: 'text',
+  verify,
 });
 
 describe('an entity that lost a row', () => {
@@ -522,17 +472,5 @@ describe('the consistency check', () => {
     await patchEntity(engine, assets, one, { contract: null, description: 'Kept' });
     const { contract: _, ...left } = one;
     expect(await whole(one)).toEqual({ ...left, description: 'Kept' });
-  });
-
-  test('a replace gives a lost row new values', async () => {
-    const one = asset({ office: 'Renewed' });
-    await create(one);
-    await world.storage.table('assets').deleteEntity('Renewed', rowOf(one, 'text').row);
-    await replaceEntity(world.engine, assets, one, one);
-    expect(await whole(one)).toEqual(one);
-    await world.storage.table('assets').deleteEntity('Renewed', rowOf(one, 'text').row);
-    await deleteEntity(world.engine, assets, one);
-    await world.settle();
-    expect(await stored(one)).toBeUndefined();
   });
 });

@@ -1,4 +1,3 @@
-import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import type { RowkeyError } from '../../lib/base/errors.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
@@ -7,94 +6,57 @@ import { readByCopies, readByList } from '../../lib/engine/read/read-through-ind
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { writeAtomically } from '../../lib/engine/write/entity-batch.ts';
-import { deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toProblem } from '../../lib/http/problem.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { faultyHttpClient } from '../faulty-http-client.ts';
+import { testFurtherRows } from '../further-rows-contract.ts';
 import {
   create,
-  every,
   former,
   LONG,
   numbered,
   openWideWorld,
   read,
+  remarks,
   rowKeysOf,
   subject,
   tested,
   tests,
-  transferred,
-  untilNotBusy,
   verify,
   whole,
   world,
 } from '../wide-entity.ts';
-import { expectIndexesToAgree } from '../world.ts';
-import { creating, deleting, patching, replacing, testWrites, tryFaultsOfTransfers } from '../write-contract.ts';
+import { creating, deleting, patching, replacing, testWrites } from '../write-contract.ts';
 
 openWideWorld(import.meta.url);
 
-describe('faults and concurrent writers', () => {
-  testWrites(subject, {
-    'a create': creating(tests),
-    'a patch of one row': patching(tests, { m1: 'changed' }),
-    'a patch of several rows, with a new one': patching(tests, {
-      ...numbered(20, LONG, 700),
-      m3: null,
-      m470: 'changed',
-    }),
-    'a replace that needs fewer rows': replacing(tests, (one) => ({
-      ...pick(one, tests.keyFields),
-      m1: 'alone',
-      m470: 'kept',
-    })),
-    'a delete': deleting(tests),
-  });
+testWrites(subject, {
+  'a create': creating(tests),
+  'a patch of one row': patching(tests, { m1: 'changed' }),
+  'a patch of several rows, with a new one': patching(tests, {
+    ...numbered(20, LONG, 700),
+    m3: null,
+    m470: 'changed',
+  }),
+  'a replace that needs fewer rows': replacing(tests, (one) => ({
+    ...pick(one, tests.keyFields),
+    m1: 'alone',
+    m470: 'kept',
+  })),
+  'a delete': deleting(tests),
+});
 
-  test('of a move or an archive leave it in one place with all its rows', () =>
-    tryFaultsOfTransfers(subject, transferred));
-
-  test('keep every change, and no reader sees rows of two states', async () => {
-    const one = tested({ plant: 'Raced', ...numbered(20, LONG, 700), status: '0', m480: '0' });
-    await create(one);
-    let isDone = false;
-    let reads = 0;
-    const reader = async () => {
-      for (; !isDone; reads += 1) {
-        const { values } = await untilNotBusy(() => read(one));
-        expect(values.m480).toBe(values.status);
-        const range = { from: String(one.testId), top: 1, select: every };
-        const [listed] = (await untilNotBusy(() => readEntities(world.engine, tests, one, range))).items;
-        expect(listed?.m480).toBe(listed?.status);
-      }
-    };
-    const writers = pMap(
-      Array.from({ length: 24 }, (_, index) => index + 1),
-      async (index) => {
-        const engine = index % 2 === 0 ? world.engine : world.engineThrough(faultyHttpClient());
-        const change =
-          index % 3 === 0 ? { [`m${index}`]: 'kept' } : { status: `${index}`, m480: `${index}`, m700: `${index}` };
-        await untilNotBusy(() => patchEntity(engine, tests, one, change));
-      },
-      { concurrency: 4 },
-    ).finally(() => {
-      isDone = true;
-    });
-    await Promise.all([writers, reader()]);
-    const values = await whole(one);
-    expect(values.m480).toBe(values.status);
-    for (const index of [3, 6, 9, 12, 15, 18, 21, 24]) expect(values[`m${index}`]).toBe('kept');
-    expect(reads).toBeGreaterThan(0);
-    await world.settle();
-  });
-
-  test('leave nothing for the consistency check', async () => {
-    await world.settle();
-    expect(await verify(false)).toEqual([]);
-    await expectIndexesToAgree(world.storage, { ...tests, children: [] });
-  });
+testFurtherRows(subject, {
+  archive: former,
+  entities: [tests, remarks],
+  elsewhere: { plant: 'There' },
+  long: (plant) => tested({ plant, ...numbered(40, LONG), secret: 'S', status: 'new', batch: 'B' }),
+  together: (text) => ({ status: text, m480: text, m700: text }),
+  alone: (number) => ({ [`m${number}`]: 'kept' }),
+  further: 'wide1',
+  verify,
 });
 
 describe('an entity that lost a row', () => {
@@ -215,18 +177,5 @@ describe('the consistency check', () => {
     expect(left).toMatchObject(numbered(230, `of ${lost.testId}`));
     expect(left).not.toHaveProperty('m480');
     await expect(read(deleted)).rejects.toMatchObject({ code: 'not-found' });
-  });
-
-  test('is not needed to replace or to delete an entity that lost a row', async () => {
-    const one = tested({ plant: 'Renewed' });
-    await create(one);
-    const lose = () => world.storage.table('tests').deleteEntity('Renewed', `test_${one.testId}!-wide1`);
-    await lose();
-    await replaceEntity(world.engine, tests, one, one);
-    expect(await whole(one)).toEqual(one);
-    await lose();
-    await deleteEntity(world.engine, tests, one);
-    await world.settle();
-    expect(await rowKeysOf(one)).toEqual([]);
   });
 });

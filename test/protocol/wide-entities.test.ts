@@ -39,15 +39,12 @@ import {
   rowKeysOf,
   status,
   stepsOf,
-  subject,
   tested,
   tests,
-  transferred,
   whole,
   world,
 } from '../wide-entity.ts';
 import { openWorld, rowsOf } from '../world.ts';
-import { TRANSFERS, tryTransfer } from '../write-contract.ts';
 
 openWideWorld(import.meta.url);
 
@@ -269,13 +266,6 @@ describe('a write', () => {
     const later = { ...world.engine, now: () => Date.now() + 3 * 86_400_000 };
     await collectOrphans(later, [tests]);
     expect(await whole(one)).toEqual(one);
-  });
-});
-
-describe('all rows go with their entity:', () => {
-  test.each(TRANSFERS)('an %s', (transfer) => {
-    const values = { plant: `From ${transfer}`, ...numbered(40, LONG), secret: 'S', status: 'new', batch: 'B' };
-    return tryTransfer(subject, transferred, transfer, tested(values));
   });
 });
 
