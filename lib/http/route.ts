@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
 import type { Call, Operation, SchemaBuilder } from '../api/operation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import type { Log } from '../engine/consume/poison.ts';
+import type { Log } from '../engine/consume/consume.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';
 import type { TableSasSigner } from '../storage/table-sas.ts';

@@ -12,7 +12,7 @@ import { MAX_TRANSACTION_ACTIONS, type Row, scanTable, tryAction, trySubmit } fr
 import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
-import { limitTransactions, PAGE_TRANSACTIONS, type VerifyPage, type VerifyPosition } from './verify.ts';
+import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
@@ -41,7 +41,7 @@ export const cleanUpIndex = inPattern(
     engine: Engine,
     entity: Entity,
     name: string,
-    { entities, position = { table: 0, left: 0 }, top, maxTransactions = PAGE_TRANSACTIONS }: CleanUpOptions,
+    { entities, position = { table: 0, left: 0 }, top, maxTransactions }: CleanUpOptions,
   ): Promise<VerifyPage> => {
     const shape = await readFormerIndex(engine, entity, name);
     if (!shape)

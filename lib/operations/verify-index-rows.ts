@@ -1,11 +1,15 @@
 import pMap from 'p-map';
+import type { Values } from '../base/values.ts';
+import { toSnapshot } from '../define/codec/entity-codec.ts';
+import { liveValues } from '../define/declaration/change.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, ListForm, Projection } from '../define/declaration/projection.ts';
 import { parseKey } from '../define/keys/key-template.ts';
 import { addressIfAny, CLAIM, isRowAt, isSameEntry, isSibling, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readValues, repairEntries, repairIntent } from '../engine/reconcile/reconcile.ts';
+import { readJoinedRow } from '../engine/read/entity-rows.ts';
+import { repairEntries, repairIntent } from '../engine/reconcile/reconcile.ts';
 import { hasLiveClaim } from '../engine/reconcile/unique-claim.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
@@ -146,4 +150,10 @@ async function dropMember(
   const isDone = await tryAction(storage, entry, await form.write(storage, entry, action));
   if (isDone && list) await form.drop(storage, list);
   return isDone;
+}
+
+/** The current values of the entity to which a row of an index belongs. */
+async function readValues(engine: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
+  const row = await readJoinedRow(engine, entity, address);
+  return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));
 }

@@ -73,7 +73,7 @@ const UNITS_CONCURRENCY = 8;
 /** Each member takes a lookup, and a list may have any number of members. */
 const MEMBERS_IN_UNIT = 16;
 /** The default for the first check of a page, and again for the second check with the repairs. */
-export const PAGE_TRANSACTIONS = 1_000;
+const PAGE_TRANSACTIONS = 1_000;
 /** Queues are polled at least every second. */
 const PATIENCE_MS = 2_500;
 /** A repair fails if a concurrent writer was faster; the row is then checked again. */
@@ -90,8 +90,7 @@ export function canVerify(entity: Entity): boolean {
 export const verifyPage = inPattern(
   'consistency check',
   async (engine: Engine, entity: Entity, options: VerifyOptions): Promise<VerifyPage> => {
-    const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS } = options;
-    const { maxTransactions = PAGE_TRANSACTIONS } = options;
+    const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS, maxTransactions } = options;
     const tables = only ? [entity.table] : tablesOf(entity);
     const table = tables[position.table];
     if (table === undefined) return { checked: 0, findings: [], next: undefined, left: position.left };
@@ -151,7 +150,7 @@ export const verifyPage = inPattern(
 );
 
 /** Returns a function that tells whether `maxTransactions` storage transactions were made since this call. */
-export function limitTransactions(maxTransactions: number): () => boolean {
+export function limitTransactions(maxTransactions = PAGE_TRANSACTIONS): () => boolean {
   const before = transactionsSoFar();
   return () => transactionsSoFar() - before >= maxTransactions;
 }

@@ -119,11 +119,7 @@ export async function blobLength(
 ): Promise<number | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
   const client = storage.container(container).getBlobClient(name);
-  const found = await unlessRefused(
-    ['missing'],
-    client.getProperties(signal ? { abortSignal: signal } : {}),
-    container,
-  );
+  const found = await unlessRefused(['missing'], client.getProperties(abortOptions(signal)), container);
   return found?.contentLength;
 }
 

@@ -354,7 +354,7 @@ interface Transaction {
   readonly partition: string;
   readonly actions: readonly Action[];
   /** Stops waiting. The outcome is then unknown. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /**
    * True if a second execution does no harm. By default, a request without a reply is repeated only if it is conditional: a
    * repeated insert or delete could undo a change that another caller made since.
@@ -373,7 +373,7 @@ export async function tryAction(
   { table, partition, signal, isRepeatable = false }: Omit<Transaction, 'actions'>,
   action: Action,
 ): Promise<boolean> {
-  const transaction = { table, partition, actions: [action], isRepeatable, ...(signal ? { signal } : {}) };
+  const transaction = { table, partition, actions: [action], isRepeatable, signal };
   return (await trySubmit(storage, transaction)) !== undefined;
 }
 

@@ -122,7 +122,7 @@ export const RULES: readonly Rule[] = [
   {
     row: 'second read before the end of the intent',
     without: 'A function deletes the reminder before it settles the index entries',
-    file: 'lib/engine/consume/poison.ts',
+    file: 'lib/engine/consume/consume.ts',
     edits: [
       [
         '      held = await holdWork(engine, message);\n',
@@ -321,7 +321,7 @@ export const RULES: readonly Rule[] = [
   {
     row: UNKNOWN_OUTCOME,
     without: 'A function repeats its work immediately after an unknown outcome',
-    file: 'lib/engine/consume/poison.ts',
+    file: 'lib/engine/consume/consume.ts',
     edits: [["['storage-unavailable', 30]", "['storage-unavailable', 0]"]],
     test: [TIME, 'a function repeats work whose outcome is unknown after its request has been executed'],
     finds: 'left over in ["guestsbyname"',

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { MAX_ATTEMPTS } from '../../lib/engine/consume/poison.ts';
+import { MAX_ATTEMPTS } from '../../lib/engine/consume/consume.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { employees } from '../fixtures/model.ts';

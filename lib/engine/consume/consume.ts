@@ -3,7 +3,8 @@ import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import pMap from 'p-map';
 import { z } from 'zod';
-import { NeverSucceeds } from '../../base/errors.ts';
+import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
+import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import { deleteMessage, type ReceivedMessage, receiveMessages } from '../../storage/messages.ts';
@@ -11,11 +12,48 @@ import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inPattern, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { isDeeperThan, jsonText } from '../json-text.ts';
-import { type Message, sendWork, unwrap } from '../reconcile/hold.ts';
+import {
+  type HeldWork,
+  type History,
+  holdWork,
+  type Message,
+  sendWork,
+  unlessUnavailable,
+  unwrap,
+} from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, Intent, isPossible, possibleItems, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
-import { handleMessage, isTooOld, type Log, MAX_ATTEMPTS, reasonOf, recordPoison, type TakeHold } from './poison.ts';
+import { recordPoison } from './poison.ts';
+
+/**
+ * A message that cannot succeed is removed from its queue and recorded (poison.ts). This happens immediately if no retry can help, else after
+ * the last attempt. If storage is unavailable or other writers are in the way, the message is delayed instead, longer each time, for up to a
+ * day.
+ */
+
+/** Equals `maxDequeueCount` in host.json: after this attempt the host would move the message to its poison queue. */
+export const MAX_ATTEMPTS = 5;
+/** Failures that the message does not cause, with the minimum delay in seconds. */
+const TEMPORARY = new Map<string, number>([
+  ['busy', 5],
+  ['identity-unavailable', 5],
+  // The service spends at most 30 s on a request, so a write whose reply was lost is done by then.
+  ['storage-unavailable', 30],
+  ['not-provisioned', 30],
+]);
+const LONGEST_DELAY_SECONDS = 300;
+/** A message that is delayed for longer is recorded for an operator. */
+const PATIENCE_MS = DAY_MS;
+/** Equals `visibilityTimeout` in host.json. */
+const RETRY_AFTER_SECONDS = 5;
+/** Failures that every retry repeats, like a `NeverSucceeds`. */
+const POINTLESS = new Set<string>(['too-large', 'invalid-input']);
+
+export interface Log {
+  warn(text: string): void;
+  error(text: string): void;
+}
 
 /** The dependencies of the queue functions, which do the work of a message or record the message as poison. */
 export interface Consumer {
@@ -134,6 +172,82 @@ function findPermanentFailure(queue: string, body: unknown, entities: readonly E
     if (error instanceof NeverSucceeds) return error.message;
     throw error;
   }
+}
+
+/** Takes the hold on the work of a message; undefined if another message has the work, or the work is done. */
+type TakeHold = () => Promise<Hold | undefined>;
+
+/**
+ * Does the work of a message. After a failure the work continues with another message (hold.ts) until the last attempt, or
+ * until a retry is pointless: then `giveUp` is called and the message is recorded. Throws if that fails too: then the host
+ * retries, and finally moves the message to its own poison queue. Recording comes last, so a message is recorded once.
+ */
+export async function handleMessage(
+  engine: Engine,
+  message: Message,
+  log: Log,
+  work: (take: TakeHold) => Promise<void>,
+  giveUp: (reason: string) => Promise<void> = async () => undefined,
+): Promise<void> {
+  const { queue } = message;
+  const { history } = unwrap(message);
+  const { id, attempts, waits } = history;
+  let held: HeldWork | undefined;
+  try {
+    await work(async () => {
+      held = await holdWork(engine, message);
+      // Earlier attempts ended without a result: the process died or could not reach storage.
+      if (held && attempts > MAX_ATTEMPTS)
+        throw new NeverSucceeds('The process stopped at every attempt to handle the message.');
+      return held;
+    });
+    await held?.release();
+  } catch (error) {
+    const code = error instanceof RowkeyError ? error.code : '';
+    const reason = reasonOf(error);
+    const wait = TEMPORARY.get(code);
+    const isPointless = error instanceof NeverSucceeds || POINTLESS.has(code);
+    const isRetried = wait === undefined ? !isPointless && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
+    if (isRetried) {
+      log.warn(`The message ${id} of ${queue} failed at attempt ${attempts}, after ${waits} delays: ${reason}`);
+      const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
+      const delaySeconds = wait === undefined ? RETRY_AFTER_SECONDS : delayOf(wait, waits);
+      if (await tryPutOff(held, later, delaySeconds)) return;
+      // The host logs the error, and an SDK error may contain a key.
+      throw new Error(reason);
+    }
+    await giveUp(reason);
+    await recordPoison(engine, message, reason);
+    await held?.release();
+    log.error(`The message ${id} of ${queue} is poison: ${reason}`);
+  }
+}
+
+/** True if a message has been delayed for so long that it is recorded even after a temporary failure. */
+function isTooOld({ now }: Pick<Engine, 'now'>, { since }: History): boolean {
+  return now() - since > PATIENCE_MS;
+}
+
+/** Returns seconds: more after each delay, and random, so that messages do not return together. */
+export function delayOf(least: number, waits: number): number {
+  return Math.round(Math.min(least * 2 ** Math.min(waits, 10), LONGEST_DELAY_SECONDS) * (1 + Math.random() / 2));
+}
+
+/** Returns false without a hold or after an unknown error. If storage is unavailable, the reminder is not changed. */
+async function tryPutOff(held: HeldWork | undefined, history: History, delaySeconds: number): Promise<boolean> {
+  if (!held) return false;
+  try {
+    await unlessUnavailable(held.putOff(history, delaySeconds));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The message of a RowkeyError or NeverSucceeds, which is safe to show; of any other error only the name, because its message may contain data. */
+function reasonOf(error: unknown): string {
+  if (error instanceof RowkeyError || error instanceof NeverSucceeds) return error.message;
+  return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
 }
 
 /** Handles a message in the trace of its sender, with a link to this invocation. */

@@ -1,9 +1,8 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
-import { DAY_MS, isoInstant, MINUTE_MS } from '../../base/time.ts';
+import { busy, RowkeyError } from '../../base/errors.ts';
+import { isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/entity-codec.ts';
-import type { Hold } from '../../define/declaration/engine.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
@@ -11,32 +10,11 @@ import { count } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
-import { type HeldWork, type History, holdWork, type Message, unlessUnavailable, unwrap } from '../reconcile/hold.ts';
+import { type Message, unwrap } from '../reconcile/hold.ts';
 
-/**
- * A message that cannot succeed is removed from its queue and recorded, newest first, with its reason and its text, so an
- * operator can send it again or drop it. This happens immediately if no retry can help, else after the last attempt. If
- * storage is unavailable or other writers are in the way, the message is delayed instead, longer each time, for up to a day.
- */
+/** The records of messages that cannot succeed, newest first, with the reason and the text of each. An operator sends a message again or drops it. */
 
 export const POISON_TABLE = 'poison';
-/** Equals `maxDequeueCount` in host.json: after this attempt the host would move the message to its poison queue. */
-export const MAX_ATTEMPTS = 5;
-/** Failures that the message does not cause, with the minimum delay in seconds. */
-const TEMPORARY = new Map<string, number>([
-  ['busy', 5],
-  ['identity-unavailable', 5],
-  // The service spends at most 30 s on a request, so a write whose reply was lost is done by then.
-  ['storage-unavailable', 30],
-  ['not-provisioned', 30],
-]);
-const LONGEST_DELAY_SECONDS = 300;
-/** A message that is delayed for longer is recorded for an operator. */
-const PATIENCE_MS = DAY_MS;
-/** Equals `visibilityTimeout` in host.json. */
-const RETRY_AFTER_SECONDS = 5;
-/** Failures that every retry repeats, like a `NeverSucceeds`. */
-const POINTLESS = new Set<string>(['too-large', 'invalid-input']);
 /** Many messages fail at the same time, so the newest rows must not share one partition. */
 const PARTITION = compileTemplate('poison_{id%16}');
 /** Includes the single partition of earlier releases. */
@@ -66,81 +44,6 @@ export const Poison = z.object({
   text: z.string(),
 });
 export type Poison = z.infer<typeof Poison>;
-
-export interface Log {
-  warn(text: string): void;
-  error(text: string): void;
-}
-
-/** Takes the hold on the work of a message; undefined if another message has the work, or the work is done. */
-export type TakeHold = () => Promise<Hold | undefined>;
-
-/**
- * Does the work of a message. After a failure the work continues with another message (hold.ts) until the last attempt, or
- * until a retry is pointless: then `giveUp` is called and the message is recorded. Throws if that fails too: then the host
- * retries, and finally moves the message to its own poison queue. Recording comes last, so a message is recorded once.
- */
-export async function handleMessage(
-  engine: Engine,
-  message: Message,
-  log: Log,
-  work: (take: TakeHold) => Promise<void>,
-  giveUp: (reason: string) => Promise<void> = async () => undefined,
-): Promise<void> {
-  const { queue } = message;
-  const { history } = unwrap(message);
-  const { id, attempts, waits } = history;
-  let held: HeldWork | undefined;
-  try {
-    await work(async () => {
-      held = await holdWork(engine, message);
-      // Earlier attempts ended without a result: the process died or could not reach storage.
-      if (held && attempts > MAX_ATTEMPTS)
-        throw new NeverSucceeds('The process stopped at every attempt to handle the message.');
-      return held;
-    });
-    await held?.release();
-  } catch (error) {
-    const code = error instanceof RowkeyError ? error.code : '';
-    const reason = reasonOf(error);
-    const wait = TEMPORARY.get(code);
-    const isPointless = error instanceof NeverSucceeds || POINTLESS.has(code);
-    const isRetried = wait === undefined ? !isPointless && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
-    if (isRetried) {
-      log.warn(`The message ${id} of ${queue} failed at attempt ${attempts}, after ${waits} delays: ${reason}`);
-      const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
-      const delaySeconds = wait === undefined ? RETRY_AFTER_SECONDS : delayOf(wait, waits);
-      if (await tryPutOff(held, later, delaySeconds)) return;
-      // The host logs the error, and an SDK error may contain a key.
-      throw new Error(reason);
-    }
-    await giveUp(reason);
-    await recordPoison(engine, message, reason);
-    await held?.release();
-    log.error(`The message ${id} of ${queue} is poison: ${reason}`);
-  }
-}
-
-/** True if a message has been delayed for so long that it is recorded even after a temporary failure. */
-export function isTooOld({ now }: Pick<Engine, 'now'>, { since }: History): boolean {
-  return now() - since > PATIENCE_MS;
-}
-
-/** Returns seconds: more after each delay, and random, so that messages do not return together. */
-export function delayOf(least: number, waits: number): number {
-  return Math.round(Math.min(least * 2 ** Math.min(waits, 10), LONGEST_DELAY_SECONDS) * (1 + Math.random() / 2));
-}
-
-/** Returns false without a hold or after an unknown error. If storage is unavailable, the reminder is not changed. */
-async function tryPutOff(held: HeldWork | undefined, history: History, delaySeconds: number): Promise<boolean> {
-  if (!held) return false;
-  try {
-    await unlessUnavailable(held.putOff(history, delaySeconds));
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 /** Records a message. Recording the same work again changes only the reason. */
 export async function recordPoison(engine: Engine, message: Message, reason: string): Promise<void> {
@@ -286,10 +189,4 @@ function toPoison({ row, properties }: Row): Poison {
     recordedAt: String(RecordedAt),
     text,
   };
-}
-
-/** The message of a RowkeyError or NeverSucceeds, which is safe to show; of any other error only the name, because its message may contain data. */
-export function reasonOf(error: unknown): string {
-  if (error instanceof RowkeyError || error instanceof NeverSucceeds) return error.message;
-  return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
 }

@@ -352,9 +352,3 @@ export async function repairSibling(
   const touch: Action = { kind: 'merge', row, properties: { TouchedBy: 'audit' }, etag };
   return (await trySubmit(storage, { table, partition, actions: [touch, action] })) !== undefined;
 }
-
-/** The current values of the entity to which a row of an index belongs. */
-export async function readValues(engine: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
-  const row = await readJoinedRow(engine, entity, address);
-  return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));
-}

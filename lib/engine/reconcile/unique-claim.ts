@@ -69,7 +69,7 @@ export async function claim(
     if (!isOwnedBy(row, owner)) return 'held-by-another';
     if (hasLiveClaim(row, claimant, engine)) return 'being-claimed';
     const merge = { kind: 'merge', row: indexEntry.row, properties: marks, etag: row.etag } as const;
-    const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
+    const where = { ...toPartition(indexEntry), signal };
     const etags = await trySubmit(storage, { ...where, actions: [merge] });
     if (!etags) continue;
     const properties = { ...row.properties, ...marks };
@@ -87,7 +87,7 @@ export async function releaseClaims(
   signal?: AbortSignal,
 ): Promise<boolean> {
   for (const { isNew, etag, ...address } of claimed) {
-    const where = { ...address, ...(signal ? { signal } : {}) };
+    const where = { ...address, signal };
     if (!isNew || !(await tryAction(storage, where, { kind: 'delete', row: address.row, etag }))) return false;
   }
   return true;
@@ -111,7 +111,7 @@ async function insertClaim(
 ): Promise<Row | undefined> {
   const properties = { EntityType: CLAIM, SourcePartition, SourceRow, Confirmed: false, ...marks };
   const insert = { kind: 'insert', row: indexEntry.row, properties } as const;
-  const where = { ...toPartition(indexEntry), ...(signal ? { signal } : {}) };
+  const where = { ...toPartition(indexEntry), signal };
   const etags = await trySubmit(storage, { ...where, actions: [insert] });
   return (
     etags && { ...toPartition(indexEntry), row: indexEntry.row, etag: etags.get(indexEntry.row) ?? '', properties }

@@ -5,15 +5,10 @@ import {
   consumePoison,
   consumeTransfer,
   listReplacedMetadata,
+  MAX_ATTEMPTS,
   toMessage,
 } from '../../../../lib/engine/consume/consume.ts';
-import {
-  dropPoison,
-  listPoison,
-  MAX_ATTEMPTS,
-  POISON_TABLE,
-  replayPoison,
-} from '../../../../lib/engine/consume/poison.ts';
+import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
 import type { Message } from '../../../../lib/engine/reconcile/hold.ts';

@@ -2,11 +2,10 @@ import { readFile } from 'node:fs/promises';
 import pMap from 'p-map';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { NeverSucceeds, RowkeyError } from '../../../../lib/base/errors.ts';
+import { handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
 import {
   dropPoison,
-  handleMessage,
   listPoison,
-  MAX_ATTEMPTS,
   POISON_TABLE,
   recordPoison,
   replayPoison,

@@ -1,7 +1,6 @@
 import type { InvocationContext } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { toMessage } from '../../../../lib/engine/consume/consume.ts';
-import { MAX_ATTEMPTS } from '../../../../lib/engine/consume/poison.ts';
+import { MAX_ATTEMPTS, toMessage } from '../../../../lib/engine/consume/consume.ts';
 
 const inserted = '2026-11-20T08:00:00.000Z';
 const given = { id: 'host', dequeueCount: 2, insertionTime: inserted };

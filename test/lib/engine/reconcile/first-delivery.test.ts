@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
-import { dropPoison, handleMessage, listPoison } from '../../../../lib/engine/consume/poison.ts';
+import { consumeIntent, handleMessage } from '../../../../lib/engine/consume/consume.ts';
+import { dropPoison, listPoison } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { holdWork, type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/intent.ts';

@@ -3,7 +3,8 @@ import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { busy, unavailable } from '../../../../lib/base/errors.ts';
 import { indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import { handleMessage, listPoison, MAX_ATTEMPTS, type TakeHold } from '../../../../lib/engine/consume/poison.ts';
+import { handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
+import { listPoison } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
@@ -123,7 +124,7 @@ test('a reconciler throws "storage-unavailable" if a write may still arrive', as
 test.each(['', '.', '..'])('a reminder with the forged id "%s" makes no request to the queue itself', async (id) => {
   const { engine, requests } = recording();
   await world.storage.queue(QUEUE).sendMessage(JSON.stringify({ ...work, reminder: { id, popReceipt: 'forged' } }));
-  await handleMessage(engine, await receive(), log, async (take: TakeHold) => {
+  await handleMessage(engine, await receive(), log, async (take) => {
     await take();
   });
   // A copy becomes the reminder and is deleted by its id.
@@ -137,7 +138,7 @@ test('hides a message without characters that XML cannot represent', async () =>
   const { engine, requests } = recording();
   await sendWork(world.engine, QUEUE, { ...work, intent: 'a\uffffb\ufffe' });
   let hold: unknown;
-  await handleMessage(engine, { ...(await receive()), attempts: 2 }, log, async (take: TakeHold) => {
+  await handleMessage(engine, { ...(await receive()), attempts: 2 }, log, async (take) => {
     hold = await take();
   });
   expect(hold).toBeDefined();
@@ -149,7 +150,7 @@ test('a message with a first attempt in the future is recorded after a day', asy
   const history = { id: 'future', since: LAST_INSTANT, attempts: 0, waits: 0 };
   await sendWork(world.engine, QUEUE, { ...work, history });
   const tomorrow = { ...world.engine, now: () => Date.now() + 25 * 3_600_000 };
-  await handleMessage(tomorrow, await receive(), log, async (take: TakeHold) => {
+  await handleMessage(tomorrow, await receive(), log, async (take) => {
     await take();
     throw unavailable('Storage does not answer now.', undefined);
   });
@@ -160,7 +161,7 @@ test('a message that ended its process at every attempt is recorded and not star
   const history = { id: 'deadly', since: Date.now(), attempts: MAX_ATTEMPTS, waits: 0 };
   await sendWork(world.engine, QUEUE, { ...work, history });
   let isBegun = false;
-  await handleMessage(world.engine, await receive(), log, async (take: TakeHold) => {
+  await handleMessage(world.engine, await receive(), log, async (take) => {
     await take();
     isBegun = true;
   });

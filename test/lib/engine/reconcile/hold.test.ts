@@ -3,14 +3,8 @@ import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { unavailable } from '../../../../lib/base/errors.ts';
 import type { Hold } from '../../../../lib/define/declaration/engine.ts';
-import { consumePoison } from '../../../../lib/engine/consume/consume.ts';
-import {
-  delayOf,
-  handleMessage,
-  listPoison,
-  MAX_ATTEMPTS,
-  POISON_TABLE,
-} from '../../../../lib/engine/consume/poison.ts';
+import { consumePoison, delayOf, handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
+import { listPoison, POISON_TABLE } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { holdWork, type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
