@@ -79,6 +79,16 @@ export function unavailable(why: string, cause: unknown): RowkeyError {
   return new RowkeyError('storage-unavailable', why, { retryAfter: 5, cause });
 }
 
+/** True for an error with one of these codes. */
+export function hasCode(error: unknown, ...codes: readonly ErrorCode[]): error is RowkeyError {
+  return error instanceof RowkeyError && codes.includes(error.code);
+}
+
+/** True if the failed call may have succeeded, or may succeed later. */
+export function isOutcomeUnknown(error: unknown): boolean {
+  return hasCode(error, 'storage-unavailable');
+}
+
 /** A message of a queue that no retry can help: it is recorded immediately. Its text is safe to show. */
 export class NeverSucceeds extends Error {
   override readonly name = 'NeverSucceeds';

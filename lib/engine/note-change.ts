@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { RowkeyError } from '../base/errors.ts';
+import { isOutcomeUnknown } from '../base/errors.ts';
 import { isoInstant } from '../base/time.ts';
 import type { Address } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
@@ -127,12 +127,7 @@ export async function makeAndNote<Result>(
     noteChange(engine, change);
     return result;
   } catch (error) {
-    if (isUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
+    if (isOutcomeUnknown(error)) noteChange(engine, { ...change, outcome: 'unknown' });
     throw error;
   }
-}
-
-/** True if the failed call may have succeeded. */
-export function isUnknown(error: unknown): boolean {
-  return error instanceof RowkeyError && error.code === 'storage-unavailable';
 }

@@ -1,5 +1,5 @@
 import { isRestError, type PipelinePolicy, type PipelineRequest } from '@azure/core-rest-pipeline';
-import { RowkeyError, unavailable } from '../base/errors.ts';
+import { hasCode, RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 
 /** Storage rejected an action for a reason that the caller can act on. */
@@ -101,7 +101,7 @@ export function describeMissing(missing: readonly string[]): string {
 
 /** True if the table, queue or container of a storage call does not exist. */
 export function isNotProvisioned(error: unknown): boolean {
-  return error instanceof RowkeyError && error.code === 'not-provisioned';
+  return hasCode(error, 'not-provisioned');
 }
 
 /**

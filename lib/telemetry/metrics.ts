@@ -31,12 +31,13 @@ export const count = {
   /** A storage transaction is the unit of billing; each retry is one. */
   transaction(labels: { readonly pattern: string; readonly operation: string }): void {
     startDay();
-    increment(transactions, labels.pattern + SEPARATOR + labels.operation);
+    const key = labels.pattern + SEPARATOR + labels.operation;
+    transactions.set(key, (transactions.get(key) ?? 0) + 1);
     countStorageTransaction(labels);
   },
   grant(labels: { readonly entity: string }): void {
     startDay();
-    increment(grants, labels.entity);
+    grants.set(labels.entity, (grants.get(labels.entity) ?? 0) + 1);
     countIssuedGrant(labels);
   },
 };
@@ -89,10 +90,6 @@ function startDay(): void {
   since = today;
   transactions.clear();
   grants.clear();
-}
-
-function increment(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
 /**

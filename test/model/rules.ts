@@ -280,7 +280,7 @@ export const RULES: readonly Rule[] = [
     row: UNKNOWN_OUTCOME,
     without: 'A writer sends its work after an insert with an unknown outcome',
     file: ANNOUNCEMENT,
-    edits: [['    if (mayStillLand(error)) return;\n', '']],
+    edits: [['    if (isOutcomeUnknown(error)) return;\n', '']],
     test: [TIME, 'work whose outcome is unknown waits until its request has been executed'],
     finds: 'left over in ["guestsbyname"',
   },

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/entity-codec.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
@@ -140,7 +140,7 @@ export async function replayPage(
         await replayPoison(engine, id);
         return id;
       } catch (error) {
-        if (error instanceof RowkeyError && ['not-found', 'busy'].includes(error.code)) return undefined;
+        if (hasCode(error, 'not-found', 'busy')) return undefined;
         throw error;
       }
     },

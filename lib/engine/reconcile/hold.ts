@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, isOutcomeUnknown } from '../../base/errors.ts';
 import { MINUTE_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { deleteMessage, hideMessage, type SentMessage, sendMessage, sendMessageOnce } from '../../storage/messages.ts';
@@ -62,10 +62,10 @@ export const ENVELOPE_BYTES = 1_024;
 const RENEW_AFTER = 0.4;
 
 /** For work without a message, such as a repair. The next consistency check finds unfinished work. */
-export const UNHELD_MS = 4 * MINUTE_MS;
+const UNHELD_MS = 4 * MINUTE_MS;
 
 /** A hold that ends `milliseconds` from now and cannot be renewed. */
-export function holdFor({ now }: Pick<Engine, 'now'>, milliseconds: number): Hold {
+export function holdFor({ now }: Pick<Engine, 'now'>, milliseconds = UNHELD_MS): Hold {
   const until = now() + milliseconds;
   return {
     async keep() {
@@ -205,6 +205,6 @@ export async function unlessUnavailable(call: Promise<unknown>): Promise<void> {
   try {
     await call;
   } catch (error) {
-    if (!(error instanceof RowkeyError && error.code === 'storage-unavailable')) throw error;
+    if (!isOutcomeUnknown(error)) throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { RowkeyError } from '../../base/errors.ts';
+import { hasCode, isOutcomeUnknown } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import {
   currentValues,
@@ -36,7 +36,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
-import { holdFor, UNHELD_MS } from './hold.ts';
+import { holdFor } from './hold.ts';
 import type { Intent, IntentItem } from './intent.ts';
 import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
 
@@ -115,13 +115,8 @@ async function allEnded<Item, Result>(
   const each = async (item: Item) =>
     failures.length > 0 ? undefined : work(item).catch((error: unknown) => void failures.push(error));
   const results = await pMap(items, each, { concurrency: CONCURRENCY });
-  if (failures.length > 0) throw failures.find(mayStillLand) ?? failures[0];
+  if (failures.length > 0) throw failures.find(isOutcomeUnknown) ?? failures[0];
   return results as (Result | undefined)[];
-}
-
-/** True if a write with an unknown outcome may still be committed. */
-export function mayStillLand(error: unknown): boolean {
-  return error instanceof RowkeyError && error.code === 'storage-unavailable';
 }
 
 interface Work extends ReconcileOptions {
@@ -334,10 +329,10 @@ export async function repairEntries(
   const intent = repairIntent({ partition, row });
   const items = [{ partition, row, indexEntries }];
   try {
-    await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine, UNHELD_MS) });
+    await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine) });
     return true;
   } catch (error) {
-    if (error instanceof RowkeyError && error.code === 'needs-repair') return false;
+    if (hasCode(error, 'needs-repair')) return false;
     throw error;
   }
 }

@@ -1,9 +1,9 @@
+import { isOutcomeUnknown } from '../../base/errors.ts';
 import { isoInstant } from '../../base/time.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { CLAIM } from '../../define/places/index-entries.ts';
 import { type Address, type Row, readRow, tryAction, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { isUnknown } from '../note-change.ts';
 
 /** Entities may compete for a row of a unique index. A writer claims the row before it writes its entity. */
 
@@ -56,7 +56,7 @@ export async function claim(
     let unknown: unknown;
     const inserted = await insertClaim(engine, indexEntry, owner, { marks, signal }).catch((error: unknown) => {
       // After the time limit, the writer could not use its claim, and the read could take for ever.
-      if (!isUnknown(error) || signal?.aborted) throw error;
+      if (!isOutcomeUnknown(error) || signal?.aborted) throw error;
       unknown = error;
     });
     if (inserted) return { ...inserted, isNew: true };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
+import { busy, hasCode, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { maskOf, parse } from '../../define/codec/validation.ts';
@@ -15,7 +15,7 @@ import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
-import { holdFor, sendWork, UNHELD_MS } from '../reconcile/hold.ts';
+import { holdFor, sendWork } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
@@ -128,7 +128,7 @@ export const runTransfer = inPattern(
     engine: Engine,
     entity: Entity,
     transfer: Transfer,
-    { hold }: { readonly hold: Hold } = { hold: holdFor(engine, UNHELD_MS) },
+    { hold }: { readonly hold: Hold } = { hold: holdFor(engine) },
   ): Promise<void> => {
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
     if (!destination) throw new NeverSucceeds(`"${entity.name}" has no archive.`);
@@ -177,7 +177,7 @@ const CLAIM_WAIT_MS = 250;
 const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
 /** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
-const REFUSALS = new Set<string>(['duplicate-value', 'referenced', 'too-large', 'invalid-input']);
+const REFUSALS = ['duplicate-value', 'referenced', 'too-large', 'invalid-input'] as const;
 
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function transferEntity(work: Work): Promise<string | undefined> {
@@ -233,8 +233,8 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       await tryCommit(engine, entity, [departure(transfer, from, source)]);
     } catch (error) {
       // Another writer has just inserted this key, perhaps a duplicate of this message.
-      if (error instanceof RowkeyError && error.code === 'duplicate-key') continue;
-      if (!(error instanceof RowkeyError && REFUSALS.has(error.code))) throw error;
+      if (hasCode(error, 'duplicate-key')) continue;
+      if (!hasCode(error, ...REFUSALS)) throw error;
       refused = error.message;
     }
   }
@@ -349,7 +349,7 @@ async function readSource({ engine, entity, from }: Work): Promise<[Snapshot, st
   try {
     return [toSnapshot(entity, await readWholeRow(engine, entity, from, { isWhole: true })), undefined];
   } catch (error) {
-    if (!(error instanceof RowkeyError && error.code === 'needs-repair')) throw error;
+    if (!hasCode(error, 'needs-repair')) throw error;
     return [toSnapshot(entity, await readWholeRow(engine, entity, from)), error.message];
   }
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { busy } from '../../base/errors.ts';
+import { busy, isOutcomeUnknown } from '../../base/errors.ts';
 import type { Change } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
@@ -12,7 +12,7 @@ import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
-import { mayStillLand, type ReconcileOptions, reconcile } from '../reconcile/reconcile.ts';
+import { type ReconcileOptions, reconcile } from '../reconcile/reconcile.ts';
 import { type ClaimedRow, claim, releaseClaims } from '../reconcile/unique-claim.ts';
 import { conflictOf, duplicateEntry, readChanged } from './conflict.ts';
 import { type Plan, PlanTooLarge } from './plan.ts';
@@ -190,7 +190,7 @@ export async function settle(
     else await deleteMessage(engine.storage, intent);
   } catch (error) {
     // A write without a reply may still land, so the intent stays hidden until that is impossible.
-    if (mayStillLand(error)) return;
+    if (isOutcomeUnknown(error)) return;
     await sendWorkOf(engine, intent).catch(() => undefined);
   }
 }

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { validate, validateKey } from '../../define/codec/validation.ts';
@@ -302,7 +302,7 @@ async function commitPlanned(
 function isOvertaken(error: unknown, [only, ...others]: readonly PlannedWrite[]): boolean {
   if (error instanceof EntityChanged) return true;
   const isPut = only?.write.expects === 'any' && others.length === 0;
-  return isPut && error instanceof RowkeyError && error.code === 'duplicate-key';
+  return isPut && hasCode(error, 'duplicate-key');
 }
 
 /** The error with the position of its write. */

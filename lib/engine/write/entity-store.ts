@@ -1,4 +1,4 @@
-import { type ErrorCode, RowkeyError } from '../../base/errors.ts';
+import { type ErrorCode, hasCode } from '../../base/errors.ts';
 import { DAY_MS } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { withDefaultFields } from '../../define/codec/further-rows.ts';
@@ -175,8 +175,4 @@ export async function changeEntity(
 async function writeStored(engine: Engine, entity: Entity, write: EntityWrite): Promise<Stored> {
   const { outcome: _, ...stored } = await writeOne(engine, entity, write);
   return stored;
-}
-
-function hasCode(error: unknown, ...codes: readonly ErrorCode[]): boolean {
-  return error instanceof RowkeyError && codes.some((code) => code === error.code);
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { busy, RowkeyError, unavailable } from '../../base/errors.ts';
+import { busy, isOutcomeUnknown, RowkeyError, unavailable } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
 import { pick, type Stored } from '../../base/values.ts';
 import { toValues } from '../../define/codec/entity-codec.ts';
@@ -11,7 +11,7 @@ import { StorageConflict } from '../../storage/errors.ts';
 import { type Action, isConditional, submit } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { isUnknown, keepEarly, noteChange } from '../note-change.ts';
+import { keepEarly, noteChange } from '../note-change.ts';
 import { isTableGone, withPeriodTable } from '../period-tables.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import type { Written } from '../reconcile/reconcile.ts';
@@ -28,7 +28,6 @@ import {
 import { conflictOf, duplicateValue, EntityChanged, type Fresh, readChanged } from './conflict.ts';
 import { actingOf, checkTransactionBytes, type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import {
-  dropReplacedParts,
   dropStoredParts,
   forgetSiblings,
   planFirst,
@@ -139,7 +138,10 @@ async function commitAnnounced(
     const hold = holdFor(engine, sentAt + engine.timing.settleWithinMs - engine.now());
     await settle(write, intent, { hold, written: { entities: stateOf(changes, done), claimed } });
   }
-  await dropReplacedParts(engine, entity, write);
+  const { plan, siblings } = write;
+  const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
+  const former = [...siblings.values()].filter(({ row }) => replaced.has(row));
+  await dropStoredParts(engine, entity, former);
   // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
   // have continued from it.
   for (const { before, after } of changes)
@@ -203,7 +205,7 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
     if (isTableGone(error) || (error instanceof RowkeyError && isTableGone(error.cause)))
       throw await endIntent(write, error);
     if (error instanceof StorageConflict) return handleConflict(write, error, actions);
-    const done = isUnknown(error) && !isConditional(actions) ? await findOwnWrite(write) : undefined;
+    const done = isOutcomeUnknown(error) && !isConditional(actions) ? await findOwnWrite(write) : undefined;
     if (done) return done;
     throw noteUnknownOutcome(write, error);
   }
@@ -272,7 +274,7 @@ async function handleConflict(
 
 /** Notes the changes if their outcome is unknown. Returns `why`, to be thrown. */
 function noteUnknownOutcome<Reason>(write: Write, why: Reason): Reason {
-  if (isUnknown(why)) noteChanges(write, undefined);
+  if (isOutcomeUnknown(why)) noteChanges(write, undefined);
   return why;
 }
 

@@ -173,20 +173,6 @@ export async function toStoredActions(
   return pMap(actions, store, { concurrency: READS_CONCURRENCY });
 }
 
-/** Deletes the parts of the sibling rows that a plan replaced. */
-export async function dropReplacedParts(
-  engine: Engine,
-  entity: Entity,
-  { plan, siblings }: Omit<Planned, 'rows'>,
-): Promise<void> {
-  const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
-  await dropStoredParts(
-    engine,
-    entity,
-    [...siblings.values()].filter(({ row }) => replaced.has(row)),
-  );
-}
-
 /** Deletes the parts of these rows that are stored in blobs. */
 export async function dropStoredParts(
   { storage }: Engine,
