@@ -240,14 +240,11 @@ function unreadState(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Cond
 
 /**
  * The fields of a patch that storage can merge into a row, validated. Undefined if the result depends on the stored fields: a
- * field is removed, a rule of the schema spans fields, a field is derived, the kind decides the fields, a row may be of an
- * earlier version, or clients may have written it.
+ * field is removed or derived, the kind decides the fields, a row may be of an earlier version, or clients may have written it.
  */
 function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefined {
-  const { schema, union, derived, version } = entity;
-  const hasRules = (schema.def.checks ?? []).length > 0;
-  if (hasRules || union || version > 1 || Object.keys(derived).length > 0 || entity.isWrittenByClients)
-    return undefined;
+  const { union, derived, version, isWrittenByClients } = entity;
+  if (union || version > 1 || Object.keys(derived).length > 0 || isWrittenByClients) return undefined;
   const given = omit(withKey(entity, key, patch), entity.keyFields);
   const values = Object.values(given);
   if (values.length === 0 || values.some((value) => value === null || value === undefined)) return undefined;

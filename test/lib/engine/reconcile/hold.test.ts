@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { unavailable } from '../../../../lib/base/errors.ts';
+import { busy, unavailable } from '../../../../lib/base/errors.ts';
 import type { Hold } from '../../../../lib/define/declaration/engine.ts';
 import { consumePoison, delayOf, handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
 import { listPoison, POISON_TABLE } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { holdWork, type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { holdWork, type Message, sendWork, unlessUnavailable } from '../../../../lib/engine/reconcile/hold.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
@@ -229,4 +229,12 @@ describe('a message that the host moved to its poison queue', () => {
     expect(await poison()).toHaveLength(before + 1);
     expect(await count()).toBe(0);
   });
+});
+
+test('only an outage is ignored, because it leaves the message for later', async () => {
+  const outage = unavailable('Storage does not answer now.', undefined);
+  expect(await unlessUnavailable(Promise.reject(outage))).toBeUndefined();
+  const error = new Error('It fails.');
+  await expect(unlessUnavailable(Promise.reject(error))).rejects.toBe(error);
+  await expect(unlessUnavailable(Promise.reject(busy('Later.')))).rejects.toMatchObject({ code: 'busy' });
 });

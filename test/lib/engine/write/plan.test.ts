@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
 import { toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
 import type { Change, Snapshot } from '../../../../lib/define/declaration/change.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import { membersOf } from '../../../../lib/engine/read/member-list.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import type { Row } from '../../../../lib/storage/rows.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
 import { departments, employees } from '../../../fixtures/model.ts';
 
 const person = (employeeId: string) =>
@@ -173,6 +177,41 @@ describe('a plan', () => {
         }
       }),
     );
+  });
+
+  test('of an entity settles the remote entries of the entity that copies its fields', () => {
+    const access = { read: ['hr'], write: ['hr'] } as const;
+    const declared = defineEntity('staff', {
+      schema: z.object({ team: z.string(), id: z.string(), name: z.string(), room: z.string().optional() }),
+      table: 'staff',
+      key: { partition: '{team}', row: 'id_{id}' },
+      access,
+    });
+    const { staff, teams } = deploy(
+      declared,
+      defineEntity('teams', {
+        schema: z.object({ team: z.string(), lead: z.string().optional(), leadName: z.string().optional() }),
+        table: 'staff',
+        key: { partition: '{team}', row: 'team' },
+        denormalized: { lead: { source: declared, by: 'id', copies: { leadName: ({ name }: Values) => name } } },
+        indexes: { byLead: interPartitionIndex({ table: 'teamsbylead', partition: '{leadName}', row: '{team}' }) },
+        access,
+      }),
+    );
+    const partition: Partition = new Map();
+    const ann = { team: 'Blue', id: '1', name: 'Ann' };
+    const team = { team: 'Blue', lead: '1' };
+    commit(partition, staff, [change(staff, partition, undefined, ann)]);
+    commit(partition, teams, [change(teams, partition, undefined, team)]);
+    const entry = (leadName: string) => ({ index: 'byLead', table: 'teamsbylead', partition: leadName, row: 'Blue' });
+    const item = (...names: string[]) => ({ partition: 'Blue', row: 'team', indexEntries: names.map(entry) });
+    const renamed = commit(partition, staff, [change(staff, partition, ann, { ...ann, name: 'Bo' })]);
+    expect(renamed.dependents).toEqual([{ entity: teams, items: [item('Ann', 'Bo')], fanOut: [] }]);
+    const moved = commit(partition, staff, [change(staff, partition, ann, { ...ann, name: 'Bo', room: '5' })]);
+    expect(moved.dependents).toEqual([]);
+    const left = commit(partition, staff, [change(staff, partition, ann, undefined)]);
+    expect(left.dependents).toEqual([{ entity: teams, items: [item('Bo')], fanOut: [] }]);
+    expect(toSnapshot(teams, partition.get('team'))).toMatchObject({ values: { team: 'Blue' } });
   });
 
   test('of two entities that swap a value is rejected before storage would reject it', () => {

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
+import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { createEngine } from '../../../../lib/engine/engine.ts';
+import { prepareDelete, prepareMerge, preparePut } from '../../../../lib/engine/write/entity-write.ts';
+import { openStorage } from '../../../../lib/storage/storage.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+
+/** Which writes need no read, because storage itself can do what is asked. */
+
+const schema = z.object({
+  id: z.string(),
+  title: z.string(),
+  pages: z.int32().optional(),
+  note: z.string().optional(),
+});
+const common = { key: { partition: '{id}', row: 'note' }, access: { read: ['hr'], write: ['hr'] } } as const;
+const length = ({ title }: Values) => String(title).length;
+const { plain, upgraded, derived, moved } = deploy(
+  defineEntity('plain', { ...common, schema, table: 'plain' }),
+  defineEntity('upgraded', { ...common, schema, table: 'upgraded', version: 2, upgrades: { 1: (values) => values } }),
+  defineEntity('derived', {
+    ...common,
+    schema: schema.extend({ length: z.int32() }),
+    table: 'derived',
+    derived: { length },
+  }),
+  defineEntity('moved', { ...common, schema, table: 'moved', movable: ['id'] }),
+);
+const engine = createEngine(openStorage({ connectionString: 'UseDevelopmentStorage=true' }));
+const key = { id: '1' };
+const ETAG = `W/"datetime'2026-11-20T08%3A00%3A00.0000000Z'"`;
+
+describe('a patch', () => {
+  const unreadOf = (entity: Entity, patch: object, conditions = {}) =>
+    prepareMerge(engine, entity, key, patch, conditions).unread;
+
+  test('is merged without a read, with the fields that it names', () => {
+    const before = { state: 'unread', etag: undefined, key };
+    expect(unreadOf(plain, { title: 'New', pages: 3 })).toEqual({
+      before,
+      after: { title: 'New', pages: 3 },
+      isPartial: true,
+    });
+    expect(unreadOf(plain, { id: '1', title: 'New' })?.after).toEqual({ title: 'New' });
+  });
+
+  test.each([
+    ['removes a field', plain, { note: null }],
+    ['has no value for a field', plain, { note: undefined, title: 'New' }],
+    ['names only the key', plain, { id: '1' }],
+    ['is empty', plain, {}],
+    ['may find an earlier version', upgraded, { title: 'New' }],
+    ['may change a derived field', derived, { title: 'New' }],
+    ['changes an entity that can move', moved, { title: 'New' }],
+  ])('needs a read if it %s', (_, entity, patch) => {
+    expect(unreadOf(entity, patch)).toBeUndefined();
+  });
+
+  test('is rejected without a read if a field is invalid', () => {
+    expect(() => unreadOf(plain, { pages: 'three' })).toThrow(expect.objectContaining({ code: 'invalid-input' }));
+    expect(() => unreadOf(plain, { id: '2', title: 'New' })).toThrow('part of the key');
+    expect(() => unreadOf(plain, ['title'])).toThrow('JSON object');
+  });
+});
+
+describe('a put', () => {
+  const unreadOf = (entity: Entity, body: object, conditions = {}) =>
+    preparePut(engine, entity, key, body, conditions).unread;
+
+  test('needs no read, and no entity need exist', () => {
+    const write = preparePut(engine, plain, key, { title: 'New' }, {});
+    expect(write).toMatchObject({ expects: 'any', unread: { after: { id: '1', title: 'New' } } });
+    expect(unreadOf(derived, { title: 'New' })?.after).toEqual({ id: '1', title: 'New', length: 3 });
+  });
+
+  test('reads the entity to compare a derived field that the body repeats', () => {
+    expect(unreadOf(derived, { title: 'New', length: 3 })).toBeUndefined();
+  });
+});
+
+describe('a condition', () => {
+  const etagOf = (conditions: object) => prepareDelete(engine, plain, key, undefined, conditions).unread?.before.etag;
+
+  test.each([
+    ['none', {}, undefined],
+    ['any entity', { ifMatch: '*' }, '*'],
+    ['one ETag', { ifMatch: ETAG }, ETAG],
+  ])('of %s is left to storage', (_, conditions, etag) => {
+    expect(prepareDelete(engine, plain, key, undefined, conditions).unread).toBeDefined();
+    expect(etagOf(conditions)).toBe(etag);
+  });
+
+  test.each([
+    ['several ETags', { ifMatch: `${ETAG}, ${ETAG}` }],
+    ['no entity', { ifNoneMatch: '*' }],
+  ])('of %s needs a read', (_, conditions) => {
+    expect(prepareDelete(engine, plain, key, undefined, conditions).unread).toBeUndefined();
+  });
+
+  test.each([
+    [{}, false],
+    [{ ifMatch: ' * ' }, false],
+    [{ ifMatch: ETAG }, true],
+  ])('%j makes a delete a single operation: %s', (conditions, isAlone) => {
+    expect(prepareDelete(engine, plain, key, undefined, conditions).isAlone).toBe(isAlone);
+  });
+});
