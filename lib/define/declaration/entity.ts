@@ -55,16 +55,16 @@ export function withFeatures(entity: Omit<Entity, keyof Facts>, all: readonly Fe
   const { derived, access } = entity;
   const linked = entity as Entity;
   const features = Object.freeze(all.filter((feature) => feature.isUsed(linked)));
-  const keptFields = features.flatMap((feature) => feature.keptFields?.(linked) ?? []);
+  const keptFields = Object.freeze(features.flatMap((feature) => feature.keptFields?.(linked) ?? []));
   const furtherRows = features.find(({ layout }) => layout?.further)?.layout?.further;
   return {
     ...entity,
     features,
     keptFields,
-    decidedFields: [...keptFields, ...Object.keys(derived)],
-    referenceFields: features.flatMap(({ stored }) => stored?.references(linked) ?? []),
+    decidedFields: Object.freeze([...keptFields, ...Object.keys(derived)]),
+    referenceFields: Object.freeze(features.flatMap(({ stored }) => stored?.references(linked) ?? [])),
     furtherRows,
-    apartFields: furtherRows?.apartFields(linked) ?? [],
+    apartFields: Object.freeze(furtherRows?.apartFields(linked) ?? []),
     isWrittenByClients: access.own !== undefined && 'through' in access.own && /[aud]/.test(access.own.permissions),
   };
 }
