@@ -15,7 +15,7 @@ import {
 import { compileOnce, maskOf, parse, readableSchema } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
-import { groupFields, periodFields, type Total } from '../define/declaration/totals.ts';
+import type { Total } from '../define/declaration/totals.ts';
 import { copiedFields, type IndexBounds, indexFields } from '../define/places/index-range.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -326,7 +326,7 @@ interface GroupInput {
 /** The totals of one group. A total reveals the fields that it is made of, so a caller must be able to read all of them. */
 export function getTotal(entity: Entity, name: string): Operation<GroupInput, Values> {
   const declared = named(entity.totals, name);
-  const fields = groupFields(declared);
+  const fields = declared.groupFields;
   return {
     name: `${entity.name}-by-totals-${name}`,
     summary: `Get the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
@@ -351,10 +351,9 @@ export function listTotals(entity: Entity, name: string): Operation<GroupInput &
 }
 
 function totalSchema(entity: Entity, declared: Total): z.ZodType {
-  const periods = periodFields(declared);
   const lists = Object.keys(entity.columns).filter((field) => entity.columns[field] === 'Json');
-  const fields = groupFields(declared);
-  const inFull = fields.filter((field) => !periods.has(field) && !lists.includes(field));
+  const fields = declared.groupFields;
+  const inFull = fields.filter((field) => !Object.hasOwn(declared.periods, field) && !lists.includes(field));
   const asText = fields.filter((field) => !inFull.includes(field)).map((field) => [field, z.string()]);
   const group = entity.schema.pick(maskOf(inFull)).required().extend(Object.fromEntries(asText));
   const isText = (field: string) => entity.columns[field] === 'String';

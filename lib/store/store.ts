@@ -38,7 +38,7 @@ import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
-import { groupFields, type Total, toIndex } from '../define/declaration/totals.ts';
+import { type Total, toIndex } from '../define/declaration/totals.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
@@ -238,7 +238,7 @@ function totalReader(entity: Entity, name: string, declared: Total, call: Call) 
   const check = (given: Values, fields: readonly string[]) =>
     checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
   return {
-    get: (group: Values) => call(getTotal(entity, name), () => ({ group: check(group, groupFields(declared)) })),
+    get: (group: Values) => call(getTotal(entity, name), () => ({ group: check(group, declared.groupFields) })),
     range: (given: Values, { first, ...options }: IndexBounds & RangeLimit = {}) => {
       const start = fieldsWithValue(given);
       requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { groupFields, periodFields, type Total, toIndex } from '../../lib/define/declaration/totals.ts';
+import { type Total, toIndex } from '../../lib/define/declaration/totals.ts';
 import { periodOf } from '../../lib/define/keys/calendar.ts';
 import { rangeStarts } from '../../lib/define/places/index-range.ts';
 import type { WalkWorld } from './walk-world.ts';
@@ -35,14 +35,13 @@ export async function compareTotals(
 }
 
 function expectedTotals({ sum, min, max, when = () => true, ...declared }: Total, current: readonly Values[]) {
-  const periods = periodFields(declared);
   const isThere = (value: unknown) => value !== undefined && value !== null;
   const keyFields = [...declared.partition.fields, ...declared.row.fields];
   const counted = current.filter((one) => keyFields.every((field) => isThere(one[field])) && when(one));
   const groupOf = (one: Values): Values =>
     Object.fromEntries(
-      groupFields(declared).map((field) => {
-        const unit = periods.get(field);
+      declared.groupFields.map((field) => {
+        const unit = declared.periods[field];
         return [field, unit ? periodOf(unit, String(one[field])) : one[field]];
       }),
     );

@@ -27,6 +27,10 @@ export interface Total<Field extends string = string> {
   readonly sum: readonly string[];
   readonly min: readonly string[];
   readonly max: readonly string[];
+  /** The fields of the group: those of the key without the ones that only choose a bucket. */
+  readonly groupFields: readonly string[];
+  /** The fields of the group of which the key has only a period, by name. */
+  readonly periods: Readonly<Record<string, CalendarUnit>>;
   readonly when: Condition | undefined;
   /** The fields it depends on. The compiler checks them against the schema. */
   readonly uses: readonly Field[];
@@ -111,8 +115,23 @@ export function total<const Options extends TotalOptions>(
     const uses = [...new Set([...partition.fields, ...row.fields, ...sum, ...min, ...max])];
     const totalRow = compileTemplate(`t_${row.template}`);
     const contributions = compileTemplate(`c_${row.template}_`);
-    // The literal types of the templates are lost in a list of names.
-    return { table, partition, row, totalRow, contributions, sum, min, max, when, uses: uses as never[] };
+    const parts = [...partition.parts, ...row.parts];
+    const ofGroup = parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
+    return {
+      table,
+      partition,
+      row,
+      totalRow,
+      contributions,
+      sum,
+      min,
+      max,
+      groupFields: [...new Set(ofGroup)],
+      periods: Object.fromEntries(parts.flatMap(({ field, unit }) => (unit ? [[field, unit]] : []))),
+      when,
+      // The literal types of the templates are lost in a list of names.
+      uses: uses as never[],
+    };
   });
 }
 
@@ -128,15 +147,4 @@ export function toIndex({ table, partition, totalRow: row, when, uses }: Total):
     copies: 'keys',
     uses,
   };
-}
-
-/** The fields of the group: those of the key without the ones that only choose a bucket. */
-export function groupFields({ partition, row }: Pick<Total, 'partition' | 'row'>): string[] {
-  const parts = [...partition.parts, ...row.parts].filter(({ buckets }) => buckets === undefined);
-  return [...new Set(parts.map(({ field }) => field))];
-}
-
-/** The fields of the group of which the key has only a period, by name. */
-export function periodFields({ partition, row }: Pick<Total, 'partition' | 'row'>): Map<string, CalendarUnit> {
-  return new Map([...partition.parts, ...row.parts].flatMap(({ field, unit }) => (unit ? [[field, unit]] : [])));
 }

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { periodFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import { type Total, toIndex } from '../../define/declaration/totals.ts';
 import { periodOf } from '../../define/keys/calendar.ts';
 import { buildKey, buildKeys, parseKey } from '../../define/keys/key-template.ts';
 import { type IndexBounds, indexRange } from '../../define/places/index-range.ts';
@@ -81,7 +81,7 @@ export function checkGroup(
   fields: readonly string[],
   validate: (fields: readonly string[]) => Values,
 ): Values {
-  const periods = [...periodFields(declared)].filter(([field]) => fields.includes(field));
+  const periods = Object.entries(declared.periods).filter(([field]) => fields.includes(field));
   for (const [field, unit] of periods)
     if (periodOf(unit, String(given[field])) !== given[field]) {
       const accepted = `a ${unit} such as ${periodOf(unit, '2026-11-20')}`;

@@ -7,7 +7,7 @@ import type { Engine, Hold } from '../../define/declaration/engine.ts';
 import type { Entity, VerifySubject } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
-import { groupFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import { type Total, toIndex } from '../../define/declaration/totals.ts';
 import {
   buildKey,
   compileTemplate,
@@ -114,7 +114,6 @@ function noAmounts({ sum }: Pick<Total, 'sum'>): Amounts {
   return { count: 0, sum: Object.fromEntries(sum.map((field) => [field, '0'])), min: {}, max: {} };
 }
 
-/** The amounts of these contributions. */
 function addUp(declared: Total, contributions: Iterable<Contribution>): Amounts {
   let amounts = noAmounts(declared);
   for (const after of contributions)
@@ -122,7 +121,6 @@ function addUp(declared: Total, contributions: Iterable<Contribution>): Amounts 
   return amounts;
 }
 
-/** The amounts of two buckets together. */
 function combineAmounts(declared: Total, one: Amounts, other: Amounts): Amounts {
   const sum = declared.sum.map((field) => [field, addDecimals(one.sum[field] ?? '0', other.sum[field] ?? '0')]);
   return {
@@ -396,5 +394,5 @@ export function presentTotal(
     noAmounts(declared),
   );
   const sums = Object.entries(sum).map(([field, text]) => [field, Number(text)]);
-  return { group: pick(given, groupFields(declared)), count, sum: Object.fromEntries(sums), min, max };
+  return { group: pick(given, declared.groupFields), count, sum: Object.fromEntries(sums), min, max };
 }

@@ -2,7 +2,7 @@ import { getThroughIndex, getTotal, listIndex, listTotals } from '../../api/read
 import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
-import { groupFields, type Total, toIndex } from '../../define/declaration/totals.ts';
+import { type Total, toIndex } from '../../define/declaration/totals.ts';
 import {
   copiedFields,
   type IndexBounds,
@@ -44,7 +44,7 @@ export function incompleteIndexRoutes(entity: Entity): Route[] {
     const { roles } = getTotal(entity, name);
     const query = { ...RANGE_QUERY, ...PAGE_QUERY };
     const index = toIndex(declared);
-    return incompleteRoutes(entity, { what: 'totals', name, index, fields: groupFields(declared) }, { roles, query });
+    return incompleteRoutes(entity, { what: 'totals', name, index, fields: declared.groupFields }, { roles, query });
   });
   return [...indexes, ...totals];
 }
@@ -176,7 +176,7 @@ function readBounds(query: URLSearchParams): IndexBounds {
 /** The routes of totals: one for a group, and one for each smaller number of fields with which a range may begin. */
 function routesOfTotals(entity: Entity): Route[] {
   return Object.entries(entity.totals).flatMap(([name, declared]) => {
-    const fields = groupFields(declared);
+    const fields = declared.groupFields;
     const one = bind(getTotal(entity, name), {
       ...addressOf(entity, 'totals', name, fields),
       success: { status: 200, description: 'The totals; a group without entities has the count 0' },

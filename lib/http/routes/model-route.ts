@@ -7,7 +7,7 @@ import {
   type IndexDescription,
   ModelDescription,
 } from '../../define/declaration/model-description.ts';
-import { groupFields, periodFields, toIndex } from '../../define/declaration/totals.ts';
+import { toIndex } from '../../define/declaration/totals.ts';
 import type { LinkedModel } from '../../define/define-model.ts';
 import { isUnique } from '../../define/places/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
@@ -60,8 +60,8 @@ function describeReads(entity: Entity): object {
     indexes: mapValues(entity.indexes, (index) => describeIndex(entity, index)),
     totals: mapValues(entity.totals, (declared) => ({
       ...declared,
-      fields: groupFields(declared),
-      periods: Object.fromEntries(periodFields(declared)),
+      fields: declared.groupFields,
+      periods: declared.periods,
       ranges: describeRanges(entity, toIndex(declared)),
       sparse: declared.when !== undefined,
     })),
