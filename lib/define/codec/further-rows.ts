@@ -75,7 +75,6 @@ export function joinRows(
 const SEPARATOR = '!-';
 /** The first key after all keys with the separator. */
 const AFTER_SEPARATOR = '!.';
-/** The character after the digits. */
 const AFTER_DIGITS = ':';
 
 /** The name of a further row is its group, and a number if the group has several rows. */

@@ -97,7 +97,6 @@ const INT32_LIMIT = 2 ** 31;
 /** A filter as it is asked for: comparisons, or the form of the store and of JSON, such as `{ jobTitle: 'Clerk', age: { ge: 30 } }`. */
 export type AskedFilter = Values | readonly AskedComparison[];
 
-/** The fields that an asked filter names. */
 export function askedFields(where: AskedFilter = {}): readonly string[] {
   return isComparisons(where) ? where.map(({ field }) => field) : Object.keys(where);
 }
@@ -175,7 +174,6 @@ function toFilter(entity: Entity, asked: readonly AskedComparison[], available?:
   });
 }
 
-/** True if every comparison holds. */
 export function matches(filter: Filter, values: Values): boolean {
   return filter.every(({ field, operator, values: compared }) => holds(operator, values[field], compared));
 }
@@ -196,7 +194,6 @@ function toEqual(entity: Entity, field: string, value: unknown): unknown {
   return validateRequired(entity, { [field]: value }, [field])[field];
 }
 
-/** The beginning of an ISO date. */
 const DATE_PREFIX = /^\d{4}(-\d{2}(-\d{2})?)?$/;
 
 /** A bound need not be a value that the field can have: `hireDate < 2021`, `age < 1000`. */

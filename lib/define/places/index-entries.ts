@@ -72,7 +72,6 @@ export function selectIndexed(index: Index, values: Values): Values[] {
   return all.filter((one) => isIndexed(index, one));
 }
 
-/** The projections of an entity by the feature that they belong to. */
 export const projectionsByFeature = onceFor(
   (entity: Entity) => new Map(entity.features.map((feature) => [feature, feature.projections?.of(entity) ?? []])),
 );
@@ -185,7 +184,6 @@ export function shapesOf(entity: Entity, features = entity.features): Readonly<R
   return Object.fromEntries(shapes);
 }
 
-/** The fields in the keys of an index. */
 export function indexKeyFields({ remote, row }: Index): string[] {
   return [...new Set([...(remote?.partition.fields ?? []), ...row.fields])];
 }
@@ -222,7 +220,6 @@ export function isCopy({ properties }: Row): boolean {
   return typeof properties.SourceRow === 'string';
 }
 
-/** True if the row is in the table and its key matches the template. */
 export function isRowAt({ table, row: template }: Pick<Projection['at'], 'table' | 'row'>, row: Row): boolean {
   return table === row.table && parseKey(template, row.row) !== undefined;
 }

@@ -109,7 +109,6 @@ function firstRowKey(slots: Slots, row: string): string {
   return furtherRowKeys(slots, shorter).includes(row) ? shorter : row;
 }
 
-/** The index of the row that has the slot. */
 export function rowOf({ first, perRow }: Pick<Slots, 'first' | 'perRow'>, slot: number): number {
   return Math.floor((slot - first) / perRow);
 }

@@ -126,7 +126,6 @@ export const denormalization: Feature = {
 const linksOf = ({ denormalized }: Entity) => Object.values(denormalized).filter((link) => !link.fanOut);
 const dependentsOf = ({ dependents }: Entity) => dependents.filter((link) => !link.fanOut);
 
-/** The fields of an entity that are copied from another one. */
 function listCopiedFields(entity: Entity): string[] {
   return linksOf(entity).flatMap((link) => Object.keys(link.copies));
 }

@@ -79,7 +79,6 @@ export const putAttachment = inPattern(
   },
 );
 
-/** Returns the hash in base64url. */
 function md5(bytes: Uint8Array): string {
   return createHash('md5').update(bytes).digest('base64url');
 }

@@ -199,7 +199,6 @@ async function copyBlobs(storage: Storage, entity: Entity, values: Values, addre
   return copies;
 }
 
-/** The blobs that these values refer to. */
 function blobsOf(entity: Entity, values: Values): BlobAddress[] {
   const texts = entity.large.flatMap((field) => {
     const value = values[field];

@@ -100,10 +100,6 @@ function lookupIndex(entity: Entity): InterPartitionIndex {
   return index;
 }
 
-function lookupMaxAge(entity: Entity): number {
-  return entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S;
-}
-
 /** Reads the list: from memory, or by one range query, which concurrent callers share. */
 async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
   const { storage, now } = engine;
@@ -112,9 +108,10 @@ async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
   const kept = lists.get(storage) ?? new Map<Entity, Kept>();
   lists.set(storage, kept);
   const known = kept.get(entity);
+  const maxAge = (entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S) * SECOND_MS;
   const age = known ? now() - known.readAt : Number.POSITIVE_INFINITY;
   // A clock that was set back must not prolong the life of a list.
-  if (known?.writes === writes && age >= 0 && age < lookupMaxAge(entity) * SECOND_MS) return known.page;
+  if (known?.writes === writes && age >= 0 && age < maxAge) return known.page;
   const page = readWhole(engine, entity);
   const entry: Kept = { readAt: now(), writes, page };
   kept.set(entity, entry);

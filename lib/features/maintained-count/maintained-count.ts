@@ -95,7 +95,6 @@ async function verifyCounts(
   return suspicions;
 }
 
-/** The fields of an entity that are maintained counts. */
 function listCountFields({ counts }: Entity): string[] {
   return Object.keys(counts);
 }
