@@ -7,15 +7,13 @@ import { queryError } from './query.ts';
 import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
-import { auditRoute } from './routes/audit-route.ts';
 import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
-import { deleteRoute, entityWriteRoutes, transferRoutes } from './routes/entity-write-routes.ts';
+import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { modelRoute } from './routes/model-route.ts';
-import { overviewRoutes } from './routes/overview-routes.ts';
-import { poisonRoutes } from './routes/poison-routes.ts';
+import { operatorRoutes } from './routes/operator-routes.ts';
 import { queryRoute } from './routes/query-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
 import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
@@ -35,7 +33,6 @@ export function createRoutes(model: LinkedModel): Route[] {
         ...wholeListRoutes(entity),
         ...entityWriteRoutes(entity),
         ...indexRoutes(entity),
-        ...transferRoutes(entity),
         ...attachmentRoutes(entity),
         // An archive is written only by archiving.
         ...(entity.archive ? [...entityReadRoutes(entity.archive), deleteRoute(entity.archive)] : []),
@@ -44,11 +41,9 @@ export function createRoutes(model: LinkedModel): Route[] {
   ];
   const upkeep = { operatorRole, entities };
   const operationRoutes: Route[] = [
-    ...overviewRoutes(entities, operatorRole),
+    ...operatorRoutes(entities, operatorRole),
     ...(entities.some(issuesGrants) ? revocationRoutes(operatorRole) : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes(operatorRole) : []),
-    ...poisonRoutes(entities, operatorRole),
-    auditRoute(entities, operatorRole),
     ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity, operatorRole)])),
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)

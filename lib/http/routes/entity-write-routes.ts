@@ -96,6 +96,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         body: { results: outcomes.map((outcome) => toResult(entity, context, outcome)) },
       }),
     }),
+    ...transferRoutes(entity),
   ];
 }
 
@@ -204,7 +205,7 @@ function deleteRangeRoutes(entity: Entity): Route[] {
 }
 
 /** Archive and move respond before they are done. The Location header leads to the status of the operation. */
-export function transferRoutes(entity: Entity): Route[] {
+function transferRoutes(entity: Entity): Route[] {
   const request = (operation: 'archive' | 'move') =>
     ({
       method: 'POST',

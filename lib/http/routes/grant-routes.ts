@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { listRevocations, restoreGrants, revokeGrants } from '../../access/grant-limits.ts';
+import { listRevocations, restoreGrants, revokeGrants } from '../../access/grant.ts';
 import { grantPeriodArchive, issueGrant, readGrantRequest } from '../../api/grants.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { isoInstant } from '../../base/time.ts';

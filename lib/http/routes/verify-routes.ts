@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { canReadWhole } from '../../access/rule.ts';
-import type { Operation, View } from '../../api/operation.ts';
+import type { View } from '../../api/operation.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { omit } from '../../base/values.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { type Finding, Findings, VisibleFinding } from '../../define/declaration/finding.ts';
 import { shapesOf } from '../../define/places/index-entries.ts';
+import type { Engine } from '../../engine/engine.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';
@@ -25,97 +26,76 @@ interface UpkeepOptions {
 /** For operators: compares a page with its index entries and repairs it, builds a new index, cleans up a removed one. */
 export function verifyRoutes(entity: Entity, { operatorRole, entities }: UpkeepOptions): Route[] {
   const roles = [operatorRole];
-  const run = describeUpkeep(
-    entity,
-    'verify',
-    (what) => `Get the result of the last weekly consistency check of ${what}`,
-  );
-  const page = describeUpkeep(
-    entity,
-    'verify',
-    (what) => `Compare a page of ${what} with its index entries, copies, lists, counts and blobs`,
-    { part: '-page' },
-  );
-  const reindex = describeUpkeep(entity, 'reindex', (what) => `Build an index, or copies, for a page of ${what}`, {
-    below: '/{index}',
+  const last = describeUpkeep(entity, {
+    verb: 'verify',
+    summarize: (what) => `Get the result of the last weekly consistency check of ${what}`,
   });
-  const cleanUp = describeUpkeep(
-    entity,
-    'clean-up',
-    (what) => `Delete a page of entries of an index that ${what} no longer declares`,
-    { below: '/{index}' },
-  );
-  const readIndex = ({ params }: RequestContext) => ({ index: params.index ?? '' });
   const built = listBuilt(entity);
+  const readIndex = ({ params }: RequestContext) => ({ index: params.index ?? '' });
   return [
     bind(
       {
-        ...run.operation,
+        ...last.operation,
         kind: 'read',
         roles,
         output: () => VerifyRun.extend({ findings: z.array(VisibleFinding) }),
-        run: async (view) => {
-          const found = await readVerifyRun(view.engine, entity);
-          if (!found) throw noRun(entity);
-          return { ...found, findings: hideKeys(entity, view, found.findings) };
+        async run(view) {
+          const run = await readVerifyRun(view.engine, entity);
+          if (!run) throw noRun(entity);
+          return { ...run, findings: hideKeys(entity, view, run.findings) };
         },
       },
-      { ...run.route, method: 'GET', success: { status: 200, description: 'The result' }, read: () => undefined },
+      { ...last.route, method: 'GET', success: { status: 200, description: 'The result' }, read: () => undefined },
     ),
-    bindPage(
-      walk(entity, { ...page.operation, roles }, ({ engine }, { repair, ...rest }: VerifyInput) =>
-        verifyPage(engine, entity, { ...rest, repair }),
-      ),
-      {
-        ...page.route,
-        method: 'POST',
-        query: { ...PAGE_QUERY, repair: 'true also repairs the findings; the default is false' },
-        success: { status: 200, description: 'The findings' },
-        read: ({ query }) => ({ repair: readBoolean(query, 'repair') }),
-      },
-    ),
-    ...(built.length > 0
-      ? [
-          bindPage(
-            walk(entity, { ...reindex.operation, roles }, async ({ engine }, { index, ...rest }: IndexInput) => {
+    walkRoute(entity, roles, {
+      verb: 'verify',
+      part: '-page',
+      summarize: (what) => `Compare a page of ${what} with its index entries, copies, lists, counts and blobs`,
+      found: 'The findings',
+      query: { repair: 'true also repairs the findings; the default is false' },
+      read: ({ query }) => ({ repair: readBoolean(query, 'repair') }),
+      walk: (engine, page) => verifyPage(engine, entity, page),
+    }),
+    ...(built.length === 0
+      ? []
+      : [
+          walkRoute(entity, roles, {
+            verb: 'reindex',
+            below: '/{index}',
+            summarize: (what) => `Build an index, or copies, for a page of ${what}`,
+            found: 'The missing entries',
+            read: readIndex,
+            async walk(engine, { index, ...page }) {
               requireBuilt(entity, built, index);
-              const walked = await verifyPage(engine, entity, { ...rest, repair: true, only: index });
+              const walked = await verifyPage(engine, entity, { ...page, repair: true, only: index });
               if (!walked.next && walked.left === 0) await markBuilt(engine, entity, index);
               return walked;
-            }),
-            {
-              ...reindex.route,
-              method: 'POST',
-              query: PAGE_QUERY,
-              success: { status: 200, description: 'The missing entries' },
-              read: readIndex,
             },
-          ),
-        ]
-      : []),
-    bindPage(
-      walk(entity, { ...cleanUp.operation, roles }, ({ engine }, { index, ...rest }: IndexInput) =>
-        cleanUpIndex(engine, entity, index, { entities, ...rest }),
-      ),
-      {
-        ...cleanUp.route,
-        method: 'POST',
-        query: PAGE_QUERY,
-        success: { status: 200, description: 'The deleted entries' },
-        read: readIndex,
-      },
-    ),
+          }),
+        ]),
+    walkRoute(entity, roles, {
+      verb: 'clean-up',
+      below: '/{index}',
+      summarize: (what) => `Delete a page of entries of an index that ${what} no longer declares`,
+      found: 'The deleted entries',
+      read: readIndex,
+      walk: (engine, { index, ...page }) => cleanUpIndex(engine, entity, index, { entities, ...page }),
+    }),
   ];
 }
 
-/** The names and the path of an operation on one entity, and what OpenAPI says of the operation on any of them. */
-function describeUpkeep(
-  entity: Entity,
-  verb: string,
-  summarize: (what: string) => string,
-  { part = '', below = '' }: { readonly part?: string; readonly below?: string } = {},
-) {
-  const { name } = entity;
+interface Upkeep {
+  /** Begins the path, and the name after `operations-`. */
+  readonly verb: string;
+  /** Ends the name. */
+  readonly part?: string;
+  /** Ends the path. */
+  readonly below?: string;
+  readonly summarize: (what: string) => string;
+}
+
+/** What is said of an operation on one entity, and in OpenAPI of the operation on any of them. */
+function describeUpkeep({ name }: Entity, { verb, part = '', below = '', summarize }: Upkeep) {
   return {
     operation: { name: `operations-${verb}-${name}${part}`, summary: summarize(name) },
     route: {
@@ -129,37 +109,44 @@ function describeUpkeep(
   };
 }
 
-interface VerifyInput extends WalkOptions {
-  readonly repair: boolean;
+interface Walk<Input> extends Upkeep {
+  /** What the response describes. */
+  readonly found: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly read: (context: RequestContext) => Input;
+  readonly walk: (
+    engine: Engine,
+    page: Input & { readonly position: VerifyPosition | undefined; readonly top: number },
+  ) => Promise<VerifyPage>;
 }
-interface IndexInput extends WalkOptions {
-  readonly index: string;
-}
-interface WalkOptions {
-  readonly position: VerifyPosition | undefined;
-  readonly top: number;
-}
-type PagedInput<Input extends WalkOptions> = Omit<Input, keyof WalkOptions> & PageOptions;
 
-/** An operation on a page of the rows of an entity, which returns findings. */
-function walk<Input extends WalkOptions>(
+/** A route that works on a page of the rows of an entity, and returns findings. */
+function walkRoute<Input>(
   entity: Entity,
-  described: Pick<Operation<unknown, unknown>, 'name' | 'summary' | 'roles'>,
-  walkPage: (view: View, input: Input) => Promise<VerifyPage>,
-): Operation<
-  PagedInput<Input>,
-  { checked: number; findings: readonly Partial<Finding>[]; next: { row: string } | undefined }
-> {
-  return {
-    ...described,
-    kind: 'write',
-    output: () => Findings,
-    async run(view, { top, after, ...rest }) {
-      const position = after && VerifyPosition.parse(JSON.parse(after.row));
-      const { checked, findings, next } = await walkPage(view, { ...rest, top, position } as unknown as Input);
-      return { checked, findings: hideKeys(entity, view, findings), next: next && { row: JSON.stringify(next) } };
+  roles: readonly string[],
+  { found, query = {}, read, walk, ...upkeep }: Walk<Input>,
+): Route {
+  const { operation, route } = describeUpkeep(entity, upkeep);
+  return bindPage(
+    {
+      ...operation,
+      kind: 'write',
+      roles,
+      output: () => Findings,
+      async run(view, { given, top, after }: PageOptions & { readonly given: Input }) {
+        const position = after && VerifyPosition.parse(JSON.parse(after.row));
+        const { checked, findings, next } = await walk(view.engine, { ...given, top, position });
+        return { checked, findings: hideKeys(entity, view, findings), next: next && { row: JSON.stringify(next) } };
+      },
     },
-  };
+    {
+      ...route,
+      method: 'POST',
+      query: { ...PAGE_QUERY, ...query },
+      success: { status: 200, description: found },
+      read: (context) => ({ given: read(context) }),
+    },
+  );
 }
 
 /** The names of what is built from the stored entities: indexes, and copies of other entities' fields. */
@@ -193,11 +180,10 @@ const Rewrapped = z.object({ checked: z.int(), rewrapped: z.int(), failed: z.int
 
 /** For operators, after a rotation of the key-encryption key. Repeat the request until the response links no next page. */
 export function rewrapRoute(entity: Entity, { operatorRole }: Pick<UpkeepOptions, 'operatorRole'>): Route {
-  const { operation, route } = describeUpkeep(
-    entity,
-    'rewrap',
-    (what) => `Rewrap the data keys of a page of ${what} with the current key-encryption key`,
-  );
+  const { operation, route } = describeUpkeep(entity, {
+    verb: 'rewrap',
+    summarize: (what) => `Rewrap the data keys of a page of ${what} with the current key-encryption key`,
+  });
   return bindPage(
     {
       ...operation,
