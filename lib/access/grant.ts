@@ -1,9 +1,18 @@
+import { createHash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
-import { MINUTE_MS } from '../base/time.ts';
+import { loadOnce } from '../base/once.ts';
+import { isoInstant, MINUTE_MS } from '../base/time.ts';
 import { canWriteThroughGrant, type Entity } from '../define/declaration/entity.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
-import type { Address } from '../storage/rows.ts';
+import type { Engine } from '../engine/engine.ts';
+import { makeAndNote } from '../engine/note-change.ts';
+import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
+import { isExplaining } from '../storage/explain.ts';
+import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import type { Storage } from '../storage/storage.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
 
 /** The body of a request for a grant. */
@@ -94,4 +103,170 @@ export function validityAt(now: number): { readonly startsAt: Date; readonly exp
 
 function toWholeSeconds(milliseconds: number): Date {
   return new Date(Math.floor(milliseconds / 1000) * 1000);
+}
+
+/**
+ * Limits and revokes grants. Storage verifies a signature on its own, so an issued grant cannot be revoked: a revocation
+ * stops new grants, and existing ones expire within `VALID_FOR_MS`. Revoking immediately would need a stored access policy
+ * for each grant; a table has five at most, and user delegation keys do not support them.
+ */
+
+/** For each identity in each process, so several instances of the app allow a multiple of this. */
+export const GRANTS_PER_MINUTE = 60;
+/** The entity that the audit log names for a revocation. */
+export const GRANTS = 'grants';
+const REVOKED = 'revoked-grants';
+
+const limiters = new WeakMap<Storage, RateLimiterMemory>();
+
+/** The package loads a limiter for each database it knows, so no cold start waits for it. */
+const loadLimiters = loadOnce(() => import('rate-limiter-flexible'));
+
+async function limiterOf(storage: Storage): Promise<RateLimiterMemory> {
+  const { RateLimiterMemory } = await loadLimiters();
+  const limiter = limiters.get(storage) ?? new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 });
+  limiters.set(storage, limiter);
+  return limiter;
+}
+
+/**
+ * Admits one more grant for the identity and returns the instant (milliseconds) at which the grant begins. One storage
+ * transaction. Throws `too-many-requests`, `forbidden`.
+ */
+export async function admitGrant(engine: Engine, subject: string): Promise<number> {
+  const at = engine.now();
+  await limitGrants(engine, subject);
+  return requireUnrevoked(engine, subject, at);
+}
+
+/** Counts one more request of the identity for a grant. Throws `too-many-requests`. */
+export async function limitGrants({ storage }: Pick<Engine, 'storage'>, subject: string): Promise<void> {
+  const { RateLimiterRes } = await loadLimiters();
+  const limiter = await limiterOf(storage);
+  try {
+    await limiter.consume(subject);
+  } catch (error) {
+    if (!(error instanceof RateLimiterRes)) throw error;
+    const retryAfter = Math.ceil(error.msBeforeNext / 1_000);
+    const accepted = `${GRANTS_PER_MINUTE} grants a minute`;
+    throw new RowkeyError('too-many-requests', 'The identity requested too many grants.', { retryAfter, accepted });
+  }
+}
+
+/**
+ * Returns the instant (milliseconds) at which a new grant begins. It precedes the check for a revocation, so a grant issued
+ * during a revocation expires with the earlier ones. One storage transaction. Throws `forbidden`.
+ */
+export async function requireUnrevoked({ storage, now }: Engine, subject: string, at: number = now()): Promise<number> {
+  if (await readRow(storage, addressOf(subject)))
+    throw new RowkeyError('forbidden', 'Grants are revoked for this identity; an operator can restore them.');
+  return at;
+}
+
+/** Stops grants for an identity. Returns the instant (milliseconds) at which its last grant expires. */
+export async function revokeGrants(engine: Engine, subject: string): Promise<number> {
+  const address = addressOf(subject);
+  const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: isoInstant(engine.now()) };
+  await makeAndNote(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
+    submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
+  ).finally(() => forgetGrants(engine));
+  return engine.now() + VALID_FOR_MS;
+}
+
+/** Ends a revocation. Throws `not-found`. */
+export async function restoreGrants(engine: Engine, subject: string): Promise<void> {
+  const address = addressOf(subject);
+  await makeAndNote(engine, { operation: 'restore', entity: GRANTS, address, subject }, async () => {
+    if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row })))
+      throw new RowkeyError('not-found', 'Grants are not revoked for this identity.');
+  });
+}
+
+interface Revocation {
+  readonly subject: string;
+  readonly revokedAt: string;
+}
+
+/** Lists the identities whose grants are revoked, in no particular order. `next` is where the next page starts. */
+export async function listRevocations(
+  { storage }: Engine,
+  { limit, after }: { readonly limit: number; readonly after: string | undefined },
+): Promise<{ items: Revocation[]; next: string | undefined }> {
+  const from = { table: SYSTEM_TABLE, partition: REVOKED, from: '' };
+  const { rows, more } = await readRange(storage, { ...from, after, limit });
+  const items = rows.map(({ properties }) => ({
+    subject: String(properties.Subject),
+    revokedAt: String(properties.RevokedAt),
+  }));
+  return { items, next: more ? rows.at(-1)?.row : undefined };
+}
+
+/** Hashed, because a subject may contain characters and lengths that keys cannot have. */
+function addressOf(subject: string): Address {
+  const row = createHash('sha256').update(subject).digest('hex');
+  return { table: SYSTEM_TABLE, partition: REVOKED, row };
+}
+
+/**
+ * Remembers issued grants, so that a repeated request takes no storage transaction. The caller gets the same signature with
+ * the same expiry again, and so no right that the caller does not hold already: a revocation, another owner and the audit log
+ * concern new grants only. After a move of the owner's row, the repeated grant is of the former row, so a caller whom storage
+ * refuses asks for a new grant. Each process has its own memory, and a revocation in the process empties it.
+ */
+
+/** A grant is valid for 15 minutes, so a repeated one is valid for at least 10 more. */
+export const GRANTS_KEPT_MS = 5 * MINUTE_MS;
+/** Total length of the remembered keys and grants (characters): some thousand grants. */
+const KEPT_LENGTH = 8_000_000;
+
+interface Kept {
+  readonly grant: unknown;
+  /** When the grant began (milliseconds). */
+  readonly since: number;
+}
+
+interface Memory {
+  readonly grants: LRUCache<string, Kept>;
+  revocations: number;
+}
+
+const memories = new WeakMap<Storage, Memory>();
+
+function memoryOf(storage: Storage): Memory {
+  const memory = memories.get(storage) ?? { grants: new LRUCache({ maxSize: KEPT_LENGTH }), revocations: 0 };
+  memories.set(storage, memory);
+  return memory;
+}
+
+/** Everything on which a grant depends: a request with another subject, claim or role gets another grant. */
+type GrantKey = readonly unknown[];
+
+/** The grant that was issued for the same key in the last minutes, if there is one. */
+export function recallGrant<Grant>({ storage, now }: Engine, key: GrantKey): Grant | undefined {
+  // An explanation shows the steps of a first request.
+  if (isExplaining()) return undefined;
+  const kept = memoryOf(storage).grants.get(JSON.stringify(key));
+  const age = kept && now() - kept.since;
+  return kept && age !== undefined && age >= 0 && age < GRANTS_KEPT_MS ? (kept.grant as Grant) : undefined;
+}
+
+/**
+ * Begins to issue a grant. Returns the function that remembers the grant, to be called when the grant is in the audit log. It
+ * does nothing if the process has revoked grants since, or in an explanation, whose grant nobody gets.
+ */
+export function beginGrant({ storage }: Engine, key: GrantKey): (grant: unknown, since: number) => void {
+  const memory = memoryOf(storage);
+  const { revocations } = memory;
+  return (grant, since) => {
+    if (memory.revocations !== revocations || isExplaining()) return;
+    const id = JSON.stringify(key);
+    memory.grants.set(id, { grant, since }, { size: id.length + JSON.stringify(grant).length });
+  };
+}
+
+/** Forgets all grants of the process, so that it refuses the next request of a revoked identity. */
+function forgetGrants({ storage }: Engine): void {
+  const memory = memoryOf(storage);
+  memory.revocations += 1;
+  memory.grants.clear();
 }

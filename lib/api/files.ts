@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { VALID_FOR_MS, validityAt } from '../access/grant.ts';
-import { admitGrant } from '../access/grant-limits.ts';
+import { admitGrant, VALID_FOR_MS, validityAt } from '../access/grant.ts';
 import { checkMentions, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';

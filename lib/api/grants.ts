@@ -1,13 +1,17 @@
 import { z } from 'zod';
 import {
+  admitGrant,
+  beginGrant,
   type Granted,
   GrantRequest,
   grantFor,
+  limitGrants,
+  recallGrant,
   requireGrantable,
+  requireUnrevoked,
   sortPermissions,
   validityAt,
 } from '../access/grant.ts';
-import { admitGrant, beginGrant, limitGrants, recallGrant, requireUnrevoked } from '../access/grant-limits.ts';
 import { hiddenFields, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';

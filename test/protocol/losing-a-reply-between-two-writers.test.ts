@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { admitGrant, restoreGrants, revokeGrants } from '../../lib/access/grant-limits.ts';
+import { admitGrant, restoreGrants, revokeGrants } from '../../lib/access/grant.ts';
 import { RowkeyError, unavailable } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';

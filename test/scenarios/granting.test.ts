@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { VALID_FOR_MS } from '../../lib/access/grant.ts';
-import { GRANTS_PER_MINUTE } from '../../lib/access/grant-limits.ts';
+import { GRANTS_PER_MINUTE, VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { ChangeRecord } from '../../lib/engine/note-change.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { listBlobs, readLines } from '../../lib/storage/blobs.ts';

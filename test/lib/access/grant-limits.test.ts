@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { validityAt } from '../../../lib/access/grant.ts';
-import { admitGrant, revokeGrants } from '../../../lib/access/grant-limits.ts';
+import { admitGrant, revokeGrants, validityAt } from '../../../lib/access/grant.ts';
 import { openWorld } from '../../world.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00Z');

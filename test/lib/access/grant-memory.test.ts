@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { GRANTS_KEPT_MS, revokeGrants } from '../../../lib/access/grant-limits.ts';
+import { GRANTS_KEPT_MS, revokeGrants } from '../../../lib/access/grant.ts';
 import type { Caller } from '../../../lib/access/token.ts';
 import { unavailable } from '../../../lib/base/errors.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
