@@ -9,7 +9,6 @@ import { features } from './features/features.ts';
 import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
 import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
 import type { Handler } from './http/handler.ts';
-import { toTextResponse } from './http/response.ts';
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
@@ -17,8 +16,7 @@ import { collectOrphans } from './operations/collect-orphans.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
-import type { Rowkey } from './rowkey.ts';
-import type { Runtime } from './runtime.ts';
+import type { Rowkey, Runtime } from './rowkey.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
 import { traceInvocation } from './telemetry/span.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
@@ -105,13 +103,12 @@ function registerApi(
 ): void {
   const { path } = runtime;
   const above = [...(routePrefix === '' ? ['api'] : []), ...(path === '' ? [] : [path])];
-  const handle = createApiHandler(runtime.app, routes, rootOf(path));
   app.http(path === '' ? API.root : API.below(path), {
     methods: ANY_METHOD,
     route: [...above, ANY_PATH].join('/'),
     // The handler verifies tokens, and some routes are public. A function key in a URL would be a second secret.
     authLevel: 'anonymous',
-    handler: async (request, invocation) => toTextResponse(await handle(request, invocation)),
+    handler: createApiHandler(runtime.app, routes, rootOf(path)),
   });
 }
 

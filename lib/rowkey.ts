@@ -1,11 +1,28 @@
-import type { Authenticate } from './access/token.ts';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Authenticate, createAuthenticator } from './access/token.ts';
 import type { Entities } from './api/entity-types.ts';
-import type { Model } from './define/define-model.ts';
+import { RowkeyError } from './base/errors.ts';
+import { loadOnce } from './base/once.ts';
+import { MINUTE_MS } from './base/time.ts';
+import type { LinkedModel, Model } from './define/define-model.ts';
+import type { Consumer, Log } from './engine/consume/consume.ts';
+import { createEngine, type Engine } from './engine/engine.ts';
+import { collectChanges } from './engine/note-change.ts';
+import type { ConsoleApp } from './http/console.ts';
 import { createHandler, type Handle, type Handler, type HandlerOptions } from './http/handler.ts';
-import { rootOf } from './http/route.ts';
-import { createRuntime, type Runtime } from './runtime.ts';
-import type { RowkeySettings, UnusableSettings } from './settings.ts';
+import { type App, rootOf } from './http/route.ts';
+import { createAuditLog } from './operations/audit-log.ts';
+import { guardModel } from './operations/model-guard.ts';
+import { resourcesOf } from './operations/resources.ts';
+import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
+import { describeMissing } from './storage/errors.ts';
+import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
+import { findMissing, provision } from './storage/provision.ts';
+import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
+import { tableSasSigner } from './storage/table-sas.ts';
 import { createStore, type Store } from './store/store.ts';
+import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 /** A model whose entities are known by name. */
 type AnyModel<All extends Entities> = Omit<Model, 'entities'> & { readonly entities: All };
@@ -75,4 +92,187 @@ export function createRowkey<All extends Entities>({ model, ...settings }: Rowke
     provision: runtime.provision,
     runtime,
   };
+}
+
+/** The clients and state that the functions of an app share. Each is created at its first use and kept. */
+export interface Runtime {
+  readonly model: LinkedModel;
+  /** The path of the routes, below `/api`; empty for none. */
+  readonly path: string;
+  /** The app setting that names the storage account to queue triggers. */
+  readonly connection: string;
+  /**
+   * Checks every setting and starts telemetry. Then begins, without waiting, what the first request needs: compares the
+   * model with storage and fetches the keys of the issuer. On the emulator, it first creates the resources that are missing: in
+   * Azure the template does, because the app's identity may not. If a setting is invalid, reports the reason to the console and to
+   * Application Insights, and from then on every function fails with it. It does not throw: the real host would continue with
+   * no function at all, return an empty 404 to each request, and log no reason.
+   */
+  start(): Promise<void>;
+  /** Throws `wrong-setting` while the model does not match the stored data, so that nothing is read, written or dropped. */
+  readyEngine(log: Log): Promise<Engine>;
+  /** Creates the missing tables, queues and containers of the model. */
+  provision(): Promise<void>;
+  /** Runs a write and records its changes in the audit log before it returns or throws. */
+  record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
+  /** For the HTTP functions. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
+  app(): App;
+  /** For the console. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
+  consoleApp(): ConsoleApp;
+  /** For the queue functions. Throws as `readyEngine` does. If a setting is invalid, it waits some minutes before it throws. */
+  consumer(log: Log): Promise<Consumer>;
+}
+
+/** The host moves a message to its poison queue after five failures. Without this delay, that takes half a minute. */
+const REFUSE_MESSAGE_AFTER_MS = 4 * MINUTE_MS;
+
+/** Runs the check of the model outside the trace and the audit notes of the request that happens to be first. */
+const inProcess = AsyncLocalStorage.snapshot();
+
+type RuntimeOptions = (RowkeySettings | UnusableSettings) & { readonly path?: string | undefined };
+
+/** Connects to nothing and does not throw. */
+function createRuntime(
+  model: LinkedModel,
+  { telemetry = {}, connection = DEFAULT_CONNECTION, path = '', ...options }: RuntimeOptions,
+): Runtime {
+  const entities = model.list;
+  let refusal = 'refusal' in options ? options.refusal : undefined;
+  let guarded: Promise<void> | undefined;
+  let warmedUp: Promise<unknown> | undefined;
+
+  function requireSettings(): Omit<RowkeySettings, 'connection' | 'telemetry'> {
+    if (refusal) throw refusal;
+    if ('refusal' in options) throw options.refusal;
+    return options;
+  }
+
+  const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection }));
+  const keys = createLazyKeyRing(() => requireSettings().keys);
+  const engine = once(() => createEngine(storage(), { keys }));
+  let isProvisioned = false;
+
+  async function findMissingOnce(): Promise<readonly string[]> {
+    if (isProvisioned) return [];
+    const missing = await inProcess(() => findMissing(storage(), resourcesOf(entities)));
+    isProvisioned = missing.length === 0;
+    return missing;
+  }
+
+  const audit = once(() => createAuditLog(engine()));
+  const signer = once(() => tableSasSigner(storage()));
+  const authenticate = once(() => createAuthenticator(requireSettings().auth, model));
+  const app = once(() => ({
+    engine: engine(),
+    entities,
+    signer,
+    authenticate: authenticate(),
+    audit: audit(),
+    ready: readyEngine,
+    findMissing: findMissingOnce,
+  }));
+
+  /** Sends no request to storage or Key Vault: an outage is not an invalid setting. Throws `wrong-setting`. */
+  async function checkSettings(): Promise<void> {
+    const { keys: keysAt, console: consoleSettings } = requireSettings();
+    if (consoleSettings) checkConsoleSettings(consoleSettings);
+    storage();
+    authenticate();
+    const secret = entities.find(({ encrypted }) => encrypted.length > 0);
+    if (secret && !keysAt)
+      throw new RowkeyError(
+        'wrong-setting',
+        `Invalid settings: KEY_ENCRYPTION_KEY_URI is required, as ${secret.name} has encrypted fields.`,
+      );
+    if (keysAt && 'file' in keysAt) await keys.currentKeyId();
+    await startTelemetry(telemetry);
+  }
+
+  const guardOnce = loadOnce(() =>
+    inProcess(() => guardModel(engine(), entities, requireSettings().agreedModelChanges, path)),
+  );
+
+  /** Reports nothing: a request repeats what fails here, and logs what was found. */
+  function warmUp(): void {
+    const created = isOnThisMachine(storage()) ? createMissing() : undefined;
+    warmedUp = Promise.allSettled([created]).then(() => Promise.allSettled([findMissingOnce(), guardOnce()]));
+    void authenticate().prefetchKeys();
+  }
+
+  async function createMissing(): Promise<void> {
+    if ((await findMissingOnce()).length > 0) await inProcess(createAll);
+  }
+
+  const createAll = () => provision(storage(), resourcesOf(entities, Date.now()));
+
+  async function readyEngine(log: Log): Promise<Engine> {
+    if (refusal) throw refusal;
+    guarded ??= inProcess(async () => {
+      await warmedUp;
+      // A failure of this listing says nothing about the requests that need one resource each.
+      const [missing, notes] = await Promise.all([findMissingOnce().catch(() => []), guardOnce()]);
+      if (missing.length > 0) log.error(describeMissing(missing));
+      for (const note of notes) log.warn(`Model guard: ${note}`);
+    });
+    try {
+      await guarded;
+    } catch (error) {
+      guarded = undefined;
+      throw error;
+    }
+    return engine();
+  }
+
+  return {
+    model,
+    path,
+    connection,
+    readyEngine,
+    async start() {
+      try {
+        await checkSettings();
+        warmUp();
+      } catch (error) {
+        refusal = error instanceof RowkeyError ? error : toStartError(error);
+        console.error(refusal.message);
+        await reportStartFailure(refusal, telemetry);
+      }
+    },
+    provision: async () => createAll(),
+    async record(by, write) {
+      await audit().catchUp();
+      return collectChanges(by, write, (changes) => audit().append(changes));
+    },
+    app() {
+      if (refusal) throw refusal;
+      return app();
+    },
+    consoleApp() {
+      if (refusal) throw refusal;
+      const { auth, console: settings } = requireSettings();
+      return { storage: storage(), console: settings && { ...settings, issuer: settings.issuer ?? auth.issuer } };
+    },
+    async consumer(log) {
+      if (refusal) await sleep(REFUSE_MESSAGE_AFTER_MS, undefined, { ref: false });
+      return { engine: await readyEngine(log), entities, log };
+    },
+  };
+}
+
+/** Calls `open` once and keeps the result. If it throws, the next call tries again. */
+function once<Value extends object | ((...parameters: never[]) => unknown)>(open: () => Value): () => Value {
+  let value: Value | undefined;
+  return () => {
+    value ??= open();
+    return value;
+  };
+}
+
+/** Omits the message of the error, because it may quote a setting. */
+function toStartError(error: unknown): RowkeyError {
+  const { name, stack = '' } = error instanceof Error ? error : new Error();
+  const where = stack.split('\n').find((line) => line.startsWith('    at ')) ?? '';
+  return new RowkeyError('wrong-setting', `The app could not start: ${name}${where.replace(/^ +/, ' ')}.`, {
+    cause: error,
+  });
 }

@@ -52,8 +52,8 @@ export async function openAccessApp(url: string, model: LinkedModel) {
       ...(body === undefined ? {} : { body: isBinary ? body : JSON.stringify(body) }),
     });
     const { status = 200, headers, body: sent } = await handle(request, testInvocation().invocation);
-    const text = sent === undefined || sent === null ? '' : Buffer.from(sent as Uint8Array).toString();
-    const received = new Headers(headers as Record<string, string>);
+    const text = await new Response(sent as ConstructorParameters<typeof Response>[0]).text();
+    const received = new Headers(headers as ConstructorParameters<typeof Headers>[0]);
     const isJson = /json/.test(received.get('content-type') ?? '');
     return { status, headers: received, text, body: isJson ? JSON.parse(text) : undefined };
   };

@@ -6,7 +6,7 @@ import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
 import { checkQuery } from './query.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
-import { catchProblems, type Spent, toResponse } from './response.ts';
+import { catchProblems, type Spent, toResponse, toTextResponse } from './response.ts';
 import {
   type App,
   EXPLANATION_TYPE,
@@ -49,7 +49,7 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
       const reads = wanted === 'GET' ? nameReads(routes, root, path) : '';
       return toResponse(respondToUnmatched(root, method, found, reads), spent);
     });
-    if (method !== 'HEAD') return response;
+    if (method !== 'HEAD') return toTextResponse(response);
     const { body: _, ...head } = response;
     return head;
   };

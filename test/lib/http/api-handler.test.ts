@@ -38,12 +38,13 @@ const handler = createApiHandler(() => app, [child, list, create, one, remove, b
 async function ask(method: HttpMethod, path: string, from = handler) {
   const request = testRequest({ method, path: encodeURI(path), params: { path } });
   const { status, headers, body } = await from(request, testInvocation().invocation);
-  const all = new Headers(Object.entries(headers ?? {}));
+  const all = new Headers(headers as ConstructorParameters<typeof Headers>[0]);
+  const text = await new Response(body as ConstructorParameters<typeof Response>[0]).text();
   return {
     status,
     allow: all.get('allow'),
     etag: all.get('etag'),
-    body: typeof body === 'string' ? JSON.parse(body) : body,
+    body: text === '' ? undefined : JSON.parse(text),
   };
 }
 
