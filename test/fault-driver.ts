@@ -91,6 +91,8 @@ export interface Scene {
   /** The work of the interrupted party, through its own engine. */
   readonly act: (through: Engine) => Promise<unknown>;
   readonly interrupt: () => Promise<unknown>;
+  /** Fails if the scene has not ended as it should; the label is for messages. */
+  readonly check?: (label: string) => Promise<unknown>;
 }
 
 /** Sets a scene for each storage call of its act, and interrupts the act right before and right after the call. */
@@ -100,11 +102,12 @@ export async function tryInterruptions(
   { sides = SIDES, ...options }: Options<{ readonly side: Side }> & { readonly sides?: readonly Side[] } = {},
 ): Promise<void> {
   const play = async ({ at, side }: { readonly at: number; readonly side: Side }) => {
-    const { act, interrupt } = await set();
+    const { act, interrupt, check } = await set();
     const client = interruptedHttpClient(at, interrupt, side);
     await act(engineThrough(client));
     // The run that counts, or a run with fewer calls than counted: every message is handled.
     if (client.calls < at || at === 0) await interrupt();
+    await check?.(`${side} call ${at}`);
     return client.calls;
   };
   const points = pointsOf(await play({ at: 0, side: 'before' }), sides, options);

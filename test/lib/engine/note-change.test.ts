@@ -4,7 +4,7 @@ import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, keepEarly, noteChange } from '../../../lib/engine/note-change.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
-import { faultyHttpClient } from '../../faulty-http-client.ts';
+import { tryFaults } from '../../fault-driver.ts';
 import { employees } from '../../fixtures/model.ts';
 import { openWorld, somebody, type World } from '../../world.ts';
 
@@ -88,19 +88,16 @@ describe('collectChanges', () => {
 });
 
 test('notes a write once, whichever reply is lost', async () => {
-  const counting = faultyHttpClient();
-  await createEntity(world.engineThrough(counting), employees, somebody());
-  for (let at = 1; at <= counting.calls; at += 1) {
-    const engine = world.engineThrough(faultyHttpClient('reply lost', at));
-    const { changes, failure } = await collected(() =>
-      createEntity(engine, employees, somebody({ department: `D${at}` })),
-    );
-    expect(failure, `call ${at}`).toBeUndefined();
-    expect(
-      changes.map(({ operation, outcome }) => [operation, outcome]),
-      `call ${at}`,
-    ).toEqual([['create', undefined]]);
-  }
+  await tryFaults(
+    async ({ label, client }) => {
+      const one = somebody({ department: label });
+      const { changes, failure } = await collected(() => createEntity(world.engineThrough(client), employees, one));
+      expect(failure, label).toBeUndefined();
+      expect(changes, label).toMatchObject([{ operation: 'create' }]);
+      expect(changes[0]?.outcome, label).toBeUndefined();
+    },
+    { faults: ['reply lost'] },
+  );
 });
 
 test('notes a write with an unknown outcome as unknown', async () => {

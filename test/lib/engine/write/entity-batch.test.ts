@@ -6,6 +6,7 @@ import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import type { Engine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import {
   type BatchAction,
@@ -21,8 +22,7 @@ import {
   putEntity,
 } from '../../../../lib/engine/write/entity-store.ts';
 import { costOf } from '../../../cost-of.ts';
-import { CRASHES, outcomeOf, tryFaults } from '../../../fault-driver.ts';
-import { interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { sampleRuns } from '../../../points.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../../../world.ts';
@@ -179,20 +179,20 @@ describe('a batch', () => {
   });
 
   test('replaces an entity that another request creates at any storage call', async () => {
-    const a = newPartition();
-    for (let at = 1; ; at += 1) {
-      let isInterrupted = false;
-      const client = interruptedHttpClient(at, async () => {
-        isInterrupted = true;
+    const set = async () => {
+      const [key, text] = [{ a: newPartition(), id: '1' }, 'put'];
+      return {
+        act: async (through: Engine) => {
+          const [outcome] = await writeBatch(through, copies, [{ put: { ...key, text } }]);
+          expect(outcome && resultOf(outcome)).toMatch(/^(created|stored)$/);
+        },
         // Fails if the batch was faster.
-        await createEntity(world.engine, copies, { a, id: `${at}`, text: `other ${at}` }).catch(codeOf);
-      });
-      const put = { a, id: `${at}`, text: `put ${at}` };
-      const [outcome] = await writeBatch(world.engineThrough(client), copies, [{ put }]);
-      if (!isInterrupted) break;
-      expect(outcome && resultOf(outcome), `call ${at}`).toMatch(/^(created|stored)$/);
-      expect((await readEntity(world.engine, copies, { a, id: `${at}` })).values.text).toBe(`put ${at}`);
-    }
+        interrupt: () => createEntity(world.engine, copies, { ...key, text: 'other' }).catch(codeOf),
+        check: async (label: string) =>
+          expect((await readEntity(world.engine, copies, key)).values.text, label).toBe(text),
+      };
+    };
+    await tryInterruptions(world, set, { size: 3, sides: ['before'] });
     await expectIndexesToAgree(world.storage, copies);
   });
 
@@ -352,34 +352,41 @@ describe('an atomic batch', () => {
     await expect(writeAtomically(world.engine, plains, conditional)).rejects.toMatchObject({ code: 'invalid-input' });
   });
 
-  test('is rejected if an entity that it leaves unchanged changes before its transaction', async () => {
-    const a = newPartition();
-    const ofEach = (each: string) => ({ a, id: each, text: `t${each}`, group: 'g' });
-    const values = async (each: string) => (await readEntity(world.engine, alls, { a, id: each })).values;
-    const etagOf = async (each: string) => (await readEntity(world.engine, alls, { a, id: each })).etag;
-    await batch(alls, [{ create: ofEach('0') }, { create: ofEach('1') }]);
-    for (const ifMatch of [true, false])
-      for (let at = 1; ; at += 1) {
-        const before = await values('0');
-        const size = (before.size as number | undefined) ?? 0;
-        const kept = { put: await values('1'), ...(ifMatch ? { ifMatch: await etagOf('1') } : {}) };
-        let isEarly: boolean | undefined;
-        const client = interruptedHttpClient(at, async () => {
-          isEarly = (await values('0')).size === before.size;
-          await patchEntity(world.engine, alls, { a, id: '1' }, { size: at });
-        });
-        const actions = [{ patch: { a, id: '0', size: size + 1 } }, kept];
-        const outcome = await writeAtomically(world.engineThrough(client), alls, actions).then(() => 'done', codeOf);
-        const label = `call ${at}, ${ifMatch ? 'with' : 'without'} an ETag`;
-        if (isEarly === undefined) break;
-        const isRejected = ifMatch && isEarly;
-        expect([outcome, (await values('0')).size], label).toEqual(
-          isRejected ? ['etag-mismatch', before.size] : ['done', size + 1],
-        );
-        // Without an ETag, the batch puts the other entity after the change.
-        expect((await values('1')).size, label).toBe(!ifMatch && isEarly ? kept.put.size : at);
-      }
-  });
+  test.each(['with', 'without'])(
+    'meets a change of an entity that it leaves unchanged before its transaction, %s an ETag',
+    async (condition) => {
+      const hasETag = condition === 'with';
+      const set = async () => {
+        const a = newPartition();
+        const ofEach = (id: string) => ({ a, id, text: `t${id}`, group: 'g' });
+        const [one, kept] = [ofEach('0'), ofEach('1')];
+        await batch(alls, [{ create: one }, { create: kept }]);
+        const read = (of: Values) => readEntity(world.engine, alls, of);
+        const sizeOf = async (of: Values) => (await read(of)).values.size;
+        const ifMatch = hasETag ? { ifMatch: (await read(kept)).etag } : {};
+        let isEarly = false;
+        let outcome = '';
+        return {
+          act: async (through: Engine) => {
+            const actions = [{ patch: { a, id: '0', size: 1 } }, { put: kept, ...ifMatch }];
+            outcome = await writeAtomically(through, alls, actions).then(() => 'done', codeOf);
+          },
+          interrupt: async () => {
+            isEarly = (await sizeOf(one)) === undefined;
+            await patchEntity(world.engine, alls, kept, { size: 2 });
+          },
+          check: async (label: string) => {
+            const isRejected = hasETag && isEarly;
+            const expected = isRejected ? ['etag-mismatch', undefined] : ['done', 1];
+            expect([outcome, await sizeOf(one)], label).toEqual(expected);
+            // Without an ETag, the batch puts the other entity after the change.
+            expect(await sizeOf(kept), label).toBe(!hasETag && isEarly ? undefined : 2);
+          },
+        };
+      };
+      await tryInterruptions(world, set, { size: 3, sides: ['before'] });
+    },
+  );
 
   test('returns the new ETag of an entity that it leaves unchanged, whose indexes stay', async () => {
     const a = newPartition();

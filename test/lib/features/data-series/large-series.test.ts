@@ -17,9 +17,9 @@ import { deleteBlob, type ListedBlob, listContainer } from '../../../../lib/stor
 import { provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { costOf } from '../../../cost-of.ts';
-import { type FaultTrial, outcomeOf, tryFaults } from '../../../fault-driver.ts';
+import { type FaultTrial, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { FAULTS, interruptedHttpClient } from '../../../faulty-http-client.ts';
-import { samplePoints, sampleRuns } from '../../../points.ts';
+import { sampleRuns } from '../../../points.ts';
 import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 import { rowsOf } from '../../../world.ts';
@@ -229,21 +229,25 @@ describe('a change that writes a new blob', () => {
   );
 
   test.each(CHANGES)('by %s loses no other increment between its storage calls', async (name, calls, change, by) => {
-    for (const at of samplePoints(calls)) {
+    const set = async () => {
       const key = await newFull();
-      const others = async () => {
-        // The second increment writes a new blob, too.
-        await add(key, 80_000, 100);
-        await add(key, 80_001, 100);
+      return {
+        act: (through: Engine) => change(through, key),
+        interrupt: async () => {
+          // The second increment writes a new blob, too.
+          await add(key, 80_000, 100);
+          await add(key, 80_001, 100);
+        },
+        check: async (label: string) => {
+          const found = await total(key).catch(() => 0);
+          // A delete removes them if they came first.
+          expect(name === 'a delete' ? [0, 100, 200] : [2 * FULL + by + 200], label).toContain(found);
+          const { named, stored } = await blobsOf(key);
+          expect(stored).toEqual(named === undefined ? [] : [named]);
+        },
       };
-      const outcome = await outcomeOf(change(engineThrough(interruptedHttpClient(at, others)), key));
-      expect(outcome).toBe('done');
-      const found = await total(key).catch(() => 0);
-      // A delete removes them if they came first.
-      expect(name === 'a delete' ? [0, 100, 200] : [2 * FULL + by + 200]).toContain(found);
-      const { named, stored } = await blobsOf(key);
-      expect(stored).toEqual(named === undefined ? [] : [named]);
-    }
+    };
+    await tryInterruptions({ engineThrough }, set, { sides: ['before'], moreCallsThan: calls - 1 });
   });
 });
 

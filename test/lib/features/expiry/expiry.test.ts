@@ -23,10 +23,9 @@ import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { rotateLocalKey } from '../../../../lib/storage/local-key-ring.ts';
 import { costOf } from '../../../cost-of.ts';
-import { tryFaults } from '../../../fault-driver.ts';
+import { tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
-import { samplePoints } from '../../../points.ts';
 import { putAll } from '../../../put-all.ts';
 import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
 
@@ -126,15 +125,6 @@ const daysAgo = (days: number): Engine => ({ ...world.engine, now: () => Date.no
 const dayOf = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString().slice(0, 10);
 const expire = (engine = world.engine) => expireEntities(engine, notes, { until: Number.POSITIVE_INFINITY });
 
-/** The number of storage calls of a run that deletes one entity. */
-async function callsOfARun(): Promise<number> {
-  await createEntity(daysAgo(3), notes, note('Counted'));
-  const counting = faultyHttpClient();
-  await expire(world.engineThrough(counting));
-  expect(counting.calls).toBeGreaterThan(5);
-  return counting.calls;
-}
-
 let count = 0;
 function note(board: string): { board: string; noteId: string; slug: string; tag: string } {
   count += 1;
@@ -211,27 +201,26 @@ describe('an entity with expiry', () => {
   });
 
   test('stays if it changes while a run deletes it', async () => {
-    const one = note('Race');
-    const calls = await callsOfARun();
-    await createEntity(daysAgo(3), notes, one);
-    for (const at of samplePoints(calls)) {
-      await patchEntity(daysAgo(3), notes, one, { tag: `before ${at}` });
+    const set = async () => {
+      const one = note('Race');
+      await createEntity(daysAgo(3), notes, one);
       let isChanged = false;
-      const client = interruptedHttpClient(at, async () => {
-        const changed = patchEntity(world.engine, notes, one, { tag: `during ${at}` });
-        isChanged = await changed.then(() => true).catch(() => false);
-      });
-      await expire(world.engineThrough(client, QUICK));
-      await world.settle();
-      if (isChanged) {
-        const { values } = await readEntity(world.engine, notes, one);
-        expect(values, `a change at call ${at}`).toMatchObject({ tag: `during ${at}`, changedOn: dayOf(0) });
-        expect(await entriesOf(one)).toEqual([dayOf(0)]);
-      } else {
-        await expectNothingLeft(one);
-        await createEntity(daysAgo(3), notes, one);
-      }
-    }
+      return {
+        act: (through: Engine) => expire({ ...through, timing: QUICK }),
+        interrupt: async () => {
+          const changed = patchEntity(world.engine, notes, one, { tag: 'during' });
+          isChanged = await changed.then(() => true).catch(() => false);
+        },
+        check: async (label: string) => {
+          await world.settle();
+          if (!isChanged) return expectNothingLeft(one);
+          const { values } = await readEntity(world.engine, notes, one);
+          expect(values, label).toMatchObject({ tag: 'during', changedOn: dayOf(0) });
+          return expect(await entriesOf(one)).toEqual([dayOf(0)]);
+        },
+      };
+    };
+    await tryInterruptions(world, set, { sides: ['before'], moreCallsThan: 5 });
   });
 
   test.each(['refused', 'reply lost', 'crash before', 'crash after'] as const)(
