@@ -29,7 +29,7 @@ import { type NotedChange, noteChange } from '../engine/note-change.ts';
 import { readByReference } from '../engine/read/read-through-index.ts';
 import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../storage/blobs.ts';
-import { rowUrl, type TableSasSigner, tableUrl } from '../storage/table-sas.ts';
+import { rowUrl, type TableSasSigner } from '../storage/table-sas.ts';
 import { count } from '../telemetry/metrics.ts';
 import type { Operation, View } from './operation.ts';
 
@@ -96,13 +96,12 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
       const remember = beginGrant(engine, key);
       const now = await requireUnrevoked(engine, caller.subject);
       const granted = await findGranted(engine, caller, entity);
-      const { table, partition, row } = granted.address;
+      const { partition } = granted.address;
       const signed = grantFor(entity, granted.address, { permissions, now });
       const hidden = hiddenFields(entity, caller);
       const until = signed.expiresAt.toISOString();
-      const { storage } = engine;
       const grant: Issued = {
-        url: row === undefined ? tableUrl(storage, table) : rowUrl(storage, { table, partition, row }),
+        url: rowUrl(engine.storage, granted.address),
         partition,
         key: granted.key,
         fields: Object.keys(entity.columns).filter((field) => !hidden.includes(field)),

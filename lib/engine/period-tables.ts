@@ -1,6 +1,6 @@
-import { RowkeyError } from '../base/errors.ts';
+import { hasCode, RowkeyError } from '../base/errors.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { isNotProvisioned, StorageConflict, unlessRefused } from '../storage/errors.ts';
+import { StorageConflict, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
 import type { Engine } from './engine.ts';
 
@@ -22,7 +22,7 @@ export async function withPeriodTable<Result>(
     return await write();
   } catch (error) {
     if (!period || !isTableGone(error)) throw error;
-    if (isNotProvisioned(error)) await unlessBeingDeleted(createTable(engine.storage, table));
+    if (hasCode(error, 'not-provisioned')) await unlessBeingDeleted(createTable(engine.storage, table));
     return write().catch((again: unknown) => {
       if (!isTableGone(again)) throw again;
       throw new RowkeyError('storage-unavailable', `The table ${table} is not ready yet. Retry in 30 seconds.`, {
@@ -56,5 +56,7 @@ export function unlessBeingDeleted(call: Promise<void>): Promise<void> {
 
 /** True if a request was rejected because its table does not exist or is being deleted. */
 export function isTableGone(error: unknown): boolean {
-  return isNotProvisioned(error) || (error instanceof StorageConflict && error.reason === 'table-being-deleted');
+  return (
+    hasCode(error, 'not-provisioned') || (error instanceof StorageConflict && error.reason === 'table-being-deleted')
+  );
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
@@ -357,7 +357,7 @@ function requiredFields(entity: Entity): string[] {
 
 /** A hash of the rejected changes, so that agreement to one change does not cover another. */
 function wordOf(refused: readonly string[]): string {
-  return createHash('sha256').update(refused.join('\n')).digest('hex').slice(0, 12);
+  return hash('sha256', refused.join('\n')).slice(0, 12);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isRestError, type PipelinePolicy, type PipelineRequest } from '@azure/core-rest-pipeline';
-import { hasCode, RowkeyError, unavailable } from '../base/errors.ts';
+import { RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 
 /** Storage rejected an action for a reason that the caller can act on. */
@@ -97,11 +97,6 @@ const NO_ANSWER = 'Storage is unavailable.';
 /** The sentence for operators; `missing` has names such as `table employees`. */
 export function describeMissing(missing: readonly string[]): string {
   return `Missing in the storage account: ${missing.join(', ')}. To create what is missing, run ${commandLine('infra-model')} and deploy.`;
-}
-
-/** True if the table, queue or container of a storage call does not exist. */
-export function isNotProvisioned(error: unknown): boolean {
-  return hasCode(error, 'not-provisioned');
 }
 
 /**

@@ -40,14 +40,13 @@ export function tableSasSigner({ connectionString, tables, table }: Storage): Ta
   return { sign: (request) => signer.sign({ ...request, table: table(request.table).tableName }) };
 }
 
-/** The URL of a row; the signature goes into its query. */
-export function rowUrl(storage: Storage, { table, partition, row }: Address): string {
-  return `${tableUrl(storage, table)}(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
-}
-
-/** The URL of a table, to read or add rows; the signature and a filter go into its query. */
-export function tableUrl(storage: Storage, table: string): string {
-  return `${storage.tables.url.replace(/\/$/, '')}/${storage.table(table).tableName}`;
+/** The URL of a row, or of a table to read or add rows. The signature and a filter go into its query. */
+export function rowUrl(
+  storage: Storage,
+  { table, partition, row }: Omit<Address, 'row'> & { readonly row?: string | undefined },
+): string {
+  const url = `${storage.tables.url.replace(/\/$/, '')}/${storage.table(table).tableName}`;
+  return row === undefined ? url : `${url}(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
 }
 
 function quote(key: string): string {

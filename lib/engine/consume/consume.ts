@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import pMap from 'p-map';
@@ -359,7 +359,7 @@ export function toMessage(queue: string, body: unknown, { triggerMetadata = {} }
   const insertedAt = Date.parse(String(readMetadata('insertionTime')));
   return {
     queue,
-    id: String(readMetadata('id') ?? createHash('sha256').update(jsonText(body)).digest('hex').slice(0, 32)),
+    id: String(readMetadata('id') ?? hash('sha256', jsonText(body)).slice(0, 32)),
     attempts: Number.isSafeInteger(attempts) ? attempts : MAX_ATTEMPTS,
     insertedAt: Number.isNaN(insertedAt) ? Date.now() : insertedAt,
     body,

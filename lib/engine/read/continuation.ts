@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
@@ -68,7 +68,7 @@ export async function fromContinuation(storage: Storage, query: string, token: s
 
 /** A query may be as long as a URL, which has to hold the token beside it. */
 function digestOf(query: string): string {
-  return createHash('sha256').update(query).digest('base64url');
+  return hash('sha256', query, 'base64url');
 }
 
 /** Reads the secret once per process. The first process that needs the secret creates it. */

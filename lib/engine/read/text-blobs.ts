@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { type InBlob, ReferenceBroken } from '../../define/declaration/reference.ts';
 import { type BlobAddress, blobLength, dropBlob, readBlob, writeBlob } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
@@ -51,7 +51,7 @@ export async function readBytes(storage: Storage, address: BlobAddress): Promise
 
 /** Returns the hash in base64url. */
 export function sha256(content: string | Uint8Array): string {
-  return createHash('sha256').update(content).digest('base64url');
+  return hash('sha256', content, 'base64url');
 }
 
 /** Returns a new, unique blob name. The key is hashed, because a key may be longer than a blob name. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { RowkeyError } from '../../base/errors.ts';
+import { hasCode } from '../../base/errors.ts';
 import { SYSTEM_TABLE } from '../../engine/read/continuation.ts';
-import { describeMissing, isNotProvisioned } from '../../storage/errors.ts';
+import { describeMissing } from '../../storage/errors.ts';
 import { readRow } from '../../storage/rows.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
 
@@ -52,7 +52,7 @@ async function checkHealth(context: RequestContext): Promise<RouteResult> {
     withTimeout<Health['storage']>(
       probe.then(
         () => 'ok',
-        (error) => (isNotProvisioned(error) ? 'ok' : 'unavailable'),
+        (error) => (hasCode(error, 'not-provisioned') ? 'ok' : 'unavailable'),
       ),
       'unavailable',
     ),
@@ -80,7 +80,7 @@ async function checkDeclaration({ app, log }: RequestContext): Promise<Health['d
     await app.ready(log);
     return 'ok';
   } catch (error) {
-    if (!(error instanceof RowkeyError && error.code === 'wrong-setting')) return 'unknown';
+    if (!hasCode(error, 'wrong-setting')) return 'unknown';
     log.error(error.message);
     return 'refused';
   }
