@@ -5,7 +5,6 @@ import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
@@ -28,6 +27,7 @@ import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-cl
 import { deploy } from '../../../fixtures/deploy.ts';
 import { putAll } from '../../../put-all.ts';
 import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
+import { testRejections } from '../../define/validate/declarations.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
 const text = z.string().min(1);
@@ -434,20 +434,13 @@ describe('expiry with other patterns', () => {
   });
 });
 
-describe('a declaration of expiry', () => {
-  const base = {
-    schema: z.object({ id: text, day: z.iso.date(), other: text }),
-    table: 'things',
-    key: { partition: '{id}', row: 'thing' },
-    access: { read: [], write: [] },
-  } as const;
-  test.each([
-    ['a fraction of a day', { days: 0.5, clock: 'day' }, 'expiry.days is 0.5'],
-    ['zero days', { days: 0, clock: 'day' }, 'expiry.days is 0'],
-    ['a clock that is not a date', { days: 1, clock: 'other' }, 'is not a date'],
-    ['a clock in the key', { days: 1, clock: 'id' }, 'is set by the engine (expiry)'],
-  ] as const)('is rejected with %s', (_, expiry, message) => {
-    const entities = [defineEntity('things', { ...base, expiry })];
-    expect(() => defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities })).toThrow(message);
-  });
-});
+testRejections(
+  (
+    [
+      ['a fraction of a day', { days: 0.5, clock: 'day' }, /expiry\.days is 0\.5/],
+      ['zero days', { days: 0, clock: 'day' }, /expiry\.days is 0/],
+      ['a clock that is not a date', { days: 1, clock: 'name' }, /is not a date/],
+      ['a clock in the key', { days: 1, clock: 'id' }, /is set by the engine \(expiry\)/],
+    ] as const
+  ).map(([title, expiry, sentence]) => [`an expiry with ${title}`, { expiry }, sentence]),
+);

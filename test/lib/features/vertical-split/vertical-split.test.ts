@@ -11,6 +11,7 @@ import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { openApp } from '../../../open-app.ts';
 import { testStorage } from '../../../storage.ts';
+import { entity, load, type Parts } from '../../define/validate/declarations.ts';
 
 const access = { read: ['reader'], write: ['hr'] } as const;
 const schema = z.object({
@@ -23,20 +24,17 @@ const schema = z.object({
   note: z.string().optional(),
 });
 const common = { schema, table: 'items', key: { partition: '{shelf}', row: 'item_{itemId}' }, access } as const;
-/** The compiler would reject some of the declarations. */
-const items = (over: object) => defineEntity('items', { ...common, ...over } as never) as unknown as DeclaredEntity;
-const load = (...entities: DeclaredEntity[]) =>
-  defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: entities as never });
-const child = (parent: DeclaredEntity, over: object = {}) =>
-  defineEntity('remarks', {
+const items = (over: Parts) => entity('items', { ...common, ...over });
+const child = (parent: DeclaredEntity, over: Parts = {}) =>
+  entity('remarks', {
     ...common,
     key: { partition: '{shelf}', row: 'item_{itemId}_{name}' },
     childOf: parent,
     ...over,
-  } as never) as unknown as DeclaredEntity;
+  });
 
 describe('a declaration of split is rejected', () => {
-  test.each<[object, RegExp]>([
+  test.each<[Parts, RegExp]>([
     [
       { split: { 'two words': ['text'] } },
       /group name "two words" of split is not accepted\. Use 1 to 40 letters, a lower-case letter first/,
@@ -90,7 +88,7 @@ describe('a declaration of split is rejected', () => {
   });
 
   test('if clients may write the rows', () => {
-    const people = defineEntity('people', {
+    const people = entity('people', {
       ...common,
       table: 'people',
       indexes: {
@@ -101,7 +99,7 @@ describe('a declaration of split is rejected', () => {
     });
     const own = { access: { ...access, own: { through: people, permissions: 'ra' } } };
     const granted = items({ ...own, key: { partition: '{itemId}', row: '{name}' }, split: { texts: ['text'] } });
-    expect(() => load(people as never, granted)).toThrow(/nothing keeps up vertical split/);
+    expect(() => load(people, granted)).toThrow(/nothing keeps up vertical split/);
   });
 });
 
@@ -120,7 +118,7 @@ test('derived fields and conditions never see a group, so that they do not depen
 describe('the model guard', () => {
   const storage = openStorage({ connectionString: testStorage(import.meta.url) });
   const guard = (split: object) =>
-    guardModel(createEngine(storage), [deploy(items({ split })).items as never], undefined);
+    guardModel(createEngine(storage), Object.values(deploy(items({ split }))), undefined);
   beforeEach(async () => {
     await dropTable(storage, 'system');
     await provision(storage, { tables: ['system'], queues: [], containers: [] });

@@ -10,7 +10,6 @@ import type { DeclaredEntity } from '../../../../lib/define/declaration/declarat
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf } from '../../../../lib/define/places/index-entries.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { planPartition } from '../../../../lib/engine/write/plan.ts';
 import { guardModel } from '../../../../lib/operations/model-guard.ts';
@@ -20,6 +19,7 @@ import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { sampleRuns } from '../../../points.ts';
 import { testStorage } from '../../../storage.ts';
+import { entity, load, type Parts } from '../../define/validate/declarations.ts';
 
 const access = { read: ['reader'], write: ['hr'] } as const;
 const answers = (count: number): Record<`a${number}`, z.ZodOptional<z.ZodString>> =>
@@ -33,11 +33,7 @@ const common = {
   key: { partition: '{office}', row: '{surveyId}' },
   access,
 } as const;
-/** The compiler would reject some of the declarations. */
-const surveys = (over: object = {}) =>
-  defineEntity('surveys', { ...common, wide: true, ...over } as never) as unknown as DeclaredEntity;
-const load = (...entities: DeclaredEntity[]) =>
-  defineModel({ roles: ['reader', 'hr'], operatorRole: 'hr', entities: entities as never });
+const surveys = (over: Parts = {}) => entity('surveys', { ...common, wide: true, ...over });
 
 const { surveys: wide } = deploy(defineEntity('surveys', { ...common, wide: true }));
 const key = { office: 'Oslo', surveyId: '1' };
@@ -166,17 +162,17 @@ describe('a wide entity', () => {
 });
 
 describe('a declaration is rejected', () => {
-  const source = defineEntity('offices', {
+  const source = entity('offices', {
     schema: z.object({ office: z.string(), name: z.string() }),
     table: 'offices',
     key: { partition: '{office}', row: 'office' },
     access,
-  }) as unknown as DeclaredEntity;
+  });
   const copied = (from: DeclaredEntity) => ({
     denormalized: { office: { source: from, copies: { title: () => 'x' }, fanOut: true } },
   });
 
-  test.each<[object, RegExp]>([
+  test.each<[Parts, RegExp]>([
     [{ split: { texts: ['a1'] } }, /Remove split or wide/],
     [{ indexes: { title: intraPartitionIndex({ row: 't_{title}_{surveyId}' }) } }, /index "title" copies everything/],
     [
@@ -201,21 +197,15 @@ describe('a declaration is rejected', () => {
 
   test('with copied fields on either side', () => {
     expect(() => load(source, surveys(copied(source)))).toThrow(/fields that change with another entity/);
-    const copying = defineEntity('copying', {
+    const wide = surveys();
+    const copying = entity('copying', {
       ...common,
-      schema: z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional() }),
+      schema: common.schema.pick({ office: true, surveyId: true, title: true }),
       table: 'copying',
       key: { partition: '{surveyId}', row: '{office}' },
-      denormalized: {
-        surveyId: {
-          source: surveys() as never,
-          copies: { title: () => 'x' },
-          fanOut: true,
-        },
-      },
-    }) as unknown as DeclaredEntity;
-    const [, { source: from }] = [0, { source: copying.denormalized.surveyId?.source as DeclaredEntity }];
-    expect(() => load(from, copying)).toThrow(/has no copies in other entities, which "copying" declares/);
+      denormalized: { surveyId: { source: wide, copies: { title: () => 'x' }, fanOut: true } },
+    });
+    expect(() => load(wide, copying)).toThrow(/has no copies in other entities, which "copying" declares/);
   });
 });
 
@@ -226,8 +216,7 @@ test('only key fields are filters, because storage has the others in any row', (
 
 describe('the model guard', () => {
   const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-  const guard = (over: object) =>
-    guardModel(createEngine(storage), [deploy(surveys(over)).surveys as never], undefined);
+  const guard = (over: Parts) => guardModel(createEngine(storage), Object.values(deploy(surveys(over))), undefined);
   const schema = z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional() });
 
   test('accepts that an entity becomes wide, and rejects the reverse', async () => {
