@@ -22,6 +22,10 @@ function canRun(compiler: string): boolean {
 
 function fromNuGet(): string | undefined {
   const id = `Azure.Bicep.CommandLine.${SYSTEMS[process.platform]}-${process.arch}`;
+  const compilerIn = (packages: string) => join(packages, id.toLowerCase(), VERSION, 'tools', 'bicep');
+  // The SDK takes some seconds to find a package that it has.
+  const known = compilerIn(process.env.NUGET_PACKAGES || join(homedir(), '.nuget', 'packages'));
+  if (canRun(known)) return known;
   const folder = mkdtempSync(join(tmpdir(), 'rowkey-bicep-'));
   try {
     const project = join(folder, 'bicep.csproj');
@@ -38,7 +42,7 @@ function fromNuGet(): string | undefined {
     const options = { encoding: 'utf8', timeout: RESTORE_WITHIN_MS } as const;
     if (spawnSync('dotnet', ['restore', project], options).status !== 0) return undefined;
     const packages = spawnSync('dotnet', ['msbuild', project, '-getProperty:NuGetPackageRoot'], options).stdout.trim();
-    const compiler = join(packages, id.toLowerCase(), VERSION, 'tools', 'bicep');
+    const compiler = compilerIn(packages);
     return canRun(compiler) ? compiler : undefined;
   } finally {
     rmSync(folder, { recursive: true, force: true });
