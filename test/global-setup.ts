@@ -32,6 +32,8 @@ export default async function setup(project: TestProject) {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-test-'));
   // Halves the start of the processes that the tests start.
   process.env.NODE_COMPILE_CACHE = join(folder, 'compile-cache');
+  // The TypeScript compiler is a program in Go, and frees memory less often. It takes a third less processor time.
+  process.env.GOGC = '400';
   const build = async () => {
     await buildApps();
     project.provide('build', randomUUID());

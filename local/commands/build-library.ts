@@ -39,7 +39,8 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   await rm(folder, { recursive: true, force: true });
   await mkdir(join(folder, 'docs'), { recursive: true });
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
-  const args = ['--project', join(ROOT, 'tsconfig.build.json'), '--outDir', folder];
+  // One checker takes two thirds of the processor time of four, which repeat a part of their work.
+  const args = ['--project', join(ROOT, 'tsconfig.build.json'), '--outDir', folder, '--checkers', '1'];
   const { status, stdout } = spawnSync(process.execPath, [compiler, ...args], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`The library does not compile.\n${stdout}`);
   // Beside lib/register-functions.js, which serves it.

@@ -1,8 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
+import { checkTypes } from '../../check-types.ts';
 
-const COMPILER = 'node_modules/typescript/bin/tsc';
 const MISNAMED = 'test/misnamed';
 
 const type = (name: string) => `'${name}'.`;
@@ -70,11 +69,10 @@ const MESSAGES = {
 
 /** The lines of the compiler, by the last comment above the code that they are about. */
 const lines = new Map<string, string[]>();
-beforeAll(() => {
+beforeAll(async () => {
   const source = readFileSync(`${MISNAMED}/misnamed.ts`, 'utf8').split('\n');
-  const { stdout } = spawnSync(process.execPath, [COMPILER, '--project', MISNAMED], { encoding: 'utf8' });
   let title = '';
-  for (const line of stdout.trim().split('\n')) {
+  for (const line of (await checkTypes(MISNAMED)).trim().split('\n')) {
     const [, at] = /misnamed\.ts\((\d+),/.exec(line) ?? [];
     if (at)
       title =
