@@ -1,8 +1,8 @@
 import { pipeline } from 'node:stream';
 import { type Info, parse } from 'csv-parse';
 import type { Values } from '../../lib/base/values.ts';
+import { isEmptyCell, parseCell } from '../../lib/define/declaration/csv-value.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { isEmptyCell, parseCell } from '../../web/src/transfer/csv-value.ts';
 import { maxRowBytes } from './max-row-bytes.ts';
 import { readUtf8 } from './read-utf8.ts';
 

@@ -1,5 +1,5 @@
+import { parseDecimal } from '../../../lib/define/declaration/csv-value.ts';
 import { type Entity, type ReferenceDescription, type Roles, readableFields, type Values } from '../api/model.ts';
-import { parseDecimal } from '../transfer/csv-value.ts';
 import { joinNames } from '../ui/format.ts';
 import { findHint, findProblem } from './find-problem.ts';
 

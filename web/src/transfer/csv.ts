@@ -1,6 +1,6 @@
 import Papa from 'papaparse';
+import { FORMULA } from '../../../lib/define/declaration/csv-value.ts';
 import type { Entity, Values } from '../api/model.ts';
-import { FORMULA } from './csv-value.ts';
 
 /** The lines of rows. A Json column has JSON in each cell, so that the import distinguishes the text "1" from the number 1. */
 export function toCsv(

@@ -1,5 +1,5 @@
+import { isEmptyCell, parseCell } from '../../../lib/define/declaration/csv-value.ts';
 import type { Entity, Values } from '../api/model.ts';
-import { isEmptyCell, parseCell } from './csv-value.ts';
 
 /** The values of the cells of a CSV row, by the types of the model. An empty cell has no value. */
 export function toTypedRow(entity: Entity, cells: Readonly<Record<string, string>>): Values {

@@ -1,4 +1,4 @@
-import type { FieldDescription } from '../../../lib/define/declaration/model-description.ts';
+import type { FieldDescription } from './model-description.ts';
 
 type ColumnType = FieldDescription['type'];
 
