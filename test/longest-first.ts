@@ -63,11 +63,11 @@ const LONGEST = IS_EVERY_POINT
       'wide-entities-under-faults',
       'large-series',
       'queue-listener',
-      'directory/trying',
+      'directory/getting-started',
       'retention-under-stress',
       'verify-run',
       'shop/console',
-      'directory/renaming',
+      'directory/copies',
       'tried-faults',
       'files-in-the-console',
     ];
