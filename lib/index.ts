@@ -5,8 +5,7 @@
 
 export type { Authenticate, Caller, IdentityProvider } from './access/token.ts';
 export type { RangeOptions } from './api/calls.ts';
-export type { BatchAction, Input, Key, Listed, Output, Patch, Where } from './api/entity-types.ts';
-export type { GroupTotal } from './api/index-calls.ts';
+export type { BatchAction, GroupTotal, Input, Key, Listed, Output, Patch, Where } from './api/entity-types.ts';
 export { type ErrorCode, RowkeyError } from './base/errors.ts';
 export type { Stored, Values } from './base/values.ts';
 export type { Access, Declaration, Slots } from './define/declaration/declaration.ts';

@@ -16,13 +16,14 @@ import type {
   Patch,
   Plain,
   Read,
+  ReadThrough,
   Replacement,
   Selectable,
   Selected,
+  TotalCalls,
   Types,
   Where,
 } from './entity-types.ts';
-import type { ReadThrough, TotalCalls } from './index-calls.ts';
 import type { ListInput, RangeInput } from './reads.ts';
 import type { DeleteRangeInput } from './writes.ts';
 

@@ -1,11 +1,17 @@
 import type { z } from 'zod';
 import type { Options, Slots } from '../define/declaration/declaration.ts';
 import type { NamedBy, TypesBy } from '../define/declaration/declared-types.ts';
-import type { Index, TypesOf } from '../define/declaration/indexes.ts';
+import type { Index, IndexTypes, TypesOf } from '../define/declaration/indexes.ts';
 import type { Attachment } from '../define/declaration/reference.ts';
+import type { TotalTypes } from '../define/declaration/totals.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
+import type { IndexBounds } from '../define/places/index-range.ts';
+import type { ListInput, WholeListInput } from './reads.ts';
 
-/** The types of an entity's fields, keys and filters, inferred from its declaration. */
+/**
+ * Types inferred from the declaration of an entity: its fields, keys and filters, and the calls that read through its indexes, its totals
+ * and its whole list.
+ */
 
 /** A declaration or an entity of a model. */
 export interface Declared {
@@ -25,11 +31,11 @@ export type Plain<Of> = { [Field in keyof Of]: Of[Field] } & {};
 export type Types<Of> = TypesBy<TypesOf<Of>>;
 /** The names that an option of an entity lists or has. */
 export type Named<Of, Option extends keyof Options> = NamedBy<TypesOf<Of>, Option>;
-export type KeyField<Of extends Declared> = Of['keyFields'][number];
+type KeyField<Of extends Declared> = Of['keyFields'][number];
 /** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
-export type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
-export type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
+type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
+type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 
 /** All parsed fields of an entity. */
 type Every<Of extends Declared> = Of['union'] extends z.ZodType
@@ -73,10 +79,10 @@ export type Patch<Of extends Declared> =
       : never
     : never;
 
-export type Whole<Of extends Declared> = z.output<Of['schema']>;
+type Whole<Of extends Declared> = z.output<Of['schema']>;
 /** The type of a field's value, or of one element if the field is a list. */
-export type OneValue<Value> = NonNullable<Value> extends readonly (infer Element)[] ? Element : NonNullable<Value>;
-export type Given<Of extends Declared, Field> = Plain<{
+type OneValue<Value> = NonNullable<Value> extends readonly (infer Element)[] ? Element : NonNullable<Value>;
+type Given<Of extends Declared, Field> = Plain<{
   readonly [Name in Field & keyof Whole<Of>]: OneValue<Whole<Of>[Name]>;
 }>;
 
@@ -151,10 +157,193 @@ export type One<As extends Binding, Value> = undefined extends As['one']
   ? Promise<Value>
   : (As & { readonly item: Value })['one'];
 export type Many<As extends Binding, Item> = (As & { readonly item: Item })['many'];
-export type All<As extends Binding, Item> = (As & { readonly item: Item })['all'];
+type All<As extends Binding, Item> = (As & { readonly item: Item })['all'];
 export type Read<As extends Binding, Of extends Declared> = As['isWhole'] extends true ? Output<Of> : Listed<Of>;
 
 export interface RangeLimit {
   /** The most entities of the whole listing. */
   readonly first?: number | undefined;
+}
+
+/** The calls that read through indexes and totals, and of whole lists, typed by their key templates. */
+
+/** The fields of a template, in order. */
+type FieldList<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
+  ? [FieldsOf<`{${Inner}}`>, ...FieldList<Rest>]
+  : [];
+/** The fields of a partition key that a read requires. Buckets are excluded, because all are read. */
+type AskedFields<Template> = Template extends `${string}{${infer Inner}}${infer Rest}`
+  ? (Inner extends `${string}%${number}` ? never : FieldsOf<`{${Inner}}`>) | AskedFields<Rest>
+  : never;
+/** Omits the key fields at the end, which only distinguish entities of the same value. */
+type WithoutKey<Fields extends readonly unknown[], KeyFields> = Fields extends readonly [...infer Rest, infer Last]
+  ? Last extends KeyFields
+    ? WithoutKey<Rest, KeyFields>
+    : Fields[number]
+  : never;
+type LastOf<Fields extends readonly unknown[]> = Fields extends readonly [...unknown[], infer Last] ? Last : never;
+
+type TypesOfIndex<By> = TypesOf<By> extends infer Known extends IndexTypes ? Known : never;
+
+/** True if several entities may share a value of the index. */
+type IsOfMany<Of extends Declared, By extends Index> = By['kind'] extends 'index-entity'
+  ? true
+  : TypesOfIndex<By>['unique'] extends true
+    ? false
+    : LastOf<FieldList<TypesOfIndex<By>['row']>> extends KeyField<Of>
+      ? true
+      : false;
+
+type RowFields<Of extends Declared, By extends Index> =
+  IsOfMany<Of, By> extends true
+    ? WithoutKey<FieldList<TypesOfIndex<By>['row']>, KeyField<Of>>
+    : FieldList<TypesOfIndex<By>['row']>[number];
+type PartitionOf<Of extends Declared, By extends Index> = TypesOfIndex<By>['partition'] extends string
+  ? TypesOfIndex<By>['partition']
+  : Types<Of>['partition'];
+
+/** The values that a read through an index requires. */
+type Asked<Of extends Declared, By extends Index> = Given<Of, AskedFields<PartitionOf<Of, By>> | RowFields<Of, By>>;
+
+/** The text of each field of a template, with its marks, in order. */
+type PartList<Template> = Template extends `${string}{${infer Inner}}${infer Rest}` ? [Inner, ...PartList<Rest>] : [];
+type HasOrder<Inner> = Inner extends `${string}#` | `${string}%${number}` ? false : true;
+type FieldsIn<Parts extends readonly unknown[]> = {
+  [At in keyof Parts]: Parts[At] extends string ? FieldsOf<`{${Parts[At]}}`> : never;
+}[number];
+
+/** The fields of a range: the fields `Before` it, none of those after, and the same with each further field of the row key. */
+type Starts<Of extends Declared, Before, Parts extends readonly unknown[]> = Parts extends readonly [
+  infer First extends string,
+  ...infer Rest,
+]
+  ?
+      | ([FieldsIn<[First]>] extends [Before]
+          ? never
+          : HasOrder<First> extends true
+            ? Plain<Given<Of, Before> & { readonly [Name in Exclude<FieldsIn<Parts>, Before>]?: never }>
+            : never)
+      | Starts<Of, Before | FieldsIn<[First]>, Rest>
+  : never;
+
+/** The fields that a range over an index begins with: those of its partition key, and the first ones of its row key. */
+type RangeStart<Of extends Declared, By extends Index> = Starts<
+  Of,
+  AskedFields<PartitionOf<Of, By>>,
+  PartList<TypesOfIndex<By>['row']>
+>;
+
+type Always<Start, Name extends keyof Start = keyof Start> = Name extends unknown
+  ? undefined extends Start[Name]
+    ? never
+    : Name
+  : never;
+/** The fields of every start, and those of some as optional ones. In an error, a union of the starts hides which field is missing. */
+type AnyStart<Start> = Plain<
+  { readonly [Name in Always<Start>]: Start[Name] } & {
+    readonly [Name in Exclude<keyof Start, Always<Start>>]?: Exclude<Start[Name], undefined>;
+  }
+>;
+/** `Given` if it is a start; otherwise a sentence for the compiler to show. */
+type CheckedStart<Given, Start> =
+  AnyStart<Start> extends Given
+    ? Given
+    : Given extends Start
+      ? {
+          readonly [Name in keyof Given]: Name extends keyof Start
+            ? Given[Name]
+            : `"${Name & string}" is not a field of the key`;
+        }
+      : 'A range gives the first fields of the row key, in its order';
+
+type Bound<Of extends Declared, By extends Index> = Extract<
+  OneValue<Whole<Of>[FieldsOf<TypesOfIndex<By>['row']> & keyof Whole<Of>]>,
+  string | number
+>;
+
+/** An entity as an index lists it: whole, or only the fields of a partial copy. */
+type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'] extends infer Copy extends string
+  ? PickEach<Listed<Of>, KeyField<Of> | Copy>
+  : Listed<Of>;
+
+/** Filters of the entities that an index lists. */
+type WhereBy<Of extends Declared, By extends Index> = Pick<
+  Where<Of>,
+  Extract<keyof Where<Of>, FieldsOfEach<ListedBy<Of, By>>>
+>;
+
+export type ReadThrough<Of extends Declared, By extends Index, As extends Binding> = ReadByValue<Of, By, As> &
+  ([RangeStart<Of, By>] extends [never]
+    ? unknown
+    : {
+        /** Lists a range of the index in the order of its row keys. Throws `invalid-input`, which lists the accepted leading fields. */
+        range<
+          const Given extends AnyStart<RangeStart<Of, By>>,
+          const Field extends FieldsOfEach<ListedBy<Of, By>> = never,
+        >(
+          given: CheckedStart<Given, RangeStart<Of, By>>,
+          options?: ListInput<Field, WhereBy<Of, By>> & IndexBounds<Bound<Of, By>> & As['range'],
+        ): Many<As, Selected<ListedBy<Of, By>, Field>>;
+      });
+
+type ReadByValue<Of extends Declared, By extends Index, As extends Binding> =
+  IsOfMany<Of, By> extends true
+    ? <const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
+        given: Asked<Of, By>,
+        options?: ListInput<Field, WhereBy<Of, By>> & As['list'],
+      ) => Many<As, Selected<ListedBy<Of, By>, Field>>
+    : <const Field extends Selectable<Of> = never>(
+        given: Asked<Of, By>,
+        options?: Pick<ListInput<Field>, 'select'> & As['read'],
+      ) => One<As, Selected<Read<As, Of>, Field> | undefined>;
+
+type ListingIndex<Of extends Declared> = Of['indexes'][Types<Of>['listedBy'] & keyof Of['indexes']];
+
+/** For an entity that is listed as a whole. */
+export type WholeListCalls<Of extends Declared, As extends Binding> = [Types<Of>['listedBy']] extends [never]
+  ? unknown
+  : {
+      /**
+       * All entities, in the order of an index, from the memory of a process. Another process may have changed them up to
+       * `maxAge` seconds ago. The store throws `too-large` if there are too many for the memory.
+       *
+       * @example
+       * const depots = await store.depots.list();
+       */
+      list<const Field extends FieldsOfEach<ListedBy<Of, ListingIndex<Of>>> = never>(
+        options?: WholeListInput<Field, WhereBy<Of, ListingIndex<Of>>> & As['read'],
+      ): All<As, Selected<ListedBy<Of, ListingIndex<Of>>, Field>>;
+    };
+
+type TypesOfTotal<By> = TypesOf<By> extends infer Known extends TotalTypes ? Known : never;
+/** The fields of a group. A field of which the key has only a period, such as `{orderDate.month}`, is the text of that period. */
+type GroupFields<Of extends Declared, By> = Given<
+  Of,
+  AskedFields<TypesOfTotal<By>['partition']> | FieldsOf<TypesOfTotal<By>['row']>
+>;
+/** The fields that a range of groups begins with. */
+type TotalStart<Of extends Declared, By> = Starts<
+  Of,
+  AskedFields<TypesOfTotal<By>['partition']>,
+  PartList<TypesOfTotal<By>['row']>
+>;
+
+/** The entities of a group: how many, and the sums and extremes of their fields. */
+export interface GroupTotal<Of extends Declared, By> {
+  readonly group: GroupFields<Of, By>;
+  readonly count: number;
+  readonly sum: { readonly [Field in TypesOfTotal<By>['sum']]: number };
+  /** Without the fields that no entity of the group has. */
+  readonly min: Partial<Given<Of, TypesOfTotal<By>['min']>>;
+  readonly max: Partial<Given<Of, TypesOfTotal<By>['max']>>;
+}
+
+export interface TotalCalls<Of extends Declared, By, As extends Binding> {
+  /** The total of one group. A group without entities has the count 0. */
+  get(group: GroupFields<Of, By>, ...options: As['options']): One<As, GroupTotal<Of, By>>;
+  /** The totals of a range of groups in the order of their row keys. Throws `invalid-input`, which lists the accepted fields. */
+  range<const Given extends AnyStart<TotalStart<Of, By>>>(
+    given: CheckedStart<Given, TotalStart<Of, By>>,
+    options?: IndexBounds & As['range'],
+  ): Many<As, GroupTotal<Of, By>>;
 }

@@ -1,9 +1,8 @@
 import type { Values } from '../base/values.ts';
 import type { BatchOptions, BatchResult, DeletedRange, DeleteRange } from './client-types.ts';
-import type { EntityCalls } from './core.ts';
+import type { EntityCalls, Tools } from './core.ts';
 import type { Problem } from './errors.ts';
 import type { EntityDescription } from './paths.ts';
-import type { Tools } from './tools.ts';
 
 /** Writes of many entities. Loaded at first use. */
 

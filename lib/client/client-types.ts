@@ -9,8 +9,9 @@ import type {
   Output,
   PartitionKey,
   RangeLimit,
+  TotalCalls,
+  WholeListCalls,
 } from '../api/entity-types.ts';
-import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Attachment } from '../define/declaration/reference.ts';

@@ -2,10 +2,28 @@ import type { Stored, Values } from '../base/values.ts';
 import type { ModelDescription } from '../define/declaration/model-description.ts';
 import type { Explanation, Listing } from './client-types.ts';
 import type { Direct } from './direct.ts';
-import { invalidInput, isNotFound, RowkeyClientError } from './errors.ts';
-import type { EntityDescription, ListQuery } from './paths.ts';
-import { type Tools, tools } from './tools.ts';
-import { createTransport, type Reply, type Request, type Transport, type TransportOptions } from './transport.ts';
+import { invalidInput, isNotFound, RowkeyClientError, toProblemError, undefinedIfNotFound } from './errors.ts';
+import {
+  checkFields,
+  type EntityDescription,
+  hasKey,
+  type ListQuery,
+  partitionPath,
+  pathOf,
+  rangeFields,
+  toPath,
+  toQuery,
+  valuesOf,
+} from './paths.ts';
+import {
+  createTransport,
+  nextOf,
+  pause,
+  type Reply,
+  type Request,
+  type Transport,
+  type TransportOptions,
+} from './transport.ts';
 
 /** What the clients of all entities share: the model, the cache, the last seen ETags, the grants. */
 
@@ -169,3 +187,40 @@ export function load<Module>(module: Promise<Module>): Promise<Module> {
     throw new RowkeyClientError('network', 'A module of the client could not be loaded.', { cause });
   });
 }
+
+/** Creates the member of each name at its first use: at that time the model may not be known. */
+export function byName<Member>(create: (name: string) => Member, own: Readonly<Record<string, unknown>> = {}): unknown {
+  const members = new Map<string, unknown>(Object.entries(own));
+  return new Proxy(Object.freeze({}), {
+    get(_, name) {
+      // An object with `then` would be taken for a promise.
+      if (typeof name !== 'string' || name === 'then') return undefined;
+      if (!members.has(name)) members.set(name, create(name));
+      return members.get(name);
+    },
+  });
+}
+
+/**
+ * What the modules call that are loaded at first use. They import types only: with other imports, a bundler would split the
+ * client into many small files that every page loads.
+ */
+const tools = {
+  byName,
+  checkFields,
+  hasKey,
+  invalidInput,
+  nextOf,
+  partitionPath,
+  pathOf,
+  pause,
+  rangeFields,
+  RowkeyClientError,
+  toPath,
+  toProblemError,
+  toQuery,
+  undefinedIfNotFound,
+  valuesOf,
+};
+
+export type Tools = typeof tools;

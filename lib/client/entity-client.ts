@@ -9,7 +9,7 @@ import type {
   PageOptions,
   WriteOptions,
 } from './client-types.ts';
-import { type Core, type EntityCalls, type ListOptions, load } from './core.ts';
+import { byName, type Core, type EntityCalls, type ListOptions, load } from './core.ts';
 import { invalidInput, RowkeyClientError, undefinedIfNotFound } from './errors.ts';
 import {
   checkFields,
@@ -24,7 +24,6 @@ import {
   toQuery,
   valuesOf,
 } from './paths.ts';
-import { byName } from './tools.ts';
 import { nextOf, type Reply } from './transport.ts';
 
 interface GetOptions extends CallOptions {

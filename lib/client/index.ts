@@ -1,16 +1,14 @@
 import type { Entities } from '../api/entity-types.ts';
 import type { Client } from './client-types.ts';
-import { createCore, load } from './core.ts';
+import { byName, createCore, load } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
 import type { RunQuery } from './query.ts';
-import { byName } from './tools.ts';
 import type { TransportOptions } from './transport.ts';
 
 /** The entry `rowkey/client`: a typed client of the API for browsers, React Native and Node, without dependencies. */
 
 export type { RangeOptions } from '../api/calls.ts';
-export type { BatchAction, Input, Key, Listed, Output, Patch, Where } from '../api/entity-types.ts';
-export type { GroupTotal } from '../api/index-calls.ts';
+export type { BatchAction, GroupTotal, Input, Key, Listed, Output, Patch, Where } from '../api/entity-types.ts';
 export type { Stored } from '../base/values.ts';
 export type {
   ArchiveClient,

@@ -1,8 +1,7 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions, Explanation, Page, QueryResult } from './client-types.ts';
-import type { Core } from './core.ts';
+import type { Core, Tools } from './core.ts';
 import type { Problem } from './errors.ts';
-import type { Tools } from './tools.ts';
 
 /** Several reads in one request. Loaded at first use. Its types are those of client-types.ts. */
 

@@ -1,8 +1,7 @@
 import type { Values } from '../base/values.ts';
 import type { CallOptions } from './client-types.ts';
-import type { EntityCalls } from './core.ts';
+import type { EntityCalls, Tools } from './core.ts';
 import type { EntityDescription, RangesDescription } from './paths.ts';
-import type { Tools } from './tools.ts';
 
 /** Totals of groups of entities. Loaded at first use. */
 

@@ -1,6 +1,5 @@
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
-import type { Binding, Declared, Entities, RangeLimit } from '../api/entity-types.ts';
-import type { TotalCalls, WholeListCalls } from '../api/index-calls.ts';
+import type { Binding, Declared, Entities, RangeLimit, TotalCalls, WholeListCalls } from '../api/entity-types.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
   checkFields,
