@@ -144,7 +144,7 @@ test.concurrent('an extended hold excludes other consumers for as long as the wo
 });
 
 test.concurrent('a hold that another consumer took over is detected before the next write', async () => {
-  const { next, send, show } = await openQueue();
+  const { count, next, send, show } = await openQueue();
   let ahead = 0;
   const stalling = { ...engine, now: () => Date.now() + ahead };
   await send(work);
@@ -153,6 +153,11 @@ test.concurrent('a hold that another consumer took over is detected before the n
   expect(await holdWork(engine, await next())).toBeDefined();
   ahead = LONG_HOLDS.settleWithinMs;
   await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
+  // The message belongs to the other consumer.
+  const before = await count();
+  expect(await stalled?.putOff({ id: 'lost', since: 1, attempts: 1, waits: 0 }, 0)).toBe(false);
+  await stalled?.release();
+  expect(await count()).toBe(before);
 });
 
 test.concurrent('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
