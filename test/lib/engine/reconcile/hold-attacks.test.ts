@@ -3,15 +3,16 @@ import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { busy, unavailable } from '../../../../lib/base/errors.ts';
 import { indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import { handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
+import { handleMessage } from '../../../../lib/engine/consume/consume.ts';
 import { listPoison } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
-import { type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
+import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { customers, employees } from '../../../fixtures/model.ts';
 import { samplePoints } from '../../../points.ts';
+import { receiveMessage } from '../../../receive-message.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../../../world.ts';
 
 const QUEUE = 'index-changes';
@@ -27,14 +28,7 @@ beforeEach(async () => {
   await world.storage.queue(QUEUE).clearMessages();
 });
 
-async function receive(): Promise<Message> {
-  const queue = world.storage.queue(QUEUE);
-  let [message] = (await queue.receiveMessages()).receivedMessageItems;
-  for (; !message; [message] = (await queue.receiveMessages()).receivedMessageItems) await sleep(50);
-  const { messageId: id, dequeueCount: attempts, insertedOn, messageText } = message;
-  return { queue: QUEUE, id, attempts, insertedAt: insertedOn.getTime(), body: JSON.parse(messageText) };
-}
-
+const receive = async () => (await receiveMessage(world.storage, QUEUE)).message;
 const recorded = async (name: string) =>
   (await listPoison(world.engine, { limit: 100 })).items.filter(({ id }) => id.includes(name));
 
@@ -155,17 +149,4 @@ test('a message with a first attempt in the future is recorded after a day', asy
     throw unavailable('Storage does not answer now.', undefined);
   });
   expect(await recorded('future')).toHaveLength(1);
-});
-
-test('a message that ended its process at every attempt is recorded and not started again', async () => {
-  const history = { id: 'deadly', since: Date.now(), attempts: MAX_ATTEMPTS, waits: 0 };
-  await sendWork(world.engine, QUEUE, { ...work, history });
-  let isBegun = false;
-  await handleMessage(world.engine, await receive(), log, async (take) => {
-    await take();
-    isBegun = true;
-  });
-  expect(isBegun).toBe(false);
-  expect(await recorded('deadly')).toHaveLength(1);
-  expect((await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount).toBe(1);
 });
