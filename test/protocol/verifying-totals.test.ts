@@ -110,7 +110,15 @@ describe('the consistency check of totals', () => {
 });
 
 const bill = {
-  schema: z.object({ shop: z.string(), billId: z.string(), day: z.iso.date(), sum: z.number(), secret: z.iso.date() }),
+  schema: z.object({
+    shop: z.string(),
+    billId: z.string(),
+    day: z.iso.date(),
+    sum: z.number(),
+    secret: z.iso.date(),
+    tags: z.array(z.string()).max(5),
+    marks: z.array(z.string()).max(5),
+  }),
   table: 'bills',
   key: { partition: '{shop}', row: '{billId}' },
   access: { read: ['hr'], write: ['hr'] },
@@ -129,6 +137,9 @@ test.each<[string, Record<string, Total>, object, string]>([
   ['a text that is added up', named({ sum: ['shop'] }), {}, 'which is not a number'],
   ['a text as an extreme', named({ min: ['shop'] }), {}, 'which is not a number, a date or an instant'],
   ['the table of the entity', named({ table: 'bills' }), {}, 'a table of their own'],
+  ['the table of other totals', { ...named({}), more: named({}).days }, {}, 'a table of their own'],
+  ['several lists', named({ partition: '{tags[]}', row: '{marks[]}' }), {}, 'several lists (tags, marks)'],
+  ['many fields', named({ sum: Array(20).fill('sum'), max: Array(31).fill('sum') }), {}, 'have 51 sums and extremes'],
   ['a hash in the row key', named({ row: '{billId#}' }), {}, 'hashes and buckets in the partition key only'],
   ['a field only as a hash', named({ partition: '{billId#}' }), {}, 'only as a hash'],
   ['a field twice', named({ partition: '{day.month}' }), {}, 'twice in their key. Remove one'],
@@ -146,4 +157,5 @@ test.each<[string, Record<string, Total>, object, string]>([
 
 test('a model with totals is accepted', () => {
   expect(() => load(named({ sum: ['sum'], min: ['day'], partition: 'all_{billId%8}' }))).not.toThrow();
+  expect(() => load(named({ sum: Array(50).fill('sum'), partition: '{tags[]}' }))).not.toThrow();
 });
