@@ -1,8 +1,8 @@
 import type { z } from 'zod';
+import type { Attachment } from '../define/declaration/attachment.ts';
 import type { Options, Slots } from '../define/declaration/declaration.ts';
 import type { NamedBy, TypesBy } from '../define/declaration/declared-types.ts';
 import type { Index, IndexTypes, TypesOf } from '../define/declaration/indexes.ts';
-import type { Attachment } from '../define/declaration/reference.ts';
 import type { TotalTypes } from '../define/declaration/totals.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { IndexBounds } from '../define/places/index-range.ts';

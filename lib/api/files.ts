@@ -4,9 +4,9 @@ import { checkMentions, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { parse } from '../define/codec/validation.ts';
+import { Attachment, type AttachmentDeclaration } from '../define/declaration/attachment.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { Attachment, type AttachmentDeclaration } from '../define/declaration/reference.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import {

@@ -13,8 +13,8 @@ import type {
   WholeListCalls,
 } from '../api/entity-types.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
+import type { Attachment } from '../define/declaration/attachment.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
-import type { Attachment } from '../define/declaration/reference.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
 import type { BatchDone } from '../engine/write/entity-batch.ts';
 import type { RowkeyClientError } from './errors.ts';

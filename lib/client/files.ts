@@ -1,5 +1,5 @@
 import type { Values } from '../base/values.ts';
-import type { Attachment } from '../define/declaration/reference.ts';
+import type { Attachment } from '../define/declaration/attachment.ts';
 import type { CallOptions, UploadOptions, WriteOptions } from './client-types.ts';
 import type { EntityCalls } from './core.ts';
 import type { EntityDescription } from './paths.ts';

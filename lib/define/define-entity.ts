@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy, mapValues, omit, present, type Values } from '../base/values.ts';
+import { Attachment } from './declaration/attachment.ts';
 import {
   acceptedOptions,
   type ColumnType,
@@ -12,7 +13,6 @@ import {
 } from './declaration/declaration.ts';
 import type { Checked, EntityBy } from './declaration/declared-types.ts';
 import type { Condition, Index } from './declaration/indexes.ts';
-import { Attachment } from './declaration/reference.ts';
 import type { Total } from './declaration/totals.ts';
 import { compileTemplate } from './keys/key-template.ts';
 import { fieldsHiddenFrom, rolesToReadBy, rolesToReadIndex } from './places/readers.ts';

@@ -1,22 +1,15 @@
-import type { HttpMethod, HttpRequest, InvocationContext } from '@azure/functions';
+import type { HttpMethod } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
-import { collectChanges } from '../engine/note-change.ts';
-import { explain, isExplaining } from '../storage/explain.ts';
 import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
-import { checkQuery } from './query.ts';
+import { audit } from './middleware/audit.ts';
+import { authentication } from './middleware/authentication.ts';
+import { explanation } from './middleware/explanation.ts';
+import { misconfigured } from './middleware/misconfigured.ts';
+import { parameters } from './middleware/parameters.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
-import { catchProblems, type Spent, toResponse, toTextResponse } from './response.ts';
-import {
-  type App,
-  EXPLANATION_TYPE,
-  NOBODY,
-  type RequestContext,
-  type Route,
-  type RouteResult,
-  rootOf,
-  tagOf,
-} from './route.ts';
+import { catchProblems, toResponse, toTextResponse } from './response.ts';
+import { type App, type Exchange, type Next, NOBODY, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
 
 /** The route of the function, below the root of the instance. */
 export const ANY_PATH = '{*path}';
@@ -29,6 +22,7 @@ export const ANY_METHOD: HttpMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 
  */
 export function createApiHandler(app: () => App, routes: readonly Route[], root = rootOf('')): Handler {
   const groups = groupRoutes(routes);
+  const responders = new Map(routes.map((route) => [route, createResponder(app, route)]));
   return async (request, invocation) => {
     // The host takes methods in any case. The standard `Request` inside `request` writes all but PATCH in upper case.
     const method = request.method.toUpperCase();
@@ -38,11 +32,8 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
     const match = matches.find(({ route }) => route.method === wanted);
     nameRequest(method, `${root}/${match?.route.path ?? ANY_PATH}`);
     const response = await catchProblems(invocation, root, async (spent) => {
-      if (match)
-        return toResponse(
-          await respond(app, match.route, { request, root, params: match.params, spent, invocation }),
-          spent,
-        );
+      const respond = match && responders.get(match.route);
+      if (respond) return toResponse(await respond({ request, root, params: match.params, spent, invocation }), spent);
       // Throws while a setting is wrong.
       app();
       const found = matches.map((one) => one.route.method);
@@ -55,85 +46,56 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
   };
 }
 
-interface RoutedRequest extends Pick<RequestContext, 'root' | 'params'> {
-  readonly request: HttpRequest;
-  readonly invocation: InvocationContext;
-  readonly spent: Spent;
-}
+/** What happens to each request of a route, from the outside to the inside. `catchProblems` is around all of it, also for a path without a route. */
+const MIDDLEWARE = [misconfigured, authentication, parameters, explanation, audit];
 
-/** Passes a request to its route. Throws the error that the response reports as a problem. */
-export async function respond(
-  app: () => App,
-  route: Route,
-  { request, root, params, spent, invocation }: RoutedRequest,
-): Promise<RouteResult> {
-  const { headers } = request;
-  let opened: App;
-  try {
-    opened = app();
-  } catch (error) {
-    // The start has logged the error, and probes of health would repeat it.
-    if (route.whenMisconfigured && error instanceof RowkeyError && error.code === 'wrong-setting')
-      return route.whenMisconfigured;
-    throw error;
-  }
-  // Parsing the whole URL would take longer, and most requests have no query.
-  const start = request.url.indexOf('?');
-  const query = new URLSearchParams(start < 0 ? '' : request.url.slice(start + 1));
-  // The host decodes a path once, except for an encoded slash, which would split a segment.
-  const decoded: Record<string, string> = {};
-  for (const name of Object.keys(params)) decoded[name] = params[name]?.replace(/%2f/gi, '/') ?? '';
-  // The body can be read once.
-  let body: Promise<Uint8Array> | undefined;
-  const bytes = () => {
-    body ??= readBytes(request, route.maxBodyBytes);
-    return body;
-  };
-  const context: RequestContext = {
-    app: opened,
-    engine: opened.engine,
-    route,
-    root,
-    log: invocation,
-    caller: route.roles ? await opened.authenticate(headers.get('authorization') ?? undefined) : NOBODY,
-    params: decoded,
-    query,
-    headers,
-    isExplanation: query.get('explain') === 'true',
-    ready: () => opened.ready(invocation),
-    record: (write) => recordChanges(context, spent, write),
-    json: async () => {
-      requireJson(request);
-      return parseJson(await bytes());
+type Respond = (
+  request: Pick<Exchange, 'root' | 'params' | 'request' | 'invocation' | 'spent'>,
+) => Promise<RouteResult>;
+
+/** Creates the function that passes the requests of a route through the middleware. It throws the error that the response reports as a problem. */
+export function createResponder(open: () => App, route: Route): Respond {
+  const handle = MIDDLEWARE.reduceRight<Next>(
+    (next, middleware) => middleware(route, next),
+    (exchange) => {
+      const { request, invocation, bytes } = exchange;
+      const app = open();
+      return route.handle({
+        ...exchange,
+        app,
+        engine: app.engine,
+        route,
+        log: invocation,
+        headers: request.headers,
+        ready: () => app.ready(invocation),
+        json: async () => {
+          requireJson(request);
+          return parseJson(await bytes());
+        },
+      });
     },
-    bytes,
-  };
-  // The parameters of any other route are checked after its caller.
-  if (!route.roles && query.size > 0) checkQuery(context);
-  if (!context.isExplanation) return route.handle(context);
-  const steps = await explain(() => route.handle(context));
-  // Concurrent requests share an append to the audit log, so it is not a cost of this one.
-  const own = steps.filter((step) => !('write' in step && step.write === 'blob' && step.does === 'append'));
-  return {
-    status: 200,
-    body: { steps, transactions: own.length },
-    headers: { 'cache-control': 'no-store', 'content-type': EXPLANATION_TYPE },
+  );
+  return (routed) => {
+    const { request, params } = routed;
+    // Parsing the whole URL would take longer, and most requests have no query.
+    const start = request.url.indexOf('?');
+    const query = new URLSearchParams(start < 0 ? '' : request.url.slice(start + 1));
+    // The host decodes a path once, except for an encoded slash, which would split a segment.
+    const decoded: Record<string, string> = {};
+    for (const name of Object.keys(params)) decoded[name] = params[name]?.replace(/%2f/gi, '/') ?? '';
+    // The body can be read once.
+    let body: Promise<Uint8Array> | undefined;
+    const bytes = () => {
+      body ??= readBytes(request, route.maxBodyBytes);
+      return body;
+    };
+    const isExplanation = query.get('explain') === 'true';
+    return handle({ ...routed, open, params: decoded, query, isExplanation, bytes, caller: NOBODY, record: doIt });
   };
 }
 
-/** Records the changes of a write in the audit log before the write returns or throws. */
-async function recordChanges<Result>(
-  { app: { audit }, caller }: RequestContext,
-  spent: Spent,
-  write: () => Promise<Result>,
-): Promise<Result> {
-  if (!isExplaining()) await audit.catchUp();
-  return collectChanges(caller.subject, write, async (changes) => {
-    const since = performance.now();
-    await audit.append(changes).finally(() => {
-      spent.audit = (spent.audit ?? 0) + performance.now() - since;
-    });
-  });
+function doIt<Done>(write: () => Promise<Done>): Promise<Done> {
+  return write();
 }
 
 export interface Segment {

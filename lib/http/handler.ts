@@ -1,8 +1,8 @@
 import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import type { Caller } from '../access/token.ts';
 import { type Operation, perform } from '../api/operation.ts';
-import { catchProblems, formatTiming, type Spent } from './response.ts';
-import { type App, NOBODY, rootOf } from './route.ts';
+import { catchProblems, formatTiming } from './response.ts';
+import { type App, NOBODY, rootOf, type Spent } from './route.ts';
 
 export interface HandlerOptions {
   /** The caller needs one of these roles of the model; undefined if the function needs no token. */

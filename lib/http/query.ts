@@ -17,7 +17,12 @@ export function queryError(name: string, why: string, accepted: string): RowkeyE
  * Rejects parameters that the route does not have: a misspelt one would have no effect. Every route with a token accepts `explain`, and
  * no route reads it. Throws `invalid-input`, and `forbidden` for an explanation that the caller may not see.
  */
-export function checkQuery({ app, caller, route, query: given }: RequestContext): void {
+export function checkQuery({
+  app,
+  caller,
+  route,
+  query: given,
+}: Pick<RequestContext, 'app' | 'caller' | 'route' | 'query'>): void {
   const { roles, query = {}, filters = {} } = route;
   const isExplanation = readBoolean(given, 'explain');
   // An explanation names tables and blobs, which nobody may read without a token.

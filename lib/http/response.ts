@@ -1,15 +1,8 @@
 import { HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
-import { type Cost, measureCost } from '../storage/cost.ts';
+import { measureCost } from '../storage/cost.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';
-import type { RouteResult } from './route.ts';
-
-/** What a request has cost so far. */
-export interface Spent {
-  readonly cost: Cost;
-  /** Milliseconds of appending to the audit log, partly beside other storage calls, if there was something to record. */
-  audit?: number;
-}
+import type { RouteResult, Spent } from './route.ts';
 
 /**
  * The headers that a page of another origin may read besides the CORS-safelisted ones. The CORS settings of the platform

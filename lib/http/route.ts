@@ -1,3 +1,4 @@
+import type { HttpRequest, InvocationContext } from '@azure/functions';
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
 import type { Call, Operation, SchemaBuilder } from '../api/operation.ts';
@@ -5,6 +6,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Log } from '../engine/consume/consume.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';
+import type { Cost } from '../storage/cost.ts';
 import type { TableSasSigner } from '../storage/table-sas.ts';
 
 export interface App {
@@ -48,6 +50,31 @@ export interface RequestContext extends Call {
   /** Reads the body as bytes. Throws `too-large`, `length-required`. */
   readonly bytes: () => Promise<Uint8Array>;
 }
+
+/** A request on its way through the middleware. Its caller is nobody before authentication, and its writes are not recorded before `audit`. */
+export interface Exchange
+  extends Pick<RequestContext, 'root' | 'params' | 'query' | 'bytes' | 'caller' | 'isExplanation' | 'record'> {
+  /** Throws `wrong-setting` while a setting is wrong. */
+  readonly open: () => App;
+  readonly request: HttpRequest;
+  readonly invocation: InvocationContext;
+  readonly spent: Spent;
+}
+
+/** What a request has cost so far. */
+export interface Spent {
+  readonly cost: Cost;
+  /** Milliseconds of appending to the audit log, partly beside other storage calls, if there was something to record. */
+  audit?: number;
+}
+
+export type Next = (exchange: Exchange) => Promise<RouteResult>;
+
+/**
+ * One concern of all routes. It may change the exchange before, and the result after, what is inside it (`next`). Called once for each
+ * route; it returns `next` itself for a route that it does not concern.
+ */
+export type Middleware = (route: Route, next: Next) => Next;
 
 export interface RouteResult {
   readonly status: number;

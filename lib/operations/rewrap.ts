@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
+import { isSealed } from '../define/codec/entity-codec.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { isSealed } from '../define/declaration/reference.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { type PageOptions, scanEntities } from '../engine/read/retrieve.ts';

@@ -248,3 +248,38 @@ export function splitText(text: string, length: number): string[] {
   }
   return parts;
 }
+
+/** A value that the row does not contain itself. The engine passes it on unchanged. */
+
+/** An encrypted property: see encrypted-properties.ts. */
+export interface Sealed {
+  readonly sealed: string;
+}
+
+/** A text that is too long for its row: see large-entities.ts. */
+export interface InBlob {
+  readonly blob: string;
+  /** In UTF-16 code units. */
+  readonly length: number;
+  readonly sha256: string;
+}
+
+export function isSealed(value: unknown): value is Sealed {
+  return typeof value === 'object' && value !== null && 'sealed' in value && typeof value.sealed === 'string';
+}
+
+export function isInBlob(value: unknown): value is InBlob {
+  return typeof value === 'object' && value !== null && 'blob' in value && 'sha256' in value && 'length' in value;
+}
+
+export function isReference(value: unknown): value is Sealed | InBlob {
+  return isSealed(value) || isInBlob(value);
+}
+
+/** A reference cannot be resolved: it was changed by hand, or its blob or key is gone. */
+export class ReferenceBroken extends Error {
+  override readonly name: string = 'ReferenceBroken';
+}
+
+/** The prefix of a property that refers to the blob of a field. */
+export const BLOB_PREFIX = 'Blob_';

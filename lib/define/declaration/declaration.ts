@@ -3,8 +3,8 @@ import { present, type Values, withoutPrototype } from '../../base/values.ts';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
+import { AttachmentDeclaration } from './attachment.ts';
 import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
-import { AttachmentDeclaration } from './reference.ts';
 import { type Total, TotalDescription } from './totals.ts';
 
 /** What a declaration says: the options of `defineEntity`, what each accepts and means if it is absent, and the compiled form. */

@@ -1,7 +1,7 @@
 import { RowkeyError } from '../../base/errors.ts';
 import { commandLine } from '../../command-line.ts';
+import { isInBlob } from '../../define/codec/entity-codec.ts';
 import type { ListForm } from '../../define/declaration/projection.ts';
-import { isInBlob } from '../../define/declaration/reference.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { BlobGone, dropText, loadText, storeText } from './text-blobs.ts';

@@ -1,7 +1,6 @@
 import type { Values } from '../../base/values.ts';
-import { columnFormOf } from '../../define/codec/entity-codec.ts';
+import { BLOB_PREFIX, columnFormOf, isInBlob } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { BLOB_PREFIX, isInBlob } from '../../define/declaration/reference.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { type ReadBound, type Row, textLength } from '../../storage/rows.ts';
 

@@ -1,5 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
-import { type InBlob, ReferenceBroken } from '../../define/declaration/reference.ts';
+import { type InBlob, ReferenceBroken } from '../../define/codec/entity-codec.ts';
 import { type BlobAddress, blobLength, dropBlob, readBlob, writeBlob } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';

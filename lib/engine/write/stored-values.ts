@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { omit, type Values } from '../../base/values.ts';
+import { isReference, ReferenceBroken } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { isReference, ReferenceBroken } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type BlobAddress, dropBlob } from '../../storage/blobs.ts';
 import type { Storage } from '../../storage/storage.ts';

@@ -1,9 +1,16 @@
 import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
 import type { Values } from '../../base/values.ts';
-import { MAX_STRING_LENGTH, parseJson, splitText, tooLong } from '../../define/codec/entity-codec.ts';
+import {
+  BLOB_PREFIX,
+  isInBlob,
+  MAX_STRING_LENGTH,
+  parseJson,
+  splitText,
+  tooLong,
+} from '../../define/codec/entity-codec.ts';
+import { Attachment, readDescription } from '../../define/declaration/attachment.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
-import { Attachment, BLOB_PREFIX, isInBlob, readDescription } from '../../define/declaration/reference.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { keysWith } from '../../define/validate/feature-errors.ts';
 import {

@@ -1,7 +1,7 @@
 import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
 import { fileOperations } from '../../api/files.ts';
+import type { Attachment, AttachmentDeclaration } from '../../define/declaration/attachment.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import type { Attachment, AttachmentDeclaration } from '../../define/declaration/reference.ts';
 import { etagOf, fileHeaders, IMMUTABLE } from '../../features/large-entities/attachment.ts';
 import { bind, isNotModified, readConditions, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
 import { NO_STORE, type RequestContext, type Route, type RouteResult } from '../route.ts';

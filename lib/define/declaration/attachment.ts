@@ -2,21 +2,6 @@ import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import { anything, names, optionsOf } from '../schema/options.ts';
 
-/** A value that the row does not contain itself. The engine passes it on unchanged. */
-
-/** An encrypted property: see encrypted-properties.ts. */
-export interface Sealed {
-  readonly sealed: string;
-}
-
-/** A text that is too long for its row: see large-entities.ts. */
-export interface InBlob {
-  readonly blob: string;
-  /** In UTF-16 code units. */
-  readonly length: number;
-  readonly sha256: string;
-}
-
 /** A declared file of an entity: see attachment.ts. */
 export const AttachmentDeclaration = optionsOf({
   container: z.string(),
@@ -48,23 +33,3 @@ export function readDescription({ name }: { readonly name: string }, field: stri
   if (data) return data;
   throw new RowkeyError('needs-repair', `"${field}" of an entity of ${name} cannot be read.`, { field });
 }
-
-export function isSealed(value: unknown): value is Sealed {
-  return typeof value === 'object' && value !== null && 'sealed' in value && typeof value.sealed === 'string';
-}
-
-export function isInBlob(value: unknown): value is InBlob {
-  return typeof value === 'object' && value !== null && 'blob' in value && 'sha256' in value && 'length' in value;
-}
-
-export function isReference(value: unknown): value is Sealed | InBlob {
-  return isSealed(value) || isInBlob(value);
-}
-
-/** A reference cannot be resolved: it was changed by hand, or its blob or key is gone. */
-export class ReferenceBroken extends Error {
-  override readonly name: string = 'ReferenceBroken';
-}
-
-/** The prefix of a property that refers to the blob of a field. */
-export const BLOB_PREFIX = 'Blob_';
