@@ -1,7 +1,7 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
-import type { Index } from '../declaration/indexes.ts';
+import type { Index, InterPartitionIndex } from '../declaration/indexes.ts';
 import { type KeyRange, keyRange, type Part } from '../keys/key-template.ts';
 import { isUnique } from './index-entries.ts';
 
@@ -41,6 +41,13 @@ export function isOfMany(entity: Entity, index: Index): boolean {
 export function copiedFields({ keyFields }: Entity, index: Index): readonly string[] | undefined {
   if (index.kind === 'index-entity' || typeof index.copies === 'string') return undefined;
   return [...keyFields, ...index.copies];
+}
+
+/** The index with this name, if one range query over it reads a copy of every entity that has the fields of its row key. */
+export function listOfAll({ indexes }: Entity, name = ''): InterPartitionIndex | undefined {
+  const index = Object.hasOwn(indexes, name) ? indexes[name] : undefined;
+  if (index?.kind !== 'inter-partition' || index.unique || index.copies === 'keys' || index.when) return undefined;
+  return index.remote.partition.fields.length === 0 ? index : undefined;
 }
 
 /** The lists of fields that a range may give, in the order of its path; the shortest list first. */

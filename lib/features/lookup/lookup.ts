@@ -5,15 +5,13 @@ import { omit, type Values } from '../../base/values.ts';
 import { LOOKUP_MAX_AGE_S } from '../../define/declaration/declaration.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
-import { buildKey } from '../../define/keys/key-template.ts';
-import { copiedFields } from '../../define/places/index-range.ts';
+import { copiedFields, listOfAll } from '../../define/places/index-range.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
 import type { Engine } from '../../engine/engine.ts';
+import { keepList } from '../../engine/read/kept-list.ts';
 import { valuesLength } from '../../engine/read/page-length.ts';
 import { readByCopies } from '../../engine/read/read-through-index.ts';
 import { listedFields, type Page } from '../../engine/read/retrieve.ts';
-import { countPartitionWrites } from '../../storage/rows.ts';
-import type { Storage } from '../../storage/storage.ts';
 
 /** The longest time for which a process may serve a list that another process has changed. */
 const MAX_AGE_S = 3_600;
@@ -29,13 +27,13 @@ const MAX_AGE_S = 3_600;
 export const lookup: Feature = {
   name: 'lookup table',
   isUsed: (entity) => entity.lookup !== undefined,
-  *validate({ lookup: declared, indexes, schema, counts, denormalized }) {
-    const { index: name = '', maxAge } = declared ?? {};
+  *validate(entity) {
+    const { schema, counts, denormalized } = entity;
+    const { index: name = '', maxAge } = entity.lookup ?? {};
     if (maxAge !== undefined && !(Number.isInteger(maxAge) && maxAge >= 1 && maxAge <= MAX_AGE_S))
       yield `lookup has the maxAge ${maxAge}. Use a whole number of seconds from 1 to ${MAX_AGE_S}.`;
-    const index = Object.hasOwn(indexes, name) ? indexes[name] : undefined;
-    const isList = index?.kind === 'inter-partition' && !index.unique && index.copies !== 'keys' && !index.when;
-    if (!isList || index.remote.partition.fields.length > 0) {
+    const index = listOfAll(entity, name);
+    if (!index) {
       yield `lookup reads the index "${name}", which is not a list of all entities. Name an interPartitionIndex of copies with a partition key without fields, neither unique nor with a condition (when).`;
       return;
     }
@@ -70,7 +68,12 @@ export const lookupList = {
     const listed = listedFields(entity) ?? Object.keys(entity.columns);
     return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
   },
-  read: readLookup,
+  read: keepList({
+    index: lookupIndex,
+    maxAge: (entity) => (entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S) * SECOND_MS,
+    read: readWhole,
+    canKeep: ({ isWhole }) => isWhole,
+  }),
   /** The entities in a page of a list that is not whole. */
   pageEntities: MAX_ENTITIES,
 };
@@ -85,42 +88,11 @@ export interface LookupPage extends Page {
   etagWithout(hidden: readonly string[]): string;
 }
 
-interface Kept {
-  readonly readAt: number;
-  readonly writes: number;
-  readonly page: Promise<LookupPage>;
-}
-
-const lists = new WeakMap<Storage, Map<Entity, Kept>>();
-
-/** The index of a lookup, as the pattern has validated it. */
+/** The index of a lookup, as the feature has validated it. */
 function lookupIndex(entity: Entity): InterPartitionIndex {
-  const index = entity.indexes[entity.lookup?.index ?? ''];
-  if (index?.kind !== 'inter-partition') throw new Error(`${entity.name} has no lookup.`);
+  const index = listOfAll(entity, entity.lookup?.index);
+  if (!index) throw new Error(`${entity.name} has no lookup.`);
   return index;
-}
-
-/** Reads the list: from memory, or by one range query, which concurrent callers share. */
-async function readLookup(engine: Engine, entity: Entity): Promise<LookupPage> {
-  const { storage, now } = engine;
-  const { table, partition } = lookupIndex(entity).remote;
-  const writes = countPartitionWrites(storage, { table, partition: buildKey(partition, {}) });
-  const kept = lists.get(storage) ?? new Map<Entity, Kept>();
-  lists.set(storage, kept);
-  const known = kept.get(entity);
-  const maxAge = (entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S) * SECOND_MS;
-  const age = known ? now() - known.readAt : Number.POSITIVE_INFINITY;
-  // A clock that was set back must not prolong the life of a list.
-  if (known?.writes === writes && age >= 0 && age < maxAge) return known.page;
-  const page = readWhole(engine, entity);
-  const entry: Kept = { readAt: now(), writes, page };
-  kept.set(entity, entry);
-  const forget = () => {
-    if (kept.get(entity) === entry) kept.delete(entity);
-  };
-  // A failure is not kept, so that the next call reads again.
-  page.then(({ isWhole }) => isWhole || forget(), forget);
-  return page;
 }
 
 async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
