@@ -158,10 +158,15 @@ interface OptionForm {
   readonly described?: z.ZodType;
   /** What the model guard stores of the option as it is, to compare it with that of the next deployment. */
   readonly remembered?: z.ZodType;
-  /** The fields that callers cannot write: the names of its members, those that its members copy, or its clock. */
-  readonly decides?: 'names' | 'copies' | 'clock';
-  /** The member that names the index by which `GET` of the entity's own path lists all entities. */
-  readonly listedBy?: 'index';
+  /**
+   * The fields that callers cannot write: the path to a member whose value is a field, such as `clock`, or to members whose names are
+   * fields. `*` stands for every name. The compiler would keep no path of the type `string`.
+   */
+  readonly decides?: Uncapitalize<string>;
+  /** True if its member `index` names an index of the entity. */
+  readonly namesIndex?: true;
+  /** True if `GET` of the entity's own path lists all entities, in the order of the index that its member `index` names. */
+  readonly listsAll?: true;
   /** What `GET /api/model` says of the fields that the option names. */
   readonly marks?: Readonly<Record<string, z.ZodBoolean>>;
 }
@@ -284,7 +289,7 @@ const ENTITY_OPTIONS = {
     absent: NONE,
     notInArchive: true,
     isLinked: true,
-    decides: 'copies',
+    decides: '*.copies.*',
   },
   references: {
     accepts: z
@@ -309,14 +314,14 @@ const ENTITY_OPTIONS = {
     accepts: byName.optional(),
     absent: NONE,
     isComputed: true,
-    decides: 'names',
+    decides: '*',
     marks: { derived: z.boolean().describe('Computed from other fields; cannot be written') },
   },
   counts: {
     accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
     absent: NONE,
     isLinked: true,
-    decides: 'names',
+    decides: '*',
     described: z.record(z.string(), nameOfEntity).describe('The counted entity, by the field with the count'),
   },
   access: {
@@ -340,7 +345,8 @@ const ENTITY_OPTIONS = {
   lookup: {
     accepts: LookupOptions.optional(),
     notInArchive: true,
-    listedBy: 'index',
+    namesIndex: true,
+    listsAll: true,
     described: z
       .object({
         index: z.string(),

@@ -103,7 +103,7 @@ type Rules<Given, Field extends string, Written extends string> = {
             ? CheckedCopies<Given[Option], Field, Written>
             : Option extends 'access'
               ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
-              : Option extends keyof Listing
+              : Option extends keyof OptionsWith<'namesIndex'>
                 ? WithIndex<Given[Option], IndexNameOf<Given>>
                 : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
                   ? Given[Option]
@@ -121,16 +121,18 @@ export type Checked<Given, Field extends string, Written extends string = Field>
 export type NamedBy<Given, Option extends keyof Options> = ListedIn<Of<Given, Option>>;
 type ListedIn<Value> = Value extends readonly (infer Name extends string)[] ? Name : keyof Value & string;
 
-type Listing = OptionsWith<'listedBy'>;
-
 type Deciding = OptionsWith<'decides'>;
 type DecidedBy<Given> = {
-  [Option in keyof Deciding]: Deciding[Option] extends 'names'
-    ? NamesOf<Given, Option>
-    : Deciding[Option] extends 'copies'
-      ? NamesOf<MemberOf<Of<Given, Option>>, 'copies'>
-      : Of<Of<Given, Option>, Deciding[Option]> & string;
+  [Option in keyof Deciding]: FieldsAt<Of<Given, Option>, Deciding[Option]>;
 }[keyof Deciding];
+/** The fields that a path leads to: see `decides` of an option. */
+type FieldsAt<Given, Path> = Path extends '*'
+  ? NamesIn<Given>
+  : Path extends `*.${infer Rest}`
+    ? FieldsAt<MemberOf<Given>, Rest>
+    : Path extends `${infer Name}.${infer Rest}`
+      ? FieldsAt<Of<Given, Name>, Rest>
+      : Of<Given, Path & string> & string;
 
 /** What the typed store and client know of an entity besides its schema and name: see `Typed`. */
 export interface TypesBy<Given> {
@@ -146,7 +148,7 @@ export interface TypesBy<Given> {
   /** The fields of a vertical split, which only some reads return. */
   readonly apart: EachMember<Of<Given, 'split'>>;
   /** The index by which all entities are listed. */
-  readonly listedBy: { [Option in keyof Listing]: Of<Of<Given, Option>, Listing[Option]> }[keyof Listing] & string;
+  readonly listedBy: Of<Of<Given, keyof OptionsWith<'listsAll'>>, 'index'> & string;
 }
 
 /** `string` if the compiler does not know the roles. */
