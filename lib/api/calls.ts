@@ -8,8 +8,8 @@ import type {
   Entities,
   Input,
   Key,
+  ListCall,
   Listed,
-  Many,
   Named,
   One,
   PartitionKey,
@@ -155,10 +155,13 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * for await (const { plate } of store.vehicles.range({ depot: 'north' }, { where: { model: 'Van' } }))
    *   console.log(plate);
    */
-  range<const Field extends Selectable<Of> = never>(
-    partition: PartitionKey<Of>,
-    options?: RangeOptions<Of, Field> & As['list'],
-  ): Many<As, Selected<Listed<Of>, Field>>;
+  readonly range: ListCall<
+    Of,
+    As,
+    Listed<Of>,
+    [partition: PartitionKey<Of>],
+    Pick<RangeInput, 'from' | 'to'> & As['list']
+  >;
   /**
    * The totals of groups of entities.
    *

@@ -6,7 +6,7 @@ import type { Index, IndexTypes, TypesOf } from '../define/declaration/indexes.t
 import type { TotalTypes } from '../define/declaration/totals.ts';
 import type { FieldsOf } from '../define/keys/key-template.ts';
 import type { IndexBounds } from '../define/places/index-range.ts';
-import type { ListInput, WholeListInput } from './reads.ts';
+import type { ListInput } from './reads.ts';
 
 /**
  * Types inferred from the declaration of an entity: its fields, keys and filters, and the calls that read through its indexes, its totals
@@ -157,8 +157,22 @@ export type One<As extends Binding, Value> = undefined extends As['one']
   ? Promise<Value>
   : (As & { readonly item: Value })['one'];
 export type Many<As extends Binding, Item> = (As & { readonly item: Item })['many'];
-type All<As extends Binding, Item> = (As & { readonly item: Item })['all'];
 export type Read<As extends Binding, Of extends Declared> = As['isWhole'] extends true ? Output<Of> : Listed<Of>;
+
+/** Filters by the fields that a list has. */
+type WhereOf<Of extends Declared, Item> = Pick<Where<Of>, Extract<keyof Where<Of>, FieldsOfEach<Item>>>;
+
+/** The call of a list, after the parameters `Given`. The binding decides the form of what it returns. */
+export type ListCall<
+  Of extends Declared,
+  As extends Binding,
+  Item,
+  Given extends readonly unknown[],
+  Options,
+  Form extends 'many' | 'all' = 'many',
+> = <const Field extends FieldsOfEach<Item> = never>(
+  ...given: [...Given, options?: ListInput<Field, WhereOf<Of, Item>> & Options]
+) => (As & { readonly item: Selected<Item, Field> })[Form];
 
 export interface RangeLimit {
   /** The most entities of the whole listing. */
@@ -266,12 +280,6 @@ type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'
   ? PickEach<Listed<Of>, KeyField<Of> | Copy>
   : Listed<Of>;
 
-/** Filters of the entities that an index lists. */
-type WhereBy<Of extends Declared, By extends Index> = Pick<
-  Where<Of>,
-  Extract<keyof Where<Of>, FieldsOfEach<ListedBy<Of, By>>>
->;
-
 export type ReadThrough<Of extends Declared, By extends Index, As extends Binding> = ReadByValue<Of, By, As> &
   ([RangeStart<Of, By>] extends [never]
     ? unknown
@@ -282,16 +290,13 @@ export type ReadThrough<Of extends Declared, By extends Index, As extends Bindin
           const Field extends FieldsOfEach<ListedBy<Of, By>> = never,
         >(
           given: CheckedStart<Given, RangeStart<Of, By>>,
-          options?: ListInput<Field, WhereBy<Of, By>> & IndexBounds<Bound<Of, By>> & As['range'],
+          options?: ListInput<Field, WhereOf<Of, ListedBy<Of, By>>> & IndexBounds<Bound<Of, By>> & As['range'],
         ): Many<As, Selected<ListedBy<Of, By>, Field>>;
       });
 
 type ReadByValue<Of extends Declared, By extends Index, As extends Binding> =
   IsOfMany<Of, By> extends true
-    ? <const Field extends FieldsOfEach<ListedBy<Of, By>> = never>(
-        given: Asked<Of, By>,
-        options?: ListInput<Field, WhereBy<Of, By>> & As['list'],
-      ) => Many<As, Selected<ListedBy<Of, By>, Field>>
+    ? ListCall<Of, As, ListedBy<Of, By>, [given: Asked<Of, By>], As['list']>
     : <const Field extends Selectable<Of> = never>(
         given: Asked<Of, By>,
         options?: Pick<ListInput<Field>, 'select'> & As['read'],
@@ -310,9 +315,7 @@ export type WholeListCalls<Of extends Declared, As extends Binding> = [Types<Of>
        * @example
        * const depots = await store.depots.list();
        */
-      list<const Field extends FieldsOfEach<ListedBy<Of, ListingIndex<Of>>> = never>(
-        options?: WholeListInput<Field, WhereBy<Of, ListingIndex<Of>>> & As['read'],
-      ): All<As, Selected<ListedBy<Of, ListingIndex<Of>>, Field>>;
+      readonly list: ListCall<Of, As, ListedBy<Of, ListingIndex<Of>>, [], As['read'], 'all'>;
     };
 
 type TypesOfTotal<By> = TypesOf<By> extends infer Known extends TotalTypes ? Known : never;
