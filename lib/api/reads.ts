@@ -43,15 +43,29 @@ import type { Operation, View } from './operation.ts';
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
 
 /** What every list accepts. */
-export interface WholeListInput<Field extends string = string, Where = AskedFilter> {
+export interface ListInput<Field extends string = string, Where = AskedFilter> {
   /** Names of fields; by default all but large ones. */
   readonly select?: readonly Field[] | undefined;
   /** Only entities that match. Storage reads all of the range. */
   readonly where?: Where | undefined;
 }
 
-/** What a list of pages accepts: a range of a partition, and a read through an index. */
-export type ListInput<Field extends string = string, Where = AskedFilter> = WholeListInput<Field, Where>;
+/** The fields of an entity to return; undefined for the default. Throws `invalid-input`. */
+function selectionOf(
+  entity: Entity,
+  { select }: Pick<ListInput, 'select'>,
+  available?: readonly string[],
+): readonly string[] | undefined {
+  return toSelection(entity, select, { available })[entity.name];
+}
+
+/** What the engine needs of the input of a list. Throws `invalid-input`. */
+function compileList(entity: Entity, input: ListInput, available?: readonly string[]) {
+  return {
+    select: selectionOf(entity, input, available),
+    where: compileFilter(entity, input.where, available),
+  };
+}
 
 export interface GetInput {
   readonly key: Values;
@@ -160,16 +174,16 @@ export const listRange = onceFor(
     kind: 'read',
     roles: entity.access.read,
     ...admitFilterOf(entity),
-    async run(view, { partition, where, select: names, ...page }) {
-      const select = toSelection(entity, names)[entity.name] ?? listedFields(entity);
-      const options = { ...page, select, where: compileFilter(entity, where) };
-      return openPage(view, entity, await readEntities(view.engine, entity, partition, options), select);
+    async run(view, { partition, ...input }) {
+      const { select = listedFields(entity), where } = compileList(entity, input);
+      const page = await readEntities(view.engine, entity, partition, { ...input, select, where });
+      return openPage(view, entity, page, select);
     },
   }),
 );
 
 /** A page of all entities: it reads the whole table. For operators who may read the entity. */
-export function scan(entity: Entity, operatorRole: string): Operation<WholeListInput & PageOptions, Page> {
+export function scan(entity: Entity, operatorRole: string): Operation<ListInput & PageOptions, Page> {
   return {
     name: `operations-scan-${entity.name}`,
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
@@ -179,10 +193,9 @@ export function scan(entity: Entity, operatorRole: string): Operation<WholeListI
       requireRole(caller, entity.access.read);
       requireFields(entity, caller, askedFields(where));
     },
-    async run(view, { where, select: names, ...page }) {
-      const select = toSelection(entity, names)[entity.name];
-      const options = { ...page, select, where: compileFilter(entity, where) };
-      return openPage(view, entity, await scanEntities(view.engine, entity, options), select);
+    async run(view, input) {
+      const options = { ...input, ...compileList(entity, input) };
+      return openPage(view, entity, await scanEntities(view.engine, entity, options), options.select);
     },
   };
 }
@@ -209,12 +222,7 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
     ...admitFilterOf(entity),
-    run: (view, { where, select, ...page }) =>
-      readIndexPage(view, entity, index, {
-        ...page,
-        select: toSelection(entity, select, { available })[entity.name],
-        where: compileFilter(entity, where, available),
-      }),
+    run: (view, input) => readIndexPage(view, entity, index, { ...input, ...compileList(entity, input, available) }),
   };
 }
 
@@ -252,8 +260,8 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
     output: () => readableSchema(entity),
-    async run(view, { given, select: names }) {
-      const select = toSelection(entity, names)[entity.name];
+    async run(view, { given, ...input }) {
+      const select = selectionOf(entity, input);
       if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
       const fields = select && [...new Set([...entity.keyFields, ...select])];
       const found = await readByCopy(view.engine, entity, index, given, fields);
@@ -263,7 +271,7 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
   };
 }
 
-interface WholeInput extends WholeListInput {
+interface WholeInput extends ListInput {
   /** The next page of a list that is not whole. */
   readonly after?: PageOptions['after'];
   /** True for the ETag of a list that the caller has already. */

@@ -15,7 +15,6 @@ import {
   listWhole,
   type RangeInput,
   requireWhole,
-  type WholeListInput,
   wholeListOf,
 } from '../api/reads.ts';
 import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
@@ -190,7 +189,7 @@ function entityStore(entity: Entity, source: StoreSource) {
     },
     // Copies, because the list is in the memory of the process.
     ...(wholeListOf(entity) && {
-      list: async (options: WholeListInput = {}) =>
+      list: async (options: ListInput = {}) =>
         structuredClone(requireWhole(entity, await call(listWhole(entity), () => options))),
     }),
     batch: (actions: readonly BatchAction[], { by, atomic = false }: BatchOptions = {}) =>
