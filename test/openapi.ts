@@ -1,6 +1,7 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { SELECTED } from '../lib/http/openapi-components.ts';
+import { LIST_QUERY } from '../lib/http/query.ts';
 import { EXPLANATION_TYPE } from '../lib/http/route.ts';
 
 /** The parts of the OpenAPI description that the tests read, without references. */
@@ -140,7 +141,7 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
     if (!content.schema) return undefined;
     const where = ['', 'paths', template, method, 'responses', key, 'content', type, 'schema'];
     const pointer = where.map(escapePointer).join('/');
-    return whyInvalid(`${exchange.path.includes('select=') ? 'api' : 'whole'}#${pointer}`, text);
+    return whyInvalid(`${selectsFields(exchange) ? 'api' : 'whole'}#${pointer}`, text);
   }
 
   const meantBy = ({ method: asked, path }: Pick<Exchange, 'method' | 'path'>) =>
@@ -158,6 +159,13 @@ export function openapiChecker(described: OpenApi): OpenApiChecker {
       return `${exchange.method} ${exchange.path.slice(0, 200)} ${exchange.status}: ${reasons.join(' | ')}`;
     },
   };
+}
+
+/** True if the request has an option that may limit the fields of the response. */
+function selectsFields({ path }: Exchange): boolean {
+  const [, query] = path.split('?', 2);
+  const given = new URLSearchParams(query);
+  return Object.keys(LIST_QUERY).some((name) => given.has(name));
 }
 
 /** Without the alternatives for selected fields, which any object with some of the fields matches. */

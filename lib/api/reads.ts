@@ -271,16 +271,18 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
   };
 }
 
-interface WholeInput extends ListInput {
+export interface WholeInput extends ListInput {
   /** The next page of a list that is not whole. */
   readonly after?: PageOptions['after'];
-  /** True for the ETag of a list that the caller has already. */
-  readonly isKnown?: ((etag: string) => boolean) | undefined;
+  /** True for a list that the caller has already. */
+  readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields'>) => boolean) | undefined;
 }
 
 interface WholeList extends Page {
   /** Undefined if the list exceeds what a process keeps, so that this is one of its pages. */
   readonly etag: string | undefined;
+  /** The fields that the list was limited to, if it was. */
+  readonly fields: readonly string[] | undefined;
 }
 
 /** How an entity is listed as a whole; undefined if it is not. */
@@ -300,19 +302,19 @@ export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeLi
     kind: 'read',
     roles: rolesToReadIndex(entity, index),
     ...admitFilterOf(entity),
-    async run(view, { where: asked, select: names, after, isKnown }) {
-      const select = toSelection(entity, names, { available })[entity.name];
-      const where = compileFilter(entity, asked, available);
+    async run(view, { after, isKnown, ...input }) {
+      const { select, where } = compileList(entity, input, available);
       if (after) {
         const page = { given: {}, select: select ?? available, where, top: list.pageEntities, after };
-        return { ...(await readIndexPage(view, entity, index, page)), etag: undefined };
+        return { ...(await readIndexPage(view, entity, index, page)), etag: undefined, fields: select };
       }
       const all = await list.read(view.engine, entity);
       const etag = all.isWhole ? all.etagWithout(view.caller ? hiddenFields(entity, view.caller) : []) : undefined;
-      if (etag !== undefined && isKnown?.(etag)) return { items: [], next: undefined, etag };
+      if (etag !== undefined && isKnown?.({ etag, fields: select }))
+        return { items: [], next: undefined, etag, fields: select };
       // The list is shared by all readers.
       const items = all.items.filter((values) => matches(where ?? [], values));
-      return { ...(await openPage(view, entity, { items, next: all.next }, select)), etag };
+      return { ...(await openPage(view, entity, { items, next: all.next }, select)), etag, fields: select };
     },
   };
 });

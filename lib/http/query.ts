@@ -146,8 +146,8 @@ export function filterParameters(
   );
 }
 
-/** What a list of pages accepts: in a query, and in the body of POST /query. */
-export const LIST_QUERY = { select: SELECT, ...PAGE_QUERY };
+/** What a list accepts besides its page: in a query, to which the filters are added, and in the body of POST /query. */
+export const LIST_QUERY = { select: SELECT };
 /** More than an entity and its children have; a bound for a body that repeats names. */
 export const MAX_NAMES = 1_000;
 export const LIST_BODY = {
@@ -158,7 +158,7 @@ export const LIST_BODY = {
   select: z.array(z.string()).max(MAX_NAMES).optional().describe('The fields to return; without it all but large ones'),
 };
 
-/** Reads what LIST_QUERY describes but the page. Throws `invalid-input`. */
+/** Reads what LIST_QUERY describes, and the filters. Throws `invalid-input`. */
 export function readListQuery(
   context: RequestContext,
   entity: Entity,

@@ -1,4 +1,4 @@
-import { type GetInput, getEntity, listRange, listWhole, scan, wholeListOf } from '../../api/reads.ts';
+import { type GetInput, getEntity, listRange, listWhole, scan, type WholeInput, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/query.ts';
 import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
@@ -14,7 +14,6 @@ import {
   readList,
   readListQuery,
   readSelect,
-  SELECT,
   SELECT_ONE,
   toNextLink,
 } from '../query.ts';
@@ -129,9 +128,10 @@ const RANGE_QUERY: Readonly<Record<string, string>> = {
   from: 'The first value of the first field of the row key; a prefix is enough',
   to: 'The last value of the first field of the row key; values that begin with it are included',
   ...LIST_QUERY,
+  ...PAGE_QUERY,
 };
 
-const WHOLE_LIST_QUERY = { select: SELECT, continuation: PAGE_QUERY.continuation };
+const WHOLE_LIST_QUERY = { ...LIST_QUERY, continuation: PAGE_QUERY.continuation };
 
 /** The route that lists all entities in one response, if the entity is listed so. */
 export function wholeListRoutes(entity: Entity): Route[] {
@@ -149,18 +149,18 @@ export function wholeListRoutes(entity: Entity): Route[] {
       cacheable: true,
       success: { ...describeList(entity, copied), headers: ['Link', 'ETag'] },
       async read(context) {
-        const { select, where } = readListQuery(context, entity, filters);
+        const list = readListQuery(context, entity, filters);
         const path = pathTo(context.root, entity.name);
-        const bound = JSON.stringify([path, select, where]);
+        const bound = JSON.stringify([path, list]);
         const after = await readContinuation(context, bound);
-        const headersOf = (etag: string) => toEntityHeaders(entity, context.caller, { etag, select });
-        const isKnown = (etag: string) => isNotModified(context, headersOf(etag).etag);
-        return { select, where, after, isKnown, headersOf, path, bound };
+        const isKnown: WholeInput['isKnown'] = ({ etag, fields: select }) =>
+          isNotModified(context, toEntityHeaders(entity, context.caller, { etag, select }).etag);
+        return { ...list, after, isKnown, link: { path, bound } };
       },
-      async present({ etag, items, next }, context, { headersOf, isKnown, ...link }) {
+      async present({ etag, fields: select, items, next }, context, { link }) {
         if (etag === undefined) return { status: 200, body: { items }, headers: await toNextLink(context, next, link) };
-        const headers = headersOf(etag);
-        if (isKnown(etag)) return { status: 304, headers };
+        const headers = toEntityHeaders(entity, context.caller, { etag, select });
+        if (isNotModified(context, headers.etag)) return { status: 304, headers };
         return { status: 200, headers, body: { items } };
       },
     }),
@@ -169,7 +169,7 @@ export function wholeListRoutes(entity: Entity): Route[] {
 
 /** The only route that reads a whole table, for operators who may read the entity. */
 export function scanRoute(entity: Entity, operatorRole: string): Route {
-  const query = { select: SELECT, ...PAGE_QUERY };
+  const query = { ...LIST_QUERY, ...PAGE_QUERY };
   const filters = filterParameters(entity, { query });
   return bindPage(scan(entity, operatorRole), {
     path: `operations/scan/${entity.name}`,

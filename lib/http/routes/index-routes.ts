@@ -37,7 +37,7 @@ export function indexRoutes(entity: Entity): Route[] {
 export function incompleteIndexRoutes(entity: Entity): Route[] {
   const indexes = Object.entries(entity.indexes).flatMap(([name, index]) => {
     const { roles } = listIndex(entity, name);
-    const query = { ...RANGE_QUERY, ...LIST_QUERY };
+    const query = { ...RANGE_QUERY, ...LIST_QUERY, ...PAGE_QUERY };
     return incompleteRoutes(entity, { name, index, fields: indexFields(entity, index) }, { roles, query });
   });
   const totals = Object.entries(entity.totals).flatMap(([name, declared]) => {
@@ -117,7 +117,7 @@ function listRoute(
 ): Route {
   const index = entity.indexes[name] as Index;
   const copied = copiedFields(entity, index);
-  const query = { ...(isRange ? RANGE_QUERY : {}), ...LIST_QUERY };
+  const query = { ...(isRange ? RANGE_QUERY : {}), ...LIST_QUERY, ...PAGE_QUERY };
   const filters = filterParameters(entity, { without: fields, available: copied, query });
   const bounded = isRange ? index.row.fields.find((field) => !fields.includes(field)) : undefined;
   return bindPage(listIndex(entity, name), {

@@ -74,8 +74,7 @@ const By = z.strictObject({
 });
 const List = z.strictObject({
   list: z.string().describe('A lookup table of the model'),
-  where: list.where,
-  select: list.select,
+  ...LIST_BODY,
 });
 type Read = z.infer<typeof Get> | z.infer<typeof Range> | z.infer<typeof By> | z.infer<typeof List>;
 
@@ -174,11 +173,11 @@ async function runRead(entities: readonly Entity[], context: RequestContext, rea
 async function runWholeList(
   entities: readonly Entity[],
   context: RequestContext,
-  { list: name, where, select }: z.infer<typeof List>,
+  { list: name, ...input }: z.infer<typeof List>,
 ): Promise<Found> {
   const entity = findEntity(entities.filter(wholeListOf), 'list', name);
   return {
-    items: [...requireWhole(entity, (await perform(listWhole(entity), context, () => ({ where, select }))).output)],
+    items: [...requireWhole(entity, (await perform(listWhole(entity), context, () => input)).output)],
   };
 }
 
