@@ -73,20 +73,11 @@ export async function writeBatch(
   return writes.map((write) => (write instanceof RowkeyError ? write : toBatchOutcome(outcomes.get(write))));
 }
 
-/**
- * Deletes the entities in these rows, and skips rows that are not entities. With `ifUnchanged`, an entity that has changed since its
- * row was read is not deleted. Returns and throws as `writeBatch` does.
- */
-export async function deleteRows(
-  engine: Engine,
-  entity: Entity,
-  rows: readonly Row[],
-  { ifUnchanged = false }: { readonly ifUnchanged?: boolean } = {},
-): Promise<BatchOutcome[]> {
+/** Deletes the entities in these rows, and skips rows that are not entities. Returns and throws as `writeBatch` does. */
+async function deleteRows(engine: Engine, entity: Entity, rows: readonly Row[]): Promise<BatchOutcome[]> {
   const writes = rows.flatMap((found): EntityWrite[] => {
     const values = entityIn(entity, found)?.values;
-    const ifMatch = ifUnchanged ? found.etag : undefined;
-    return values ? [prepareDelete(engine, entity, pick(values, entity.keyFields), found, { ifMatch })] : [];
+    return values ? [prepareDelete(engine, entity, pick(values, entity.keyFields), found, {})] : [];
   });
   const outcomes = await writePartitions(engine, entity, writes);
   return writes.map((write) => toBatchOutcome(outcomes.get(write)));

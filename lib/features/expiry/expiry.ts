@@ -16,9 +16,10 @@ import {
   rowsAt,
 } from '../../define/places/index-entries.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
-import { readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { entityIn, readJoinedRow } from '../../engine/read/entity-rows.ts';
 import { repairEntries } from '../../engine/reconcile/reconcile.ts';
-import { deleteRows } from '../../engine/write/entity-batch.ts';
+import { writePartitions } from '../../engine/write/entity-batch.ts';
+import { type EntityWrite, prepareDelete } from '../../engine/write/entity-write.ts';
 import { type Row, scanTable } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 
@@ -133,10 +134,10 @@ export const expireEntities = inPattern(
       if (engine.now() >= until) return { deleted, failed };
       const found = await pMap(rows, (row) => findDue(engine, entity, row), { concurrency: READS_CONCURRENCY });
       failed += found.filter((due) => due === 'failed').length;
-      const due = found.filter((each): each is Row => typeof each === 'object');
-      for (const some of Map.groupBy(due, ({ partition }) => partition).values()) {
+      const due = found.filter((each) => typeof each === 'object');
+      for (const some of Map.groupBy(due, ({ address: { partition } }) => partition).values()) {
         if (engine.now() >= until) return { deleted, failed };
-        for (const outcome of await deleteRows(engine, entity, some, { ifUnchanged: true }))
+        for (const outcome of (await writePartitions(engine, entity, some)).values())
           if (!(outcome instanceof RowkeyError)) deleted += 1;
           // Changed or deleted meanwhile: its own write settles the entry.
           else if (!OVERTAKEN.has(outcome.code)) failed += 1;
@@ -149,12 +150,12 @@ export const expireEntities = inPattern(
 
 const OVERTAKEN = new Set<string>(['etag-mismatch', 'not-found']);
 
-/** Returns the row of the entity of an entry that is due. Settles the entry if the entity has another one, or does not exist. */
+/** Returns the delete of the entity of an entry that is due. Settles the entry if the entity has another one, or does not exist. */
 async function findDue(
   engine: Engine,
   entity: Entity,
   { table, partition, row, properties }: Row,
-): Promise<Row | 'failed' | undefined> {
+): Promise<EntityWrite | 'failed' | undefined> {
   // An entry has too few fields for an upgrade, which does not change a key.
   const address = addressIfAny(entity, pick(currentValues(entity, properties), entity.keyFields));
   // The consistency check reports a row that no entity could have written.
@@ -163,7 +164,13 @@ async function findDue(
   try {
     const found = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
     const values = liveValues(toSnapshot(entity, found));
-    if (values && indexEntriesOf(entity, values).some((each) => isSameEntry(each, entry))) return found;
+    if (values && indexEntriesOf(entity, values).some((each) => isSameEntry(each, entry))) {
+      // A row that a client wrote may be no entity.
+      const current = found && entityIn(entity, found);
+      if (!current) return undefined;
+      const key = pick(current.values, entity.keyFields);
+      return prepareDelete(engine, entity, key, found, { ifMatch: found.etag });
+    }
     await repairEntries(engine, entity, address, entry);
     return undefined;
   } catch (error) {
