@@ -124,12 +124,13 @@ function describeOperation(route: DescribedRoute, shared: Components, usualRoles
     required: true,
     schema: { type: 'string', ...(names && field === 'entity' ? { enum: names } : pathExample(route, String(field))) },
   }));
-  const inQuery = Object.entries(query).map(([field, description]) => ({
-    name: field,
-    in: 'query',
-    description,
-    schema: { type: 'string' },
-  }));
+  const inQuery = Object.entries(query).map(([field, parameter]) => {
+    const isText = typeof parameter === 'string';
+    const { description, ...schema } = isText
+      ? { description: parameter, type: 'string' }
+      : toJsonSchema(parameter, 'input');
+    return { name: field, in: 'query', description, schema };
+  });
   const parameters = [
     ...inPath,
     ...inQuery,

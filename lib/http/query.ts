@@ -7,7 +7,7 @@ import { textToValue } from '../define/codec/validation.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import { fromContinuation, type Position, toContinuation } from '../engine/read/continuation.ts';
 import type { PageOptions } from '../engine/read/retrieve.ts';
-import type { FilterParameter, RequestContext } from './route.ts';
+import type { FilterParameter, RequestContext, Route } from './route.ts';
 
 export function queryError(name: string, why: string, accepted: string): RowkeyError {
   return new RowkeyError('invalid-input', `Query parameter "${name}" ${why}.`, { field: name, accepted });
@@ -74,7 +74,7 @@ const MAX_LINK_LENGTH = 8_000;
 export const MAX_TOP = 1_000;
 
 export const PAGE_QUERY = {
-  top: `Page size, 1 to ${MAX_TOP}; the default is ${DEFAULT_TOP}`,
+  top: z.int().min(1).max(MAX_TOP).describe(`Page size, 1 to ${MAX_TOP}; the default is ${DEFAULT_TOP}`),
   continuation: 'Where the page starts; taken from the Link header of the previous page',
 };
 
@@ -128,7 +128,7 @@ interface FilterOptions {
   /** The fields of the copies of an index; all without it. */
   readonly available?: readonly string[] | undefined;
   /** The route's own parameters: a field with the name of one cannot be compared. */
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Route['query'];
 }
 
 /** The parameters of a route that compare fields. */

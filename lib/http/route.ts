@@ -92,8 +92,8 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** The path below the root of the instance. */
   readonly path: string;
-  /** The accepted query parameters with their descriptions; all others are rejected. */
-  readonly query?: Readonly<Record<string, string>>;
+  /** The accepted query parameters: those of text with a description, numbers and Booleans with a schema. All others are rejected. */
+  readonly query?: Readonly<Record<string, string | z.ZodType>>;
   /** Parameters that compare fields; they may be repeated. None has the name of another parameter. */
   readonly filters?: Readonly<Record<string, FilterParameter>>;
   /** True if OpenAPI does not describe the route, because it rejects every request. */

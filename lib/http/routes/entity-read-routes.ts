@@ -124,7 +124,7 @@ function readChildFilters(
   return Object.fromEntries(entity.children.flatMap(read));
 }
 
-const RANGE_QUERY: Readonly<Record<string, string>> = {
+const RANGE_QUERY = {
   from: 'The first value of the first field of the row key; a prefix is enough',
   to: 'The last value of the first field of the row key; values that begin with it are included',
   ...LIST_QUERY,

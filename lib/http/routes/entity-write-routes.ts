@@ -170,7 +170,7 @@ function deleteRangeRoutes(entity: Entity): Route[] {
       query: {
         from: 'The first value of the first field of the row key; a prefix is enough',
         to: 'The last value of the first field of the row key; values that begin with it are included',
-        all: 'true deletes the whole partition, in place of from and to',
+        all: z.boolean().describe('true deletes the whole partition, in place of from and to'),
         continuation: 'Where to continue; taken from the Link header of the previous response',
       },
       success: {

@@ -52,7 +52,7 @@ export function verifyRoutes(entity: Entity, { operatorRole, entities }: UpkeepO
       part: '-page',
       summarize: (what) => `Compare a page of ${what} with its index entries, copies, lists, counts and blobs`,
       found: 'The findings',
-      query: { repair: 'true also repairs the findings; the default is false' },
+      query: { repair: z.boolean().describe('true also repairs the findings; the default is false') },
       read: ({ query }) => ({ repair: readBoolean(query, 'repair') }),
       walk: (engine, page) => verifyPage(engine, entity, page),
     }),
@@ -112,7 +112,7 @@ function describeUpkeep({ name }: Entity, { verb, part = '', below = '', summari
 interface Walk<Input> extends Upkeep {
   /** What the response describes. */
   readonly found: string;
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Route['query'];
   readonly read: (context: RequestContext) => Input;
   readonly walk: (
     engine: Engine,

@@ -109,6 +109,16 @@ test('has each schema, parameter and response once, under the name of its entity
   expect(put.parameters).toEqual([named('If-Match')]);
 });
 
+test('describes numbers and Booleans of a query as such', () => {
+  const parameters = operations.flatMap((operation) => operation.parameters).filter((one) => one.in === 'query');
+  const schemasOf = (asked: string) => parameters.filter(({ name }) => name === asked).map(({ schema }) => schema);
+  expect(new Set(schemasOf('top').map((schema) => JSON.stringify(schema)))).toEqual(
+    new Set(['{"type":"integer","minimum":1,"maximum":1000}']),
+  );
+  for (const name of ['all', 'repair', 'explain'])
+    expect(new Set(schemasOf(name).map(({ type }) => type)), name).toEqual(new Set(['boolean']));
+});
+
 test('describes entities with select apart only if they differ from those without', () => {
   const described = JSON.stringify(describeRoutes(createRoutes(packs)).components.schemas);
   expect(described).toContain('"description":"With select"');
