@@ -46,10 +46,14 @@ const counted = countedMetrics();
 const connectionString = testStorage(import.meta.url);
 const row = { table: 'responses', partition: 'secret', row: 'secret' };
 
-/** Counts the responses since the previous call, by `service resource status`. */
+/**
+ * Counts the responses since the previous call, by `service resource status`. Only those of this file: the counts are those of the process,
+ * in which a test of another file may have left work that is not yet done.
+ */
 async function responses(): Promise<Record<string, unknown>> {
   const points = await counted('rowkey.storage.responses');
-  return Object.fromEntries(points.map(({ by, much }) => [`${by.service} ${by.resource} ${by.status}`, much]));
+  const own = points.filter(({ by }) => by.resource === 'responses');
+  return Object.fromEntries(own.map(({ by, much }) => [`${by.service} ${by.resource} ${by.status}`, much]));
 }
 
 beforeAll(async () => {
