@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
+import { TIMERS } from '../lib/register-functions.ts';
+import { prefixWithHyphen } from '../lib/storage/resource-names.ts';
 import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { KEY_FILE, signToken } from '../local/instance/identity-provider.ts';
 import type { LocalApp } from '../local/instance/local-app.ts';
@@ -28,6 +30,12 @@ export type Client = (
   path: string,
   options?: { body?: unknown; headers?: Record<string, string> },
 ) => Promise<Reply>;
+
+/** Names of the timer functions that run hourly or daily. */
+const timersOf = ({ model }: LocalApp) =>
+  Object.entries(TIMERS)
+    .filter(([, { schedule }]) => !schedule.startsWith('0 * '))
+    .map(([name]) => prefixWithHyphen(model.prefix, name));
 
 /** Kept for all test files of a process, each of which has its own modules: a description and its checker take most of a second. */
 const kept = globalThis as { openApiCheckers?: Map<string, Promise<OpenApiChecker>> };
@@ -78,6 +86,8 @@ export function useProduct(
       port: 0,
       data: folder,
       cors,
+      // At its minute, a timer would repair what a test has just damaged. Tests run it themselves, by `runTimer`.
+      disabled: timersOf(app),
       storage: { connectionString: await through(connectionString) },
       log: (line) => logged.push(line),
       func: UNDER_FUNC,

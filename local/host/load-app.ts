@@ -37,6 +37,8 @@ export interface HostedFunction<T extends Trigger = Trigger> {
   readonly triggerKey: string;
   readonly metadata: FunctionMetadata;
   readonly handler: Handler;
+  /** The app setting `AzureWebJobs.NAME.Disabled` is true: nothing triggers the function but the admin route. */
+  readonly isDisabled: boolean;
 }
 
 let loads = 0;
@@ -97,5 +99,6 @@ function toHostedFunction(metadata: FunctionMetadata, handler: Handler): HostedF
     found = { trigger: parsed.data, triggerKey: key };
   }
   if (!found) throw new Error(`The function ${metadata.name} has no trigger.`);
-  return { name: metadata.name, ...found, metadata, handler };
+  const isDisabled = /^(true|1)$/i.test(process.env[`AzureWebJobs.${metadata.name}.Disabled`] ?? '');
+  return { name: metadata.name, ...found, metadata, handler, isDisabled };
 }

@@ -40,7 +40,8 @@ async function main() {
 
   // Listen first: if the port is in use, the host must not receive messages or run timers.
   const timers: TimerListener[] = [];
-  const http = await startHttpListener(selectByTrigger(functions, 'httpTrigger'), {
+  const enabled = functions.filter(({ isDisabled }) => !isDisabled);
+  const http = await startHttpListener(selectByTrigger(enabled, 'httpTrigger'), {
     port,
     routePrefix: settings.http.routePrefix,
     origins,
@@ -51,9 +52,7 @@ async function main() {
       return timer !== undefined;
     },
   });
-  const queues = selectByTrigger(functions, 'queueTrigger').map((target) =>
-    startQueueListener(target, settings.queues),
-  );
+  const queues = selectByTrigger(enabled, 'queueTrigger').map((target) => startQueueListener(target, settings.queues));
   const timerState = openTimerState(state);
   timers.push(...selectByTrigger(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
   // Whoever started the host and read its log is gone. As an unhandled error, a failed write would be logged, and fail again.

@@ -21,7 +21,7 @@ export interface TimerListener {
 /**
  * Runs a function on its schedule, in UTC, one run at a time. The next time is counted from the start of a run. If a run
  * lasts longer than that, the next run starts immediately. A run that was missed while the host was stopped starts with the
- * host, as past due; the real host does so only for schedules of at least a minute.
+ * host, as past due; the real host does so only for schedules of at least a minute. A disabled function has no schedule.
  */
 export function startTimerListener(target: HostedFunction<TimerTrigger>, state: TimerState): TimerListener {
   const nextAfter = compileSchedule(target.trigger.schedule);
@@ -66,7 +66,7 @@ export function startTimerListener(target: HostedFunction<TimerTrigger>, state: 
     }
   }
   // Only the stop interrupts the sleep.
-  keepSchedule().catch(() => undefined);
+  if (!target.isDisabled) keepSchedule().catch(() => undefined);
 
   return {
     name,

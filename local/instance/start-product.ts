@@ -30,6 +30,8 @@ export interface ProductOptions {
   readonly func?: boolean | undefined;
   /** Storage to use instead of starting an emulator. */
   readonly storage?: { readonly connectionString: string };
+  /** Names of functions that only the admin route runs. Default: none. */
+  readonly disabled?: readonly string[];
   readonly log?: (line: string) => void;
   /** Aborts the start and stops the parts that have started. */
   readonly signal?: AbortSignal;
@@ -62,7 +64,7 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
 
 /** Runs the whole product on this machine. If the start fails, stops every started part and throws one sentence. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
-  const { app = deployedApp, data, cors = [], func, log = () => undefined, signal } = options;
+  const { app = deployedApp, data, cors = [], disabled = [], func, log = () => undefined, signal } = options;
   if ((await listMainFiles(app.folder)).length === 0) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await lockData(data);
@@ -127,6 +129,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       TOKEN_AUDIENCE: identity.audience,
       TOKEN_JWKS_URI: identity.jwksUri,
       CONSOLE_CLIENT_ID,
+      ...Object.fromEntries(disabled.map((name) => [`AzureWebJobs.${name}.Disabled`, 'true'])),
     };
     // After another instance took their port, Core Tools run for up to half a minute, and that instance is healthy.
     const acceptsOwnToken = async (url: string) => {

@@ -21,6 +21,22 @@ test('the admin route runs a timer, one run after another, with the instant of i
   for (const line of lines.slice(1)) expect(line).toMatch(/"running":1,"pastDue":false,"last":"20/);
 });
 
+test('a disabled timer runs by the admin route alone', async () => {
+  const quiet = await startHost({
+    TEST_STORAGE: testStorage(import.meta.url),
+    'AzureWebJobs.every-second.Disabled': 'true',
+  });
+  try {
+    await quiet.logged('tick', 3);
+    expect(quiet.lines.filter((line) => line.includes('tock'))).toEqual([]);
+    const headers = { 'content-type': 'application/json', 'x-functions-key': HOST_KEY };
+    await fetch(`${quiet.url}/admin/functions/every-second`, { method: 'POST', headers, body: '{}' });
+    await quiet.logged('tock');
+  } finally {
+    await quiet.stop();
+  }
+});
+
 test('timers run by a cron expression of six fields and by a time span', async () => {
   await host.logged('tick', 2);
   await host.logged('tock', 2);
