@@ -12,6 +12,9 @@ export interface RowComparison {
   readonly values: readonly unknown[];
 }
 
+/** A comparison, or alternatives of comparisons that all hold. */
+export type RowCondition = RowComparison | { readonly anyOf: readonly (readonly RowComparison[])[] };
+
 /** Which rows to return. */
 export interface RowFilter {
   /** Only rows of this `EntityType`, or of one of these, with the comparisons of the type. */
@@ -20,7 +23,7 @@ export interface RowFilter {
    * Only rows for which all comparisons hold; storage reads every row of the range. Comparisons that storage cannot evaluate are
    * left out, so the caller compares the rows again.
    */
-  readonly where?: readonly RowComparison[] | undefined;
+  readonly where?: readonly RowCondition[] | undefined;
   /** With `where`, also every row of an earlier `EntityVersion`. */
   readonly orVersionBefore?: number | undefined;
   /** The `EntityType` of the rows that count against `limit`; by default all count. */
@@ -38,12 +41,14 @@ export function rowConditions({ type, ...filter }: RowFilter, room: number): str
   const compare = ({ where = [], orVersionBefore }: RowFilter) => {
     const isVersioned = orVersionBefore !== undefined && where.length > 0;
     if (isVersioned) left -= 1;
-    const sent = where.flatMap(({ name, operator, values }) => {
-      const literals = values.map(literal);
-      if (literals.length > left || literals.some((text) => WITH_EXPONENT.test(text))) return [];
-      left -= literals.length;
-      const wanted = literals.map((text) => `${name} ${operator === 'in' ? 'eq' : operator} ${text}`);
-      return [wanted.length > 1 ? `(${wanted.join(' or ')})` : String(wanted[0])];
+    const sent = where.flatMap((condition) => {
+      const alternatives = ('anyOf' in condition ? condition.anyOf : [[condition]]).map((all) => all.map(toText));
+      const all = alternatives.flat();
+      const needed = all.reduce((sum, { count }) => sum + count, 0);
+      if (needed > left || all.some(({ isReadable }) => !isReadable)) return [];
+      left -= needed;
+      const texts = alternatives.map((each) => each.map(({ text }) => text).join(' and '));
+      return [texts.length > 1 ? `(${texts.map((text) => `(${text})`).join(' or ')})` : String(texts[0])];
     });
     if (!isVersioned || sent.length === 0) return sent;
     // The version comes first: an older row may have a value of another type.
@@ -55,6 +60,16 @@ export function rowConditions({ type, ...filter }: RowFilter, room: number): str
   });
   const ofType = ofTypes.length > 1 ? [`(${ofTypes.join(' or ')})`] : ofTypes;
   return [...ofType, ...compare(filter)];
+}
+
+function toText({ name, operator, values }: RowComparison) {
+  const literals = values.map(literal);
+  const wanted = literals.map((text) => `${name} ${operator === 'in' ? 'eq' : operator} ${text}`);
+  return {
+    text: wanted.length > 1 ? `(${wanted.join(' or ')})` : String(wanted[0]),
+    count: literals.length,
+    isReadable: !literals.some((text) => WITH_EXPONENT.test(text)),
+  };
 }
 
 /** Formats a value for a filter. The SDK's own template formats a Double and an Int64 as an Int32. */

@@ -1,6 +1,6 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
-import type { RowComparison } from '../../storage/row-filter.ts';
+import type { RowComparison, RowCondition } from '../../storage/row-filter.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
@@ -73,15 +73,25 @@ const EQUALITY: readonly Operator[] = ['eq', 'ne', 'in'];
 
 type Scalar = string | number | boolean;
 
-interface Comparison {
+export interface Comparison {
   readonly field: string;
   readonly operator: Operator;
   /** One value; for `in` one or more. */
   readonly values: readonly Scalar[];
 }
 
-/** Comparisons that must all hold. */
-export type Filter = readonly Comparison[];
+/** Alternatives of comparisons, all of which hold in at least one of them. */
+interface AnyOf {
+  readonly anyOf: readonly (readonly Comparison[])[];
+}
+
+/** Conditions that must all hold. */
+export type Filter = readonly (Comparison | AnyOf)[];
+
+/** The fields that a filter compares. */
+export function comparedFields(filter: Filter = []): readonly string[] {
+  return filter.flatMap((one) => ('anyOf' in one ? one.anyOf.flat() : [one])).map(({ field }) => field);
+}
 
 /** A comparison with values that have not been validated. */
 export interface AskedComparison {
@@ -117,7 +127,7 @@ export function reasonNotToFilter(entity: Entity, field: string, available?: rea
 }
 
 /** Throws `invalid-input`, which names the field. `available` are the fields of a partial copy. */
-export function compileFilter(entity: Entity, where: AskedFilter = {}, available?: readonly string[]): Filter {
+export function compileFilter(entity: Entity, where: AskedFilter = {}, available?: readonly string[]): Comparison[] {
   return toFilter(entity, isComparisons(where) ? where : comparisonsOf(where), available);
 }
 
@@ -156,7 +166,7 @@ export function compileChildFilters(
 }
 
 /** Validates comparisons and converts their values to the stored form. */
-function toFilter(entity: Entity, asked: readonly AskedComparison[], available?: readonly string[]): Filter {
+function toFilter(entity: Entity, asked: readonly AskedComparison[], available?: readonly string[]): Comparison[] {
   if (asked.length > MAX_COMPARISONS)
     throw filterError(asked[MAX_COMPARISONS]?.field ?? '', 'exceeds the filter', `${MAX_COMPARISONS} comparisons`);
   return asked.map(({ field, operator, values }) => {
@@ -175,10 +185,13 @@ function toFilter(entity: Entity, asked: readonly AskedComparison[], available?:
 }
 
 export function matches(filter: Filter, values: Values): boolean {
-  return filter.every(({ field, operator, values: compared }) => holds(operator, values[field], compared));
+  return filter.every((one) =>
+    'anyOf' in one ? one.anyOf.some((each) => matches(each, values)) : holds(one, values[one.field]),
+  );
 }
 
-function holds(operator: Operator, value: unknown, compared: readonly Scalar[]): boolean {
+/** True if the comparison holds for a value of its field. */
+export function holds({ operator, values: compared }: Comparison, value: unknown): boolean {
   const [first] = compared;
   if (first === undefined || !isScalar(value) || typeof value !== typeof first) return false;
   if (operator === 'ne') return value !== first;
@@ -247,15 +260,25 @@ const MAX_COMPARED_LENGTH = 500;
 export function rowFilterOf(
   entity: Entity,
   filter: Filter = [],
-): { readonly where: readonly RowComparison[]; readonly orVersionBefore: number | undefined } {
-  const sent = filter.filter(({ values }) => values.every((value) => String(value).length <= MAX_COMPARED_LENGTH));
-  const where = sent
+): { readonly where: readonly RowCondition[]; readonly orVersionBefore: number | undefined } {
+  const where = filter.flatMap((one): RowCondition[] => {
+    if (!('anyOf' in one)) return toRowComparisons(entity, [one]);
+    // Without some of its comparisons, an alternative matches more rows; without all of them, every row.
+    const anyOf = one.anyOf.map((each) => toRowComparisons(entity, each));
+    return anyOf.some((each) => each.length === 0) ? [] : [{ anyOf }];
+  });
+  return { where, orVersionBefore: entity.version > 1 ? entity.version : undefined };
+}
+
+/** The comparisons that storage can evaluate. */
+function toRowComparisons(entity: Entity, comparisons: readonly Comparison[]): RowComparison[] {
+  return comparisons
+    .filter(({ values }) => values.every((value) => String(value).length <= MAX_COMPARED_LENGTH))
     .filter(({ field }) => !entity.isWrittenByClients || isReliable(entity, field))
     .map(({ field, operator, values }) => {
       const stored = values.map((value) => fieldsToProperties(entity, { [field]: value })[field]);
       return { name: field, operator, values: stored };
     });
-  return { where, orVersionBefore: entity.version > 1 ? entity.version : undefined };
 }
 
 /**

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { pick, type Values } from '../../base/values.ts';
 import { storedNames, storedVersion, toValues } from '../../define/codec/entity-codec.ts';
 import { withDefaultFields } from '../../define/codec/further-rows.ts';
-import { type Filter, matches, rowFilterOf, withKeyOfReferences } from '../../define/codec/query.ts';
+import { comparedFields, type Filter, matches, rowFilterOf, withKeyOfReferences } from '../../define/codec/query.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { CopyIndex, Index, IndexEntity } from '../../define/declaration/indexes.ts';
@@ -195,7 +195,7 @@ function fieldsToRead(entity: Entity, index: Index, { select, where = [], given 
   // An upgrade needs the whole row.
   if (!select || entity.version > 1) return undefined;
   const inIndex = index.kind === 'index-entity' ? index.uses : indexKeyFields(index);
-  const compared = [...where.map(({ field }) => field), ...Object.keys(given), ...inIndex];
+  const compared = [...comparedFields(where), ...Object.keys(given), ...inIndex];
   const inKey = index.remote ? [] : entity.partition.fields;
   return [...new Set([...withKeyOfReferences(entity, select), ...compared, ...inKey])];
 }

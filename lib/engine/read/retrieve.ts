@@ -3,7 +3,14 @@ import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { storedNames } from '../../define/codec/entity-codec.ts';
 import { furtherRowRange, groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
-import { type Filter, matches, rowFilterOf, type Selection, withKeyOfReferences } from '../../define/codec/query.ts';
+import {
+  comparedFields,
+  type Filter,
+  matches,
+  rowFilterOf,
+  type Selection,
+  withKeyOfReferences,
+} from '../../define/codec/query.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { keptPeriods, periodOf, periodOfTable, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import { buildKey, type KeyRange, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
@@ -115,7 +122,7 @@ export const readWithChildren = inPattern(
       all.some((kind) => kind.version > 1 || kind.isWrittenByClients) ||
       [...fields.values()].every((names) => names === undefined);
     const columns = ({ columns }: Entity) => Object.keys(columns);
-    const compared = (kind: Entity) => (where[kind.name] ?? []).map(({ field }) => field);
+    const compared = (kind: Entity) => comparedFields(where[kind.name]);
     const stored = all.flatMap((kind) =>
       storedNames(kind, [...(fields.get(kind) ?? columns(kind)), ...compared(kind)]),
     );
@@ -252,7 +259,7 @@ function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 
   const wanted = select && withKeyOfReferences(entity, select);
   // An upgrade, and the check of a row that a client wrote, need the whole row.
   const isWhole = entity.version > 1 || entity.isWrittenByClients;
-  const read = wanted && !isWhole ? [...new Set([...wanted, ...where.map(({ field }) => field)])] : undefined;
+  const read = wanted && !isWhole ? [...new Set([...wanted, ...comparedFields(where)])] : undefined;
   return { wanted, read, select: read && storedNames(entity, read) };
 }
 
