@@ -87,23 +87,27 @@ export async function readPageQuery(context: RequestContext, bound: string): Pro
 }
 
 /** Reads the position alone. */
-export async function readContinuation(
-  { engine, query }: RequestContext,
-  bound: string,
-): Promise<Position | undefined> {
+export async function readContinuation(context: RequestContext, bound: string): Promise<Position | undefined> {
+  const { engine, query } = context;
   const token = query.get('continuation');
-  return token === null ? undefined : fromContinuation(engine.storage, bound, token);
+  return token === null ? undefined : fromContinuation(engine.storage, toCaller(context, bound), token);
+}
+
+/** A continuation is of the caller who got it: another one may reach other rows. */
+export function toCaller({ caller }: Pick<RequestContext, 'caller'>, bound: string): string {
+  return JSON.stringify([caller.subject, bound]);
 }
 
 /** The Link header that names the next page (RFC 8288), if there is one. */
 export async function toNextLink(
-  { engine, query }: RequestContext,
+  context: RequestContext,
   next: Position | undefined,
   { path, bound }: { readonly path: string; readonly bound: string },
 ): Promise<Record<string, string>> {
   if (!next) return {};
+  const { engine, query } = context;
   const following = new URLSearchParams(query);
-  following.set('continuation', await toContinuation(engine.storage, bound, next));
+  following.set('continuation', await toContinuation(engine.storage, toCaller(context, bound), next));
   const link = `${path}?${following}`;
   if (link.length > MAX_LINK_LENGTH)
     throw queryError(

@@ -24,7 +24,7 @@ import { listedFields, type Page, type PageOptions } from '../../engine/read/ret
 import { measureCost } from '../../storage/cost.ts';
 import { bind, toViewEtag } from '../bind.ts';
 import { Problem, reportProblem } from '../problem.ts';
-import { LIST_BODY, MAX_NAMES, MAX_TOP } from '../query.ts';
+import { LIST_BODY, MAX_NAMES, MAX_TOP, toCaller } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
 
 /**
@@ -228,7 +228,7 @@ async function runList<Input>(
   readInput: () => Input,
 ): Promise<Found> {
   const { storage } = context.engine;
-  const bound = JSON.stringify(['query', read]);
+  const bound = toCaller(context, JSON.stringify(['query', read]));
   const { output } = await perform(operation, context, async () => {
     const input = readInput();
     checkSmall([entity], read.select);
