@@ -1,5 +1,6 @@
 /** What a model is declared with: one import for the files of a model in a clone. The package exports it as `rowkey`, with the rest. */
 
+export { between, defineClaims, memberOf, oneOf, own, startsWith, subject } from './define/declaration/access.ts';
 export type { DeclaredEntity } from './define/declaration/declaration.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';
 export { total } from './define/declaration/totals.ts';

@@ -8,7 +8,8 @@ export type { RangeOptions } from './api/calls.ts';
 export type { BatchAction, GroupTotal, Input, Key, Listed, Output, Patch, Where } from './api/entity-types.ts';
 export { type ErrorCode, RowkeyError } from './base/errors.ts';
 export type { Stored, Values } from './base/values.ts';
-export type { Access, Declaration, Slots } from './define/declaration/declaration.ts';
+export type { Access } from './define/declaration/access.ts';
+export type { Declaration, Slots } from './define/declaration/declaration.ts';
 export type { EntityBy } from './define/declaration/declared-types.ts';
 export type {
   Index,

@@ -1,5 +1,6 @@
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
+import { hasTerms } from '../define/declaration/access.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Caller } from './token.ts';
@@ -20,19 +21,14 @@ export function canRead({ access }: Entity, { roles }: Roles): boolean {
   return access.read.some((role) => roles.includes(role));
 }
 
-/**
- * Throws `forbidden` unless the caller may delete, archive or move the entity. The children go along, so the caller must be able to
- * write them too.
- */
-export function requireRemover({ name, access, children }: Entity, caller: Roles): void {
-  requireRole(caller, access.write);
-  for (const child of children)
-    if (!child.access.write.some((role) => caller.roles.includes(role)))
-      throw new RowkeyError(
-        'forbidden',
-        `A delete, archive or move of ${name} includes its ${child.name}; no role of the token may write ${child.name}.`,
-        { accepted: child.access.write.join(', ') },
-      );
+/** Throws `forbidden` unless the caller may write the children of an entity, which are deleted, archived and moved with it. */
+export function requireWriter({ name }: Entity, child: Entity, caller: Roles): void {
+  if (child.access.write.some((role) => caller.roles.includes(role))) return;
+  throw new RowkeyError(
+    'forbidden',
+    `A delete, archive or move of ${name} includes its ${child.name}; no role of the token may write ${child.name}.`,
+    { accepted: child.access.write.join(', ') },
+  );
 }
 
 /** By the list of roles, which a caller has as long as the token is remembered. */
@@ -50,9 +46,16 @@ export function hiddenFields({ access }: Entity, { roles }: Roles): readonly str
   return hidden;
 }
 
-/** True if the caller may read the entity with all its fields. */
+/** True if the caller may read every row of the entity with all its fields. */
 export function canReadWhole(entity: Entity, caller: Roles): boolean {
-  return canRead(entity, caller) && hiddenFields(entity, caller).length === 0;
+  return canReadAll(entity, caller) && hiddenFields(entity, caller).length === 0;
+}
+
+/** True if no rule limits the caller to some rows. */
+function canReadAll(entity: Entity, caller: Roles): boolean {
+  const { rules } = entity.access;
+  if (!rules) return canRead(entity, caller);
+  return rules.read.some((one) => !hasTerms(one) && caller.roles.includes(one.role));
 }
 
 /**

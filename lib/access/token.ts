@@ -3,17 +3,17 @@ import { createRemoteJWKSet, errors, type JWKSCacheInput, type JWTVerifyGetKey, 
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
-import type { ClaimOwner } from '../define/declaration/declaration.ts';
+import { type ClaimOwner, claimsIn } from '../define/declaration/access.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 
 export interface Caller {
   readonly subject: string;
   readonly roles: readonly string[];
   /**
-   * The text claims of the token by name. A claim that `own` of an entity names is included only if the issuer has verified
-   * it.
+   * The claims of the token that are texts or lists of texts, by name. A claim that `access` of an entity names is included only if
+   * the issuer has verified it.
    */
-  readonly claims: Readonly<Record<string, string>>;
+  readonly claims: Readonly<Record<string, string | readonly string[]>>;
 }
 
 /** Verifies the token in an `Authorization` header and returns its caller. Throws `unauthenticated`. */
@@ -125,10 +125,13 @@ interface TrustedClaim {
   readonly verifiedBy: NonNullable<ClaimOwner['verifiedBy']>;
 }
 
-/** The claims that identify a caller's own entities. */
+/** The claims that decide which rows a caller reaches. */
 function trustedClaims({ list }: Pick<LinkedModel, 'list'>): TrustedClaim[] {
-  return list.flatMap(({ access: { own } }) =>
-    own && 'claim' in own ? [{ claim: own.claim, verifiedBy: own.verifiedBy ?? {} }] : [],
+  return list.flatMap(({ access: { own, rules } }) =>
+    [...(own && 'claim' in own ? [own] : []), ...claimsIn(rules)].map(({ claim, verifiedBy = {} }) => ({
+      claim,
+      verifiedBy,
+    })),
   );
 }
 
@@ -138,8 +141,10 @@ function toCaller(
 ): Caller {
   const isUsable = (name: string) =>
     trusted.every(({ claim, verifiedBy }) => claim !== name || isVerified(payload, verifiedBy));
+  const isText = (value: unknown) => typeof value === 'string';
   const texts = Object.entries(payload).filter(
-    (claim): claim is [string, string] => typeof claim[1] === 'string' && isUsable(claim[0]),
+    (claim): claim is [string, string | string[]] =>
+      (isText(claim[1]) || (Array.isArray(claim[1]) && claim[1].every(isText))) && isUsable(claim[0]),
   );
   return {
     subject: payload.sub,

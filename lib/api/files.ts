@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { admitGrant, VALID_FOR_MS, validityAt } from '../access/grant.ts';
+import { guardedEngine, isWithin, limitOf } from '../access/limit.ts';
+import { readOwn } from '../access/own.ts';
 import { checkMentions, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
@@ -8,7 +10,10 @@ import { Attachment, type AttachmentDeclaration } from '../define/declaration/at
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { addressOf } from '../define/places/index-entries.ts';
+import { rolesTo } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
+import { notFound } from '../engine/read/entity-rows.ts';
+import { readEntity } from '../engine/read/retrieve.ts';
 import {
   acceptFile,
   announceFile,
@@ -20,8 +25,8 @@ import {
   removeAttachment,
 } from '../features/large-entities/attachment.ts';
 import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blobs.ts';
-import { noteGrant, readOwn } from './grants.ts';
-import type { Operation } from './operation.ts';
+import { noteGrant } from './grants.ts';
+import type { Operation, View } from './operation.ts';
 
 interface FileInput {
   readonly key: Values;
@@ -48,15 +53,24 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   const isPublic = declaration.public;
   const readers = rolesToReadBy(entity, [field]);
   const name = `${entity.name}-file-${field}`;
+  const requireReadable = async (view: View, key: Values, values: Values) => {
+    if (!isWithin(await limitOf(view, entity, 'read'), values)) throw notFound(entity, key);
+  };
   const write = {
     kind: 'write',
-    roles: access.own ? [...new Set([...access.write, ...access.read])] : access.write,
+    roles: access.rules
+      ? rolesTo(entity, 'update')
+      : access.own
+        ? [...new Set([...access.write, ...access.read])]
+        : access.write,
     /** The caller needs a role that may write, or owns the entity and may read the file. */
     async admit(caller, { key }, view) {
       checkMentions(entity, caller, { [field]: true });
+      // The rules decide instead.
+      if (access.rules) return;
       if (access.write.some((role) => caller.roles.includes(role))) return;
       if (!access.own) requireRole(caller, access.write);
-      const own = await readOwn(view, caller, entity).catch((error: unknown) => {
+      const own = await readOwn(view.engine, caller, entity).catch((error: unknown) => {
         if (error instanceof RowkeyError && error.code === 'not-found') return undefined;
         throw error;
       });
@@ -73,14 +87,18 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     summary: `Get the ${field} of an entity of ${entity.name}`,
     kind: 'read',
     roles: isPublic ? undefined : readers,
-    async run({ engine }, { key, version, isKnown }) {
-      const file = await describeAttachment(engine, { entity, key, field }).catch((error: unknown) => {
-        // Without a token, nobody learns which entities exist.
-        throw isPublic && error instanceof RowkeyError && error.code === 'not-found' ? fileNotFound(field) : error;
-      });
+    async run(view, { key, version, isKnown }) {
+      const { engine } = view;
+      const at = { entity, key, field };
+      const file = await describeAttachment(engine, at, (values) => requireReadable(view, key, values)).catch(
+        (error: unknown) => {
+          // Without a token, nobody learns which entities exist.
+          throw isPublic && error instanceof RowkeyError && error.code === 'not-found' ? fileNotFound(field) : error;
+        },
+      );
       const etag = etagOf(file);
       if (version !== undefined && `"${version}"` !== etag) throw fileNotFound(field);
-      const bytes = isKnown(etag) ? undefined : await readAttachment(engine, { entity, key, field }, file);
+      const bytes = isKnown(etag) ? undefined : await readAttachment(engine, at, file);
       return { file, etag, bytes };
     },
   };
@@ -90,7 +108,8 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     name: `${name}-put`,
     summary: `Write the ${field} of an entity of ${entity.name}${access.own ? "; the caller's own needs no write role" : ''}`,
     output: () => Attachment,
-    async run({ engine }, { key, bytes, conditions }) {
+    async run(view, { key, bytes, conditions }) {
+      const engine = await guardedEngine(view, entity);
       const { values } = await putAttachment(engine, { entity, key, field }, await bytes(), conditions);
       return Attachment.parse(values[field]);
     },
@@ -100,7 +119,8 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     ...write,
     name: `${name}-delete`,
     summary: `Delete the ${field} of an entity of ${entity.name}`,
-    async run({ engine }, { key, conditions }) {
+    async run(view, { key, conditions }) {
+      const engine = await guardedEngine(view, entity);
       await removeAttachment(engine, { entity, key, field }, conditions);
     },
   };
@@ -114,10 +134,11 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     kind: 'write',
     roles: readers,
     output: () => ReadGrant,
-    async run({ engine }, { key, subject }) {
+    async run(view, { key, subject }) {
+      const { engine } = view;
       const [startsAt, file] = await Promise.all([
         admitGrant(engine, subject),
-        describeAttachment(engine, { entity, key, field }),
+        describeAttachment(engine, { entity, key, field }, (values) => requireReadable(view, key, values)),
       ]);
       const times = validityAt(startsAt);
       const blob = { container: declaration.container, name: file.blob };
@@ -150,7 +171,11 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     summary: `Get a signature to upload the ${field} directly to storage: for one blob, one media type and one size`,
     input: () => File,
     output: () => Upload,
-    async run({ engine }, { key, file, subject }) {
+    async run(view, { key, file, subject }) {
+      const { engine } = view;
+      // The row is compared again when the file is accepted.
+      const { guard } = await guardedEngine(view, entity);
+      if (guard) guard.checkBefore(entity.name, key, 'update', (await readEntity(engine, entity, key)).values);
       const { uploadId, blob } = announceFile(entity, key, field, parse(File, await file()));
       const times = validityAt(await admitGrant(engine, subject));
       const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });
@@ -165,8 +190,8 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     name: `${name}-upload-accept`,
     summary: `Accept an uploaded ${field} after checking its bytes`,
     output: () => Attachment,
-    async run({ engine }, { key, uploadId }) {
-      const { values } = await acceptFile(engine, { entity, key, field }, uploadId);
+    async run(view, { key, uploadId }) {
+      const { values } = await acceptFile(await guardedEngine(view, entity), { entity, key, field }, uploadId);
       return Attachment.parse(values[field]);
     },
   };

@@ -12,26 +12,26 @@ import {
   sortPermissions,
   validityAt,
 } from '../access/grant.ts';
+import { isWithin, limitOf, narrow } from '../access/limit.ts';
+import { readOwn } from '../access/own.ts';
 import { hiddenFields, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
-import { parse, validateTexts } from '../define/codec/validation.ts';
-import type { ClaimOwner } from '../define/declaration/declaration.ts';
+import { parse } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { tableOfPeriod } from '../define/keys/calendar.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { addressOf } from '../define/places/index-entries.ts';
-import { indexFields } from '../define/places/index-range.ts';
 import { rolesToGrant } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type NotedChange, noteChange } from '../engine/note-change.ts';
-import { readByReference } from '../engine/read/read-through-index.ts';
+import { notFound } from '../engine/read/entity-rows.ts';
 import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../storage/blobs.ts';
 import { rowUrl, type TableSasSigner } from '../storage/table-sas.ts';
 import { count } from '../telemetry/metrics.ts';
-import type { Operation, View } from './operation.ts';
+import type { Operation } from './operation.ts';
 
 const Grant = z.object({
   url: z.url().describe('The URL of the row or the table; append the token as its query'),
@@ -122,7 +122,7 @@ export function noteGrant(engine: Engine, grant: Omit<NotedChange, 'operation'>)
 }
 
 /** The claim that decides which rows are the caller's own. */
-function ownerClaim({ access: { own } }: Entity, { claims }: Caller): string | undefined {
+function ownerClaim({ access: { own } }: Entity, { claims }: Caller): Caller['claims'][string] | undefined {
   const owner = own && 'through' in own ? own.through.access.own : own;
   return owner && 'claim' in owner ? claims[owner.claim] : undefined;
 }
@@ -131,10 +131,17 @@ function ownerClaim({ access: { own } }: Entity, { claims }: Caller): string | u
 async function findGranted(engine: Engine, caller: Caller, entity: Entity): Promise<{ address: Granted; key: Values }> {
   const { own } = entity.access;
   if (!own || !('through' in own)) {
-    const values = await readOwn({ engine }, caller, entity);
+    const values = await readOwn(engine, caller, entity);
+    if (!isWithin(await limitOf({ engine, caller }, entity, 'read'), values))
+      throw notFound(entity, pick(values, entity.keyFields));
     return { address: addressOf(entity, values), key: pick(values, entity.keyFields) };
   }
-  const values = await readOwn({ engine }, caller, own.through);
+  const values = await readOwn(engine, caller, own.through);
+  if (narrow(await limitOf({ engine, caller }, entity, 'read'), pick(values, entity.partition.fields)))
+    throw new RowkeyError(
+      'forbidden',
+      `No grant can be issued: the rules of ${entity.name} let the caller read some rows of the partition only.`,
+    );
   const address = { table: entity.table, partition: buildKey(entity.partition, values) };
   return { address, key: pick(values, entity.partition.fields) };
 }
@@ -162,41 +169,4 @@ export function grantPeriodArchive(operatorRole: string): Operation<ArchiveInput
       return { url, expiresAt: until };
     },
   };
-}
-
-/**
- * Reads the caller's own entity, whose field equals the claim that the declaration names. An index entry may be stale, so
- * the entity itself is compared. Two storage transactions. Throws `forbidden`, `not-found`.
- */
-export async function readOwn({ engine }: Pick<View, 'engine'>, caller: Caller, entity: Entity): Promise<Values> {
-  const { own } = entity.access;
-  const index = own && 'index' in own ? entity.indexes[own.index] : undefined;
-  if (!own || !('claim' in own) || !index || index.kind === 'index-entity')
-    throw new Error(`${entity.name} declares no claim that identifies the owner.`);
-  const claim = caller.claims[own.claim];
-  if (claim === undefined)
-    throw new RowkeyError('forbidden', `The token has no verified claim "${own.claim}".`, {
-      field: own.claim,
-      accepted: `a token with ${own.claim}${verifiedBy(own)}`,
-    });
-  return readByReference(engine, entity, index, normalizeClaim(entity, indexFields(entity, index), claim));
-}
-
-/** ` and email_verified: true, or xms_edov: true or 1`, or nothing. */
-function verifiedBy({ verifiedBy: claims = {} }: ClaimOwner): string {
-  const said = Object.entries(claims).map(([claim, values]) => `${claim}: ${values.join(' or ')}`);
-  return said.length > 0 ? ` and ${said.join(', or ')}` : '';
-}
-
-/** The claim in the form in which the entity stores its field. Throws `forbidden` if no entity can have the value. */
-function normalizeClaim(entity: Entity, fields: readonly string[], claim: string): Values {
-  try {
-    return validateTexts(entity, Object.fromEntries(fields.map((field) => [field, claim])), fields);
-  } catch (error) {
-    if (!(error instanceof RowkeyError && error.code === 'invalid-input')) throw error;
-    throw new RowkeyError(
-      'forbidden',
-      `The claim of the token is not a valid ${fields.map((field) => `"${field}"`).join(', ')} of ${entity.name}.`,
-    );
-  }
 }

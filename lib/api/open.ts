@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { isWithin, limitOf } from '../access/limit.ts';
 import { canRead, hiddenFields } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
@@ -58,7 +59,8 @@ export function openWithGaps(view: View, entity: Entity, values: Values): Promis
 /** What a write returns: the entity, or only its key for a caller who may not read the entity. */
 export async function openForWriter<Of extends Stored>(view: View, entity: Entity, stored: Of): Promise<Of> {
   const { values } = stored;
-  const isReader = !view.caller || canRead(entity, view.caller);
+  const isReader =
+    !view.caller || (canRead(entity, view.caller) && isWithin(await limitOf(view, entity, 'read'), values));
   return { ...stored, values: isReader ? await openWithGaps(view, entity, values) : pick(values, entity.keyFields) };
 }
 

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { isWithin, type Limit, limitOf, listLimitOf, narrow, toFilter } from '../access/limit.ts';
 import { hiddenFields, requireFields, requireReader, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
@@ -7,8 +8,10 @@ import { pick, type Values } from '../base/values.ts';
 import {
   type AskedFilter,
   askedFields,
+  comparedFields,
   compileChildFilters,
   compileFilter,
+  type Filter,
   matches,
   toSelection,
 } from '../define/codec/query.ts';
@@ -17,8 +20,10 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
 import { copiedFields, type IndexBounds, indexFields } from '../define/places/index-range.ts';
-import { rolesToReadBy, rolesToReadIndex } from '../define/places/readers.ts';
+import { rolesTo, rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
+import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
+import { notFound } from '../engine/read/entity-rows.ts';
 import {
   type IndexPageOptions,
   readByCopies,
@@ -93,7 +98,7 @@ export const getEntity = onceFor(
     name: `${entity.name}-get`,
     summary: `Get an entity of ${entity.name}`,
     kind: 'read',
-    roles: entity.access.read,
+    roles: rolesTo(entity, 'read'),
     output: () => readableSchema(entity),
     admit(caller, { include, where = {} }) {
       if (!include) return;
@@ -108,15 +113,24 @@ export const getEntity = onceFor(
       // Throws for a filter of a child that is not included.
       const filters = where ? compileChildFilters(entity, kinds, where) : {};
       const fields = selection[entity.name];
+      const limit = narrow(await limitOf(view, entity, 'read'), key);
+      if (limit?.length === 0) throw notFound(entity, key);
+      const read = withLimited(fields, limit);
       if (kinds.length === 0) {
-        const { etag, values } = await readEntity(view.engine, entity, key, { select: fields });
+        const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
+        if (!isWithin(limit, values)) throw notFound(entity, key);
         if (isKnown?.({ etag, fields })) return { etag, fields, values: undefined };
         return { etag, fields, values: await openValues(view, entity, values, fields) };
       }
-      const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, {
-        select: selection,
-        where: filters,
+      const limits = await pMap(kinds, async (kind) => {
+        const filter = toFilter(narrow(await limitOf(view, kind, 'read'), key));
+        return [kind.name, [...(filters[kind.name] ?? []), ...filter]] as const;
       });
+      const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, {
+        select: read ? { ...selection, [entity.name]: read } : selection,
+        where: Object.fromEntries(limits),
+      });
+      if (!isWithin(limit, values)) throw notFound(entity, key);
       const children = await pMap(kinds, async (kind) => {
         const list = values[kind.name];
         const page = { items: Array.isArray(list) ? list : [], next: undefined };
@@ -129,6 +143,24 @@ export const getEntity = onceFor(
 );
 
 const NOTHING_INCLUDED = { kinds: [], groups: [] };
+
+/** The fields to read for these, with those that decide whether the row is within reach. */
+function withLimited(fields: readonly string[] | undefined, limit: Limit | undefined): readonly string[] | undefined {
+  return fields && limit ? [...new Set([...fields, ...comparedFields(toFilter(limit))])] : fields;
+}
+
+/** A page that storage is not asked for, because no row of the list is within reach. */
+const EMPTY: Page = { items: [], next: undefined };
+
+/** The filter of a list with the rows that the caller reaches; undefined if there are none. */
+async function withinReach(
+  view: View,
+  entity: Entity,
+  { given, index, where = [] }: { readonly given: Values; readonly index?: Index; readonly where?: Filter | undefined },
+): Promise<Filter | undefined> {
+  const limit = narrow(await listLimitOf(view, entity, index), given);
+  return limit?.length === 0 ? undefined : [...where, ...toFilter(limit)];
+}
 
 /** Sorts the included names. Throws `invalid-input`. */
 function includedOf(entity: Entity, include: readonly string[]) {
@@ -172,10 +204,12 @@ export const listRange = onceFor(
     name: `${entity.name}-range`,
     summary: `List ${entity.name} of one ${entity.partition.fields.join(', ')}`,
     kind: 'read',
-    roles: entity.access.read,
+    roles: rolesToList(entity),
     ...admitFilterOf(entity),
     async run(view, { partition, ...input }) {
-      const { select = listedFields(entity), where } = compileList(entity, input);
+      const { select = listedFields(entity), ...asked } = compileList(entity, input);
+      const where = await withinReach(view, entity, { given: partition, ...asked });
+      if (!where) return EMPTY;
       const page = await readEntities(view.engine, entity, partition, { ...input, select, where });
       return openPage(view, entity, page, select);
     },
@@ -189,8 +223,9 @@ export function scan(entity: Entity, operatorRole: string): Operation<ListInput 
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
     kind: 'read',
     roles: [operatorRole],
-    admit(caller, { where }) {
+    async admit(caller, { where }, view) {
       requireRole(caller, entity.access.read);
+      if (await limitOf(view, entity, 'read')) throw beyondReach(entity, 'a list of all rows');
       requireFields(entity, caller, askedFields(where));
     },
     async run(view, input) {
@@ -220,9 +255,14 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
     name: `${entity.name}-by-${name}`,
     summary: `List ${entity.name} by ${name}`,
     kind: 'read',
-    roles: rolesToReadIndex(entity, index),
+    roles: rolesToReadThrough(entity, index),
     ...admitFilterOf(entity),
-    run: (view, input) => readIndexPage(view, entity, index, { ...input, ...compileList(entity, input, available) }),
+    async run(view, input) {
+      const { given } = input;
+      const { select, ...asked } = compileList(entity, input, available);
+      const where = await withinReach(view, entity, { given, index, ...asked });
+      return where ? readIndexPage(view, entity, index, { ...input, select, where }) : EMPTY;
+    },
   };
 }
 
@@ -258,13 +298,16 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
     name: `${entity.name}-by-${name}`,
     summary: `Get the entity of ${entity.name} with this ${indexFields(entity, index).join(', ')}`,
     kind: 'read',
-    roles: rolesToReadIndex(entity, index),
+    roles: rolesToReadThrough(entity, index),
     output: () => readableSchema(entity),
     async run(view, { given, ...input }) {
       const select = selectionOf(entity, input);
       if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
       const fields = select && [...new Set([...entity.keyFields, ...select])];
-      const found = await readByCopy(view.engine, entity, index, given, fields);
+      const limit = narrow(await limitOf(view, entity, 'read'), given);
+      if (limit?.length === 0) throw notFound(entity, given);
+      const found = await readByCopy(view.engine, entity, index, given, withLimited(fields, limit));
+      if (!isWithin(limit, found)) throw notFound(entity, given);
       const values = await openValues(view, entity, found, fields);
       return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
     },
@@ -300,15 +343,26 @@ export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeLi
     name: `${entity.name}-list`,
     summary: `List all of ${entity.name}`,
     kind: 'read',
-    roles: rolesToReadIndex(entity, index),
+    roles: rolesToReadThrough(entity, index),
     ...admitFilterOf(entity),
     async run(view, { after, isKnown, ...input }) {
       const { select, where } = compileList(entity, input, available);
       if (after) {
-        const page = { given: {}, select: select ?? available, where, top: list.pageEntities, after };
+        const within = await withinReach(view, entity, { given: {}, index, where });
+        if (!within) return { ...EMPTY, etag: undefined, fields: select };
+        const page = { given: {}, select: select ?? available, where: within, top: list.pageEntities, after };
         return { ...(await readIndexPage(view, entity, index, page)), etag: undefined, fields: select };
       }
+      const limit = await listLimitOf(view, entity, index);
       const all = await list.read(view.engine, entity);
+      if (limit) {
+        const items = all.items.filter((values) => isWithin(limit, values) && matches(where ?? [], values));
+        return {
+          ...(await openPage(view, entity, { items, next: all.next }, select)),
+          etag: undefined,
+          fields: select,
+        };
+      }
       const etag = all.isWhole ? all.etagWithout(view.caller ? hiddenFields(entity, view.caller) : []) : undefined;
       if (etag !== undefined && isKnown?.({ etag, fields: select }))
         return { items: [], next: undefined, etag, fields: select };
@@ -343,6 +397,7 @@ export function getTotal(entity: Entity, name: string): Operation<GroupInput, Va
     kind: 'read',
     roles: rolesToReadBy(entity, declared.uses),
     output: () => totalSchema(entity, declared),
+    admit: (_, { group }, view) => requireGroup(view, entity, declared, group),
     run: ({ engine }, { group }) => readTotal(engine, entity, declared, group),
   };
 }
@@ -356,8 +411,24 @@ export function listTotals(entity: Entity, name: string): Operation<GroupInput &
     kind: 'read',
     roles: rolesToReadBy(entity, declared.uses),
     output: () => z.object({ items: z.array(totalSchema(entity, declared)) }),
+    admit: (_, { group }, view) => requireGroup(view, entity, declared, group),
     run: ({ engine }, { group, ...page }) => readTotals(engine, entity, declared, group, page),
   };
+}
+
+/** A total discloses every entity of its group, so the terms of a rule must hold for all of them. Throws `forbidden`. */
+async function requireGroup(view: View, entity: Entity, { groupFields, periods }: Total, group: Values): Promise<void> {
+  const isInFull = (field: string) => !Object.hasOwn(periods, field) && entity.columns[field] !== 'Json';
+  const given = pick(group, groupFields.filter(isInFull));
+  if (narrow(await limitOf(view, entity, 'read'), given)) throw beyondReach(entity, 'these totals');
+}
+
+/** The error of a read that would disclose rows which the caller does not reach. */
+function beyondReach({ name }: Entity, what: string): RowkeyError {
+  return new RowkeyError(
+    'forbidden',
+    `The rules of ${name} let the caller read some rows only, and ${what} would tell of others.`,
+  );
 }
 
 function totalSchema(entity: Entity, declared: Total): z.ZodType {

@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import { limitOf, narrow, refusedByRules } from '../access/limit.ts';
 import { canRead } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
+import type { Action } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import { rolesTo } from '../define/places/reach.ts';
+import { notFound } from '../engine/read/entity-rows.ts';
 import { slotsOf } from '../features/data-series/data-series.ts';
 import {
   deleteSeries,
@@ -13,7 +17,7 @@ import {
   toSlot,
 } from '../features/data-series/series-counts.ts';
 import { readSpan, type SeriesPoint, type SpanBounds } from '../features/data-series/series-span.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, View } from './operation.ts';
 import type { RemoveInput } from './writes.ts';
 
 /** What callers read and write of a data series. Keys have been checked. */
@@ -32,8 +36,11 @@ export function getSeries(entity: Entity): Operation<{ readonly key: Values }, S
     summary: `Get all counts of an entity of ${entity.name}, by ${slotsOf(entity).name}`,
     output: () => entity.schema.extend({ counts: z.array(z.int()) }),
     kind: 'read',
-    roles: entity.access.read,
-    run: ({ engine }, { key }) => readSeries(engine, entity, key),
+    roles: rolesTo(entity, 'read'),
+    async run(view, { key }) {
+      await requireReach(view, entity, 'read', key);
+      return readSeries(view.engine, entity, key);
+    },
   };
 }
 
@@ -43,8 +50,11 @@ export function getSpan(entity: Entity): Operation<{ readonly key: Values } & Sp
     name: `${entity.name}-span`,
     summary: `Get the counts of ${entity.name} from one instant to another, by ${slotsOf(entity).name}`,
     kind: 'read',
-    roles: entity.access.read,
-    run: ({ engine }, { key, ...bounds }) => readSpan(engine, entity, key, bounds),
+    roles: rolesTo(entity, 'read'),
+    async run(view, { key, ...bounds }) {
+      await requireReach(view, entity, 'read', key);
+      return readSpan(view.engine, entity, key, bounds);
+    },
   };
 }
 
@@ -57,10 +67,11 @@ export function setSeries(
     summary: `Set several counts, by ${slotsOf(entity).name}`,
     input: () => Counts,
     kind: 'write',
-    roles: entity.access.write,
-    run({ engine }, { key, counts, conditions }) {
+    roles: rolesTo(entity, 'update'),
+    async run(view, { key, counts, conditions }) {
+      await requireReach(view, entity, 'update', key);
       const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
-      return setCounts(engine, entity, key, new Map(bySlot), conditions);
+      return setCounts(view.engine, entity, key, new Map(bySlot), conditions);
     },
   };
 }
@@ -70,8 +81,11 @@ export function removeSeries(entity: Entity): Operation<RemoveInput, void> {
     name: `${entity.name}-delete`,
     summary: `Delete all counts of an entity of ${entity.name}`,
     kind: 'write',
-    roles: entity.access.write,
-    run: ({ engine }, { key, conditions }) => deleteSeries(engine, entity, key, conditions),
+    roles: rolesTo(entity, 'delete'),
+    async run(view, { key, conditions }) {
+      await requireReach(view, entity, 'delete', key);
+      await deleteSeries(view.engine, entity, key, conditions);
+    },
   };
 }
 
@@ -92,7 +106,7 @@ export function incrementSeries(entity: Entity): Operation<IncrementInput, z.inf
     output: () => Count,
     repeatable: true,
     kind: 'write',
-    roles: entity.access.write,
+    roles: rolesTo(entity, 'update'),
     /** A 400 for a count out of range discloses the approximate count. Small positive increments limit that to counts near the maximum. */
     admit(caller, { by }) {
       if (canRead(entity, caller) || (by >= 0 && by <= MAX_UNREAD_INCREMENT)) return;
@@ -102,8 +116,16 @@ export function incrementSeries(entity: Entity): Operation<IncrementInput, z.inf
         { field: 'by', accepted: `0 to ${MAX_UNREAD_INCREMENT}` },
       );
     },
-    run: async ({ engine }, { key, slot, ...change }) => ({
-      count: await increment(engine, entity, key, { ...change, slot: toSlot(entity, slot) }),
-    }),
+    async run(view, { key, slot, ...change }) {
+      await requireReach(view, entity, 'update', key);
+      return { count: await increment(view.engine, entity, key, { ...change, slot: toSlot(entity, slot) }) };
+    },
   };
+}
+
+/** A series has no fields but its key, which decides. The first write of a key creates it. Throws `not-found`, `forbidden`. */
+async function requireReach(view: View, entity: Entity, action: Exclude<Action, 'create'>, key: Values): Promise<void> {
+  if (!narrow(await limitOf(view, entity, action), key)) return;
+  const canSee = action !== 'read' && !narrow(await limitOf(view, entity, 'read'), key);
+  throw canSee ? refusedByRules(entity, action) : notFound(entity, key);
 }

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { checkMentions, hasWriteOnlyRoles, requireRemover } from '../access/rule.ts';
+import { guardedEngine, limitOf, narrow } from '../access/limit.ts';
+import { checkMentions, hasWriteOnlyRoles, requireWriter } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
-import type { Stored, Values } from '../base/values.ts';
+import { pick, type Stored, type Values } from '../base/values.ts';
 import {
   creatableSchema,
   maskOf,
@@ -13,6 +14,7 @@ import {
 } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import { rolesTo } from '../define/places/reach.ts';
 import { moveSchema, requestArchive, requestMove } from '../engine/transfer/transfer.ts';
 import {
   type BatchAction,
@@ -60,12 +62,13 @@ export const create = onceFor(
     name: `${entity.name}-create`,
     summary: `Create an entity of ${entity.name}`,
     kind: 'write',
-    roles: entity.access.write,
+    roles: rolesTo(entity, 'create'),
     input: () => creatableSchema(entity),
     output: () => writerSchema(entity),
     repeatable: true,
     admit: (caller, { values }) => checkMentions(entity, caller, values),
-    run: async (view, { values, id }) => openForWriter(view, entity, await createOnce(view.engine, entity, values, id)),
+    run: async (view, { values, id }) =>
+      openForWriter(view, entity, await createOnce(await guardedEngine(view, entity), entity, values, id)),
   }),
 );
 
@@ -83,12 +86,12 @@ function replaceBy<Output extends Stored>(
     name: `${entity.name}-replace`,
     summary: `Replace an entity of ${entity.name}, or create it under this key`,
     kind: 'write',
-    roles: entity.access.write,
+    roles: [...new Set([...rolesTo(entity, 'update'), ...rolesTo(entity, 'create')])],
     input: () => replaceableSchema(entity),
     output: () => writerSchema(entity),
     admit: (caller, { values }) => checkMentions(entity, caller, values),
     run: async (view, { key, values, conditions }) =>
-      openForWriter(view, entity, await change(view.engine, entity, key, values, conditions)),
+      openForWriter(view, entity, await change(await guardedEngine(view, entity), entity, key, values, conditions)),
   }));
 }
 
@@ -108,13 +111,14 @@ export const patch = onceFor(
     name: `${entity.name}-patch`,
     summary: `Change fields of an entity of ${entity.name}; null removes a field`,
     kind: 'write',
-    roles: entity.access.write,
+    roles: rolesTo(entity, 'update'),
     input: () => patchSchema(entity),
     output: () => writerSchema(entity),
     admit: (caller, { values }) => checkMentions(entity, caller, values),
     async run(view, { key, values, conditions, isMinimal }) {
-      if (isMinimal) return { etag: (await mergeEntity(view.engine, entity, key, values, conditions)).etag };
-      return openForWriter(view, entity, await patchEntity(view.engine, entity, key, values, conditions));
+      const engine = await guardedEngine(view, entity);
+      if (isMinimal) return { etag: (await mergeEntity(engine, entity, key, values, conditions)).etag };
+      return openForWriter(view, entity, await patchEntity(engine, entity, key, values, conditions));
     },
   }),
 );
@@ -133,6 +137,23 @@ function patchSchema(entity: Entity): z.ZodObject {
   return z.strictObject(Object.fromEntries(fields)).partial();
 }
 
+/**
+ * Throws `forbidden` unless the caller may delete, archive or move the entity with its children, which go along: a rule on their rows
+ * must hold for all that have the `given` values of the key.
+ */
+async function requireRemover(view: View, entity: Entity, given: Values): Promise<void> {
+  const { caller } = view;
+  if (!caller) return;
+  for (const child of entity.children) {
+    requireWriter(entity, child, caller);
+    if (narrow(await limitOf(view, child, 'delete'), pick(given, entity.keyFields)))
+      throw new RowkeyError(
+        'forbidden',
+        `A delete, archive or move of ${entity.name} includes its ${child.name}, of which the rules let the caller delete some only.`,
+      );
+  }
+}
+
 export type RemoveInput = Omit<ChangeInput, 'values'>;
 
 /** Deletes an entity with its children, which the caller must be able to write too. */
@@ -141,9 +162,10 @@ export const remove = onceFor(
     name: `${entity.name}-delete`,
     summary: `Delete an entity of ${entity.name}`,
     kind: 'write',
-    roles: entity.access.write,
-    admit: (caller) => requireRemover(entity, caller),
-    run: async ({ engine }, { key, conditions }) => void (await deleteEntity(engine, entity, key, conditions)),
+    roles: rolesTo(entity, 'delete'),
+    admit: (_, { key }, view) => requireRemover(view, entity, key),
+    run: async (view, { key, conditions }) =>
+      void (await deleteEntity(await guardedEngine(view, entity), entity, key, conditions)),
   }),
 );
 
@@ -167,13 +189,14 @@ export const batch = onceFor(
     kind: 'write',
     roles: entity.access.write,
     input: () => describedBatch(entity),
-    admit(caller, { actions }) {
+    async admit(caller, { actions }, view) {
       for (const action of actions) {
-        if ('delete' in action) requireRemover(entity, caller);
+        if ('delete' in action) await requireRemover(view, entity, Object(action.delete));
         for (const fields of Object.values(action)) checkMentions(entity, caller, fields);
       }
     },
-    run: ({ engine }, { actions, atomic }) => (atomic ? writeAtomically : writeBatch)(engine, entity, actions),
+    run: async (view, { actions, atomic }) =>
+      (atomic ? writeAtomically : writeBatch)(await guardedEngine(view, entity), entity, actions),
   }),
 );
 
@@ -231,9 +254,10 @@ export const deleteRange = onceFor(
     name: `${entity.name}-delete-range`,
     summary: `Delete ${entity.name} of one ${entity.partition.fields.join(', ')}`,
     kind: 'write',
-    roles: entity.access.write,
-    admit: (caller) => requireRemover(entity, caller),
-    run: ({ engine }, { partition, ...range }) => deleteRangeOf(engine, entity, partition, range),
+    roles: rolesTo(entity, 'delete'),
+    admit: (_, { partition }, view) => requireRemover(view, entity, partition),
+    run: async (view, { partition, ...range }) =>
+      deleteRangeOf(await guardedEngine(view, entity), entity, partition, range),
   }),
 );
 
@@ -260,12 +284,16 @@ function transfer<Input extends TransferInput>(
         ? `Archive an entity of ${entity.name}`
         : `Move an entity of ${entity.name} to another ${entity.movable.join(', ')}`,
     kind: 'write',
-    roles: entity.access.write,
+    roles: rolesTo(entity, operation === 'move' ? 'update' : 'delete'),
     ...(operation === 'move' ? { input: () => moveSchema(entity) } : {}),
     output: () => Status.pick({ operationId: true, operation: true, status: true }),
     repeatable: true,
-    admit: (caller) => requireRemover(entity, caller),
-    run: async (view, input) => ({ operationId: await request(view, input), operation, status: 'running' }),
+    admit: (_, { key }, view) => requireRemover(view, entity, key),
+    run: async (view, input) => ({
+      operationId: await request({ ...view, engine: await guardedEngine(view, entity) }, input),
+      operation,
+      status: 'running',
+    }),
   };
 }
 

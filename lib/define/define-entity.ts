@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy, mapValues, omit, present, type Values } from '../base/values.ts';
+import { compileAccess } from './declaration/access.ts';
 import { Attachment } from './declaration/attachment.ts';
 import {
   acceptedOptions,
@@ -80,7 +81,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   const error = schemaError('the schema', declaration.schema);
   if (error) throw new Error(error);
   const { schema: given, key, ...options } = declaration;
-  const compiled = withDefaults(options);
+  const compiled = { ...withDefaults(options), access: compileAccess(options.access) };
   const { attachments, split } = compiled;
   for (const field of Object.keys(attachments))
     if (Object.hasOwn(given.shape, field))

@@ -1,13 +1,8 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { withoutPrototype } from '../base/values.ts';
-import {
-  type Access,
-  absentOptions,
-  type DeclaredEntity,
-  type OptionsWith,
-  resolveDeclared,
-} from './declaration/declaration.ts';
+import { type Access, type Declared, declaredIn, linkTerms } from './declaration/access.ts';
+import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
@@ -123,7 +118,7 @@ type Draft = Entity & {
 /** The entities that a declaration refers to, each with the kind of reference. */
 function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
   const { childOf, counts, denormalized, references: declaredReferences } = declared;
-  const { own } = declared.access;
+  const { own, rules } = declared.access;
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
     ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', resolveDeclared(counted)]),
@@ -133,8 +128,14 @@ function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
     ]),
     ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', resolveDeclared(to)]),
     ['is granted through', own && 'through' in own ? own.through : undefined],
+    ...declaredIn(rules).map((of): [string, DeclaredEntity] => ['has rules with', declarationOf(of)]),
   ];
   return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
+}
+
+/** The terms of rules know of a declaration only what they need. */
+function declarationOf(of: Declared): DeclaredEntity {
+  return (typeof of === 'function' ? of() : of) as DeclaredEntity;
 }
 
 /** Yields a sentence for each reference that cannot be linked. */
@@ -182,7 +183,7 @@ export function linkEntity(declared: DeclaredEntity): Entity {
 }
 
 function draftOf(declaration: DeclaredEntity): Draft {
-  const { own: _, ...access } = declaration.access;
+  const { own: _own, rules: _rules, ...access } = declaration.access;
   const unlinked: unknown = {
     ...declaration,
     ...absentOptions('isLinked'),
@@ -222,9 +223,13 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
     return [field, reference] as const;
   });
   draft.references = withoutPrototype<Reference>(Object.fromEntries(referring));
-  const { own } = access;
-  if (own)
-    draft.access = { ...access, own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own };
+  const { own, rules, ...roles } = access;
+  const linked: Entity['access'] = {
+    ...roles,
+    ...(own ? { own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own } : {}),
+    ...(rules ? { rules: linkTerms<Entity>(rules, draft, (of) => find(declarationOf(of))) } : {}),
+  };
+  Object.assign(draft, { access: linked });
 }
 
 function defaultKeyField({ keyFields }: DeclaredEntity, field: string): string {

@@ -17,6 +17,6 @@ const SETTLE_INLINE = 16;
 /** Without `keys` an engine reads and writes no encrypted field. */
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
   const { now = Date.now, timing = TIMING, settleInline = SETTLE_INLINE } = options;
-  const { keys = createLazyKeyRing(() => undefined) } = options;
-  return { storage, now, timing, keys, settleInline };
+  const { keys = createLazyKeyRing(() => undefined), guard } = options;
+  return { storage, now, timing, keys, settleInline, guard };
 }

@@ -1,4 +1,5 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
+import { LRUCache } from 'lru-cache';
 import { keptFor } from '../base/once.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
@@ -305,24 +306,28 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
 type Partition = Pick<Address, 'table' | 'partition'>;
 
 /** Counts the writes of this process to some partitions, so that what it read from them can be discarded. */
-const countsOf = keptFor((_: Storage) => new Map<string, number>());
+const countsOf = keptFor((_: Storage) => new LRUCache<string, number>({ max: MAX_COUNTED_PARTITIONS }));
+/** A count that is dropped and begins again is another one than before: what was read under it is discarded. */
+const MAX_COUNTED_PARTITIONS = 50_000;
+let lastCount = 0;
 
-/**
- * The number of writes to a partition that have ended since the first call for it. Rows that were read before a write ended have
- * another number than rows that are read after it.
- */
+/** A number that changes when a write to the partition has ended. Rows that were read before have another number than rows that are read after it. */
 export function countPartitionWrites(storage: Storage, at: Partition): number {
   const counts = countsOf(storage);
-  const count = counts.get(partitionId(at)) ?? 0;
+  const count = counts.get(partitionId(at)) ?? nextCount();
   counts.set(partitionId(at), count);
   return count;
+}
+
+function nextCount(): number {
+  lastCount += 1;
+  return lastCount;
 }
 
 /** Called when a write has ended, in whatever way. Partitions that nobody counts take no memory. */
 function notePartitionWrite(storage: Storage, at: Partition): void {
   const counts = countsOf(storage);
-  const count = counts.get(partitionId(at));
-  if (count !== undefined) counts.set(partitionId(at), count + 1);
+  if (counts.has(partitionId(at))) counts.set(partitionId(at), nextCount());
 }
 
 function partitionId({ table, partition }: Partition): string {

@@ -3,6 +3,7 @@ import { present, type Values, withoutPrototype } from '../../base/values.ts';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
+import { type Access, type AccessDeclaration, AccessOptions } from './access.ts';
 import { AttachmentDeclaration } from './attachment.ts';
 import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
 import { type Total, TotalDescription } from './totals.ts';
@@ -90,7 +91,7 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly derived?: ByField<Field, Compute>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: ByField<Field, Other['counted']>;
-  readonly access: Access<string, string, Other['other']>;
+  readonly access: AccessDeclaration<string, string, Other['other']>;
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
   /**
@@ -107,27 +108,6 @@ export interface Declaration<Shape extends z.ZodRawShape = z.core.$ZodLooseShape
 }
 
 type OptionsOf<Declared> = Record<keyof NonNullable<Declared>, z.ZodType>;
-
-const AccessOptions = optionsOf({
-  read: names,
-  write: names,
-  restricted: z.record(z.string(), names.optional()).optional(),
-  own: optionsOf({
-    claim: z.string().optional(),
-    index: z.string().optional(),
-    verifiedBy: byName.optional(),
-    through: declaredEntity().optional(),
-    permissions: z.string().optional(),
-  } satisfies OptionsOf<ClaimOwner & GrantedPartition>)
-    .refine(
-      ({ claim, index, through, permissions }) =>
-        through === undefined
-          ? claim !== undefined && index !== undefined && permissions === undefined
-          : permissions !== undefined && claim === undefined && index === undefined,
-      { error: 'claim and index are accepted, or through and permissions' },
-    )
-    .optional(),
-} satisfies OptionsOf<Access>);
 
 /** Seconds after which a process reads the list of a lookup again, by default. */
 export const LOOKUP_MAX_AGE_S = 30;
@@ -416,7 +396,7 @@ export interface DeclaredEntity<
   readonly keyFields: readonly KeyField[];
   readonly columns: Readonly<Record<string, ColumnType>>;
   readonly indexes: Of;
-  readonly access: Access<string, Role>;
+  readonly access: Access<string, Role, DeclaredEntity>;
   /** Set for a data series: its counts. */
   readonly series: Slots | undefined;
 }
@@ -433,24 +413,6 @@ export type Compiled<Other extends Others = Unlinked> = {
 type Present<Value> = string extends keyof Value
   ? Readonly<Record<string, Exclude<Value[keyof Value & string], undefined>>>
   : Value;
-export interface Access<Field extends string = string, Role extends string = string, Through = DeclaredEntity> {
-  readonly read: readonly Role[];
-  readonly write: readonly Role[];
-  /** Fields that only these roles may read. */
-  readonly restricted?: Partial<Readonly<Record<Field, readonly string[]>>>;
-  /**
-   * How the caller's own entities are found. Either one entity, by a claim of the token such as `oid` or `sub` and this
-   * unique index of one field. Or all entities of the partition that the caller's entity of `through` leads to;
-   * `permissions` (of `raud`) limits what a grant may allow on them.
-   */
-  readonly own?: ClaimOwner | GrantedPartition<Through>;
-}
-
-interface GrantedPartition<Through = DeclaredEntity> {
-  readonly through: Through;
-  readonly permissions: string;
-}
-
 /** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
 interface Period<Field extends string = string> {
   readonly per: CalendarUnit;
@@ -460,20 +422,6 @@ interface Period<Field extends string = string> {
   readonly keep: number;
   /** `'blob'`: the rows of a table are stored in a compressed blob, which is verified before the table is dropped. */
   readonly archiveTo?: 'blob' | undefined;
-}
-
-export interface ClaimOwner {
-  /** A claim of the token with a text value. */
-  readonly claim: string;
-  /** The unique index whose only field has the value of the claim. */
-  readonly index: string;
-  /**
-   * The claims by which the issuer states that the value is verified, with their accepted values. The first of these claims
-   * that a token has decides; without any, the value is ignored. With `{}`, every value of the issuer counts. Required for
-   * all claims except `oid` and `sub`, which nobody can choose: some issuers let users enter the email address of another
-   * person.
-   */
-  readonly verifiedBy?: Readonly<Record<string, readonly (string | number | boolean)[]>>;
 }
 
 /** The counts of a data series: one property for each slot, in one or more rows. */
@@ -502,7 +450,7 @@ export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | '
  * Another declaration, or a function that returns it. Of two declarations that refer to each other, the first needs the function:
  * `(): DeclaredEntity => departments`. Without its return type, the type of each declaration would follow from the other.
  */
-type Declared = DeclaredEntity | (() => DeclaredEntity);
+export type Declared = DeclaredEntity | (() => DeclaredEntity);
 
 export function resolveDeclared(declared: Declared): DeclaredEntity {
   return typeof declared === 'function' ? declared() : declared;

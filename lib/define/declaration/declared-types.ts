@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { FieldsOf } from '../keys/key-template.ts';
-import type { Access, Declaration, DeclaredEntity, Options, OptionsWith } from './declaration.ts';
+import type { AccessDeclaration } from './access.ts';
+import type { Declaration, DeclaredEntity, Options, OptionsWith } from './declaration.ts';
 import type { Index, Typed } from './indexes.ts';
 
 /**
@@ -77,10 +78,19 @@ type CheckedAccess<Given, Field extends string, IndexName extends string> = {
     ? CheckedNames<Given[Part], Field>
     : Part extends 'own'
       ? WithIndex<Given[Part], IndexName>
-      : Part extends keyof Access
-        ? Given[Part]
-        : NotAnOption<Part>;
+      : Part extends 'read' | 'write'
+        ? CheckedRule<Given[Part], Field>
+        : Part extends keyof AccessDeclaration
+          ? Given[Part]
+          : NotAnOption<Part>;
 };
+/** A rule, or a record of rules, whose terms are of fields. */
+type CheckedRule<Given, Field extends string> = Given extends readonly unknown[]
+  ? { readonly [Index in keyof Given]: CheckedAlternative<Given[Index], Field> }
+  : { readonly [Kind in keyof Given]: CheckedRule<Given[Kind], Field> };
+type CheckedAlternative<Given, Field extends string> = Given extends { readonly where: infer Terms }
+  ? Omit<Given, 'where'> & { readonly where: CheckedNames<Terms, Field> }
+  : Given;
 type WithIndex<Given, IndexName extends string> = {
   readonly [Part in keyof Given]: Part extends 'index'
     ? IndexName & Given[Part] extends never
@@ -152,7 +162,15 @@ export interface TypesBy<Given> {
 }
 
 /** `string` if the compiler does not know the roles. */
-type RoleOf<Given> = ListOf<Of<Given, 'access'>, 'read' | 'write'> | EachMember<Of<Of<Given, 'access'>, 'restricted'>>;
+type RoleOf<Given> =
+  | RolesIn<Of<Of<Given, 'access'>, 'read' | 'write'>>
+  | EachMember<Of<Of<Given, 'access'>, 'restricted'>>;
+type RolesIn<Rule> = Rule extends readonly (infer One)[]
+  ? RoleIn<One>
+  : Rule extends object
+    ? RolesIn<Rule[keyof Rule]>
+    : never;
+type RoleIn<One> = One extends { readonly role: infer Role extends string } ? Role : One & string;
 
 /** What `defineEntity` returns. */
 export type EntityBy<Name extends string, Shape extends z.ZodRawShape, Given> = DeclaredEntity<

@@ -1,3 +1,4 @@
+import type { Values } from '../../base/values.ts';
 import type { KeyRing } from '../../storage/key-ring.ts';
 import type { Storage } from '../../storage/storage.ts';
 
@@ -10,6 +11,22 @@ export interface Engine {
   readonly timing: Timing;
   /** A writer settles an intent itself if it names at most this many index entries. With 0, the queue settles every intent. */
   readonly settleInline: number;
+  /** Decides on the writes of a request; absent for the app itself, which may write everything. */
+  readonly guard?: Guard | undefined;
+}
+
+/** The rules on rows, resolved for the caller of a request. Entities are given by their names. */
+export interface Guard {
+  /** True if the caller may not write every row, so that a write must read the row. */
+  isLimited(entity: string): boolean;
+  /** Checks the row that a write begins from. Throws `not-found` for a row that the caller cannot read, and otherwise `forbidden`. */
+  checkBefore(entity: string, key: Values, write: 'update' | 'delete', before: Values): void;
+  /** Checks what a write stores. Throws `forbidden`. */
+  checkAfter(entity: string, write: 'create' | 'update', after: Values): void;
+  /** The fields of an entity that decide whether the caller may refer to it; undefined if the caller may refer to every one. */
+  fieldsToRefer(to: string): readonly string[] | undefined;
+  /** True if the caller can read the entity with these values. */
+  canRefer(to: string, values: Values): boolean;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Values } from '../../base/values.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
 import type { Address, Properties, Row } from '../../storage/rows.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
+import type { Access } from './access.ts';
 import type { CarriedRows, Change, Live, PlanDraft } from './change.ts';
 import type { Compiled, Copied, DeclaredEntity, DeclaredReference, OptionsWith } from './declaration.ts';
 import type { Engine, Hold } from './engine.ts';
@@ -20,7 +21,8 @@ interface ToEntities {
 }
 
 /** References to the other entities of the model, in both directions. `defineModel` adds them. */
-interface Links extends Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>>, Facts {
+interface Links extends Omit<Pick<Compiled<ToEntities>, keyof OptionsWith<'isLinked'>>, 'access'>, Facts {
+  readonly access: Access<string, string, Entity, Entity>;
   /** True for an archive itself, whose rows arrive by transfers. An archive can only be read and deleted. */
   readonly isArchive: boolean;
   /** The entities that copy fields from this one. */

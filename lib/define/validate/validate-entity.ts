@@ -31,7 +31,7 @@ const MAX_BUCKETS = 256;
 /** The number of digits of the largest integer that JavaScript represents exactly. */
 const MAX_WIDTH = 16;
 /** The issuer assigns these claims, and users cannot choose them: `sub` in OpenID Connect, `oid` in Entra ID. */
-const ISSUED_CLAIMS = ['oid', 'sub'];
+export const ISSUED_CLAIMS = ['oid', 'sub'];
 /** https://openid.net/specs/openid-connect-core-1_0.html#IDToken. The others are GUIDs, or are compared as the schema says. */
 const CASE_SENSITIVE_CLAIM = 'sub';
 /**
@@ -209,7 +209,7 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
 }
 
 /** True if different values of the field stay different when they are stored. */
-function keepsExactly({ schema, derived }: DeclaredEntity, field: string): boolean {
+export function keepsExactly({ schema, derived }: DeclaredEntity, field: string): boolean {
   return !Object.hasOwn(derived, field) && keepsValues(schema, field);
 }
 

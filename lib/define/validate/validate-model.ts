@@ -2,6 +2,7 @@ import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../st
 import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { overlapErrors } from './key-overlap.ts';
+import { ruleErrors } from './validate-rules.ts';
 
 /**
  * The service reserves this name:
@@ -40,7 +41,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     roleErrors(model),
     nameErrors(entities, reserved),
     tableErrors(entities, reserved),
-    ...entities.map((entity) => naming(entity, entityErrors(entity))),
+    ...entities.map((entity) => naming(entity, [...entityErrors(entity), ...ruleErrors(entity)])),
     ...patternErrors(entities, reserved),
     overlapErrors(entities),
   ];

@@ -104,6 +104,7 @@ async function requestTransfer(
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
   if (!source) throw notFound(entity, asked.key);
+  checkAllowed(engine, entity, asked, source.values);
   const transfer: Transfer = {
     version: MESSAGE_VERSION,
     ...asked,
@@ -119,6 +120,17 @@ async function requestTransfer(
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
   await makeAndNote(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
   return operationId;
+}
+
+/** An archive takes the entity away, and a move changes it. Throws `not-found`, `forbidden`. */
+function checkAllowed(
+  { guard }: Engine,
+  entity: Entity,
+  { operation, key, to }: Pick<Transfer, 'operation' | 'key' | 'to'>,
+  before: Values,
+): void {
+  guard?.checkBefore(entity.name, key, operation === 'move' ? 'update' : 'delete', before);
+  if (operation === 'move') guard?.checkAfter(entity.name, 'update', { ...before, ...to });
 }
 
 /** Executes a message of the queue `transfers`, which may be a duplicate or late. Throws to be retried. */

@@ -41,6 +41,7 @@ export interface EntityWrite extends Pick<Change, 'incarnation' | 'isUpkeep' | '
   found?: Row | undefined;
   /** True if it needs a transaction of its own. */
   readonly isAlone?: boolean;
+  readonly isDelete?: boolean;
   /** The values to store, or undefined to delete the entity. Without `current` there is no entity. */
   next(current: Current | undefined): Promise<Values | undefined>;
 }
@@ -83,6 +84,8 @@ export async function planWrite(engine: Engine, entity: Entity, write: EntityWri
     };
   }
   const before = judged.snapshot;
+  // First of all: no other error may say that there is such a row.
+  if (!isUpkeep) engine.guard?.checkBefore(entity.name, key, write.isDelete ? 'delete' : 'update', before.values);
   if (!isUpkeep) checkWritable(entity, key, engine.now());
   checkConditions(conditions, before.etag);
   if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
@@ -103,6 +106,7 @@ export function prepareCreate(
 ): EntityWrite {
   const plain = validate(entity, key ? withKey(entity, key, input) : input);
   if (key) checkKeyKept(entity, key, plain);
+  engine.guard?.checkAfter(entity.name, 'create', plain);
   checkWritable(entity, plain, engine.now());
   return {
     address: addressOf(entity, plain),
@@ -132,14 +136,14 @@ export const prepareReplace: ToWrite = (engine, entity, key, input, conditions) 
 export const preparePut: ToWrite = (engine, entity, key, input, conditions) => {
   // A derived field in the body must equal the stored one, which is then read.
   const hasDerived = Object.keys(entity.derived).some((field) => field in Object(input));
-  const before = hasDerived ? undefined : unreadState(entity, key, conditions);
+  const before = hasDerived ? undefined : unreadState(engine, entity, key, conditions);
   const unread = before && { before, after: wholeValues(entity, key, input) };
   return { ...prepareReplace(engine, entity, key, input, conditions), expects: 'any', unread };
 };
 
 /** Replaces the entity with valid values, or creates it. */
 export const prepareValidPut: ToWrite<Values> = (engine, entity, key, values, conditions) => {
-  const before = unreadState(entity, key, conditions);
+  const before = unreadState(engine, entity, key, conditions);
   const unread = before && { before, after: values };
   return { ...prepareStore(engine, entity, key, () => values, conditions), expects: 'any', unread };
 };
@@ -148,6 +152,7 @@ const prepareStore: ToWrite<(current?: Values) => Values> = (engine, entity, key
   ...describeChange(entity, key, conditions),
   async next(current) {
     const values = valid(current?.values);
+    engine.guard?.checkAfter(entity.name, current ? 'update' : 'create', values);
     if (!current) checkWritable(entity, values, engine.now());
     const kept = current ? pick(current.values, entity.keptFields) : {};
     return toStored(engine, entity, { ...kept, ...values }, current?.values);
@@ -179,18 +184,19 @@ export const preparePatch: ToWrite = (engine, entity, key, patch, conditions) =>
 
 /** Changes some fields, without a read if storage can merge them. The result has no other fields. */
 export const prepareMerge: ToWrite = (engine, entity, key, patch, conditions) => {
-  const before = unreadState(entity, key, conditions);
+  const before = unreadState(engine, entity, key, conditions);
   const after = before && mergeable(entity, key, patch);
   const unread = before && after && { before, after, isPartial: true };
   return { ...preparePatch(engine, entity, key, patch, conditions), unread };
 };
 
 /** Deletes the entity, whose row may have been read. */
-export const prepareDelete: ToWrite<Row | undefined> = (_, entity, key, found, conditions) => {
+export const prepareDelete: ToWrite<Row | undefined> = (engine, entity, key, found, conditions) => {
   const { ifMatch = ANY_ETAG } = conditions;
-  const before = unreadState(entity, key, conditions);
+  const before = unreadState(engine, entity, key, conditions);
   return {
     ...describeChange(entity, key, conditions),
+    isDelete: true,
     // A delete under an ETag is conditional as a single operation or by a tombstone, which an entity without further rows has not.
     isAlone: ifMatch.trim() !== ANY_ETAG && !entity.features.some(hasRowsBeside),
     unread: before && { before, after: undefined },
@@ -223,6 +229,7 @@ function mergePatch(
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
   const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
   const known = omit(changed, Object.keys(unread));
+  engine.guard?.checkAfter(entity.name, 'update', { ...pick(current, entity.keptFields), ...known });
   return toStored(engine, entity, { ...pick(current, entity.keptFields), ...known }, current);
 }
 
@@ -230,8 +237,13 @@ function mergePatch(
  * The state from which a write without a read is planned. Undefined if more than the row may follow from the write, or if
  * storage cannot check the conditions.
  */
-function unreadState(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Conditions): Unread | undefined {
-  if (!isOneRow(entity) || ifNoneMatch !== undefined) return undefined;
+function unreadState(
+  { guard }: Engine,
+  entity: Entity,
+  key: Values,
+  { ifMatch, ifNoneMatch }: Conditions,
+): Unread | undefined {
+  if (guard?.isLimited(entity.name) || !isOneRow(entity) || ifNoneMatch !== undefined) return undefined;
   if (ifMatch === undefined) return { state: 'unread', etag: undefined, key };
   const etag = singleEtag(ifMatch);
   return etag === undefined ? undefined : { state: 'unread', etag, key };

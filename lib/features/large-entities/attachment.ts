@@ -121,8 +121,13 @@ export function fileHeaders({ public: isPublic }: AttachmentDeclaration, type: s
 }
 
 /** Returns the type, the size and the blob name of an attachment. Throws `not-found` if the entity has none. */
-export async function describeAttachment(engine: Engine, { entity, key, field }: AttachmentKey): Promise<Attachment> {
+export async function describeAttachment(
+  engine: Engine,
+  { entity, key, field }: AttachmentKey,
+  check?: (values: Values) => Promise<void>,
+): Promise<Attachment> {
   const { values } = await readEntity(engine, entity, key);
+  await check?.(values);
   if (values[field] === undefined) throw entityError('not-found', entity, key, `has no "${field}".`, { field });
   return readDescription(entity, field, values[field]);
 }

@@ -64,7 +64,7 @@ export const references: Feature = {
       const checking = { concurrency: READS_CONCURRENCY };
       await pMap(changes, (change) => checkReferrers(engine, entity, change), checking);
       const asked = referencesOf(entity)
-        .filter((reference) => !isBeside(reference))
+        .filter((reference) => !isBeside(reference) || engine.guard?.fieldsToRefer(reference.to.name))
         .flatMap((reference) =>
           changes.flatMap((change) => {
             const key = changedKey(reference, change);
@@ -217,11 +217,16 @@ async function hasTarget(
 ): Promise<boolean> {
   const { storage } = engine;
   const { to, by } = reference;
-  const select = ['EntityType', 'SourceRow', 'MovingFrom', by];
-  const exists = isCheck ? isTarget : canReferTo;
+  const fields = engine.guard?.fieldsToRefer(to.name);
+  const select = fields ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', by];
+  const isThere = isCheck ? isTarget : canReferTo;
+  // To a caller who cannot read the entity, it does not exist.
+  const exists = (found: Row | undefined) =>
+    isThere(reference, found) &&
+    (!fields || engine.guard?.canRefer(to.name, toValues(to, found?.properties ?? {})) === true);
   if (isByKey(reference)) {
     const address = addressIfAny(to, key);
-    return address !== undefined && exists(reference, await readRow(storage, { ...address, select }));
+    return address !== undefined && exists(await readRow(storage, { ...address, select }));
   }
   const index = uniqueIndexOf(reference);
   if (!index) return false;
@@ -231,13 +236,14 @@ async function hasTarget(
     row: buildKey(index.row, key),
   });
   if (!entry || !isCopy(entry)) return false;
-  if (isConfirmed(entry) && !isCheck) return true;
+  if (isConfirmed(entry) && !isCheck && !fields) return true;
   const { SourcePartition, SourceRow } = entry.properties;
   const address = { table: to.table, partition: String(SourcePartition), row: String(SourceRow) };
   // An upgrade needs the whole row.
-  const projection = to.version > 1 ? undefined : [...storedNames(to, [by]), 'MovingFrom'];
-  const found = await readJoinedRow(engine, to, { ...address, select: projection }, { fields: [by] });
-  return exists(reference, found) && toValues(to, found?.properties ?? {})[by] === key[by];
+  const needed = [by, ...(fields ?? [])];
+  const projection = to.version > 1 ? undefined : [...storedNames(to, needed), 'MovingFrom'];
+  const found = await readJoinedRow(engine, to, { ...address, select: projection }, { fields: needed });
+  return exists(found) && toValues(to, found?.properties ?? {})[by] === key[by];
 }
 
 function danglingError({ field, to, by }: Reference): RowkeyError {

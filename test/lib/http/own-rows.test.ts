@@ -36,7 +36,7 @@ async function call(claims: Record<string, string>) {
     { roles: ['reader'] },
     async (_request, { caller }) => {
       const { email } = caller.claims;
-      const employee = email && (await rowkey.store.employees.by.emailCompanyWide({ email }));
+      const employee = typeof email === 'string' && (await rowkey.store.employees.by.emailCompanyWide({ email }));
       if (!employee) throw new RowkeyError('forbidden', 'The token has no verified email of an employee.');
       const { items } = await rowkey.store.expenses.range({ employeeId: employee.employeeId }).page();
       return { jsonBody: items };

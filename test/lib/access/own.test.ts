@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { readOwn } from '../../../lib/api/grants.ts';
+import { readOwn } from '../../../lib/access/own.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 const own = (claims: Record<string, string>, entity: Entity = employees) =>
-  readOwn(world, { subject: 'x', roles: [], claims }, entity);
+  readOwn(world.engine, { subject: 'x', roles: [], claims }, entity);
 
 test('reads the own entity with two transactions', async () => {
   const one = somebody();

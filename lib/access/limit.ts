@@ -1,0 +1,251 @@
+import { LRUCache } from 'lru-cache';
+import { type ErrorCode, hasCode, RowkeyError } from '../base/errors.ts';
+import { keptFor } from '../base/once.ts';
+import { pick, type Values } from '../base/values.ts';
+import { type Comparison, type Filter, holds, matches } from '../define/codec/query.ts';
+import { validateTexts } from '../define/codec/validation.ts';
+import { type Action, type Alternative, hasTerms, type Scalar, type Term } from '../define/declaration/access.ts';
+import type { Guard } from '../define/declaration/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Index } from '../define/declaration/indexes.ts';
+import { buildKey, rangeOfPrefix } from '../define/keys/key-template.ts';
+import { hasRowRules, listingAlternatives, membershipsIn } from '../define/places/reach.ts';
+import type { Engine } from '../engine/engine.ts';
+import { notFound } from '../engine/read/entity-rows.ts';
+import { readByCopies } from '../engine/read/read-through-index.ts';
+import { readEntities } from '../engine/read/retrieve.ts';
+import { isExplaining } from '../storage/explain.ts';
+import { countPartitionWrites } from '../storage/rows.ts';
+import type { Storage } from '../storage/storage.ts';
+import { ownKeyOf, readOwn } from './own.ts';
+import type { Caller } from './token.ts';
+
+/**
+ * The rules on rows, resolved for one caller: alternatives of comparisons, with which storage filters a list and the app compares an
+ * entity. Resolving takes no storage transaction but for terms of the caller's own entity and of memberships, which are remembered.
+ */
+
+interface Subject {
+  readonly engine: Engine;
+  /** Undefined for the app itself, which nothing limits. */
+  readonly caller: Caller | undefined;
+}
+
+/** A row is within reach if all comparisons of one alternative hold. Without any alternative, no row is. */
+export type Limit = readonly (readonly Comparison[])[];
+
+/** What the caller reaches of an entity by an action; undefined for every row. */
+export async function limitOf(subject: Subject, entity: Entity, action: Action): Promise<Limit | undefined> {
+  return resolve(subject, entity, entity.access.rules?.[action]);
+}
+
+/** What the caller reaches by a list of the entity, or of one of its indexes; undefined for every row. */
+export async function listLimitOf(subject: Subject, entity: Entity, index?: Index): Promise<Limit | undefined> {
+  return resolve(subject, entity, entity.access.rules && listingAlternatives(entity, index));
+}
+
+/** True if the row with these values is within reach. */
+export function isWithin(limit: Limit | undefined, values: Values): boolean {
+  return limit?.some((each) => matches(each, values)) ?? true;
+}
+
+/** What is left to compare in rows with these values of some fields. */
+export function narrow(limit: Limit | undefined, given: Values): Limit | undefined {
+  const isKnown = ({ field }: Comparison) => given[field] !== undefined;
+  const left = limit?.flatMap((each) =>
+    each.every((one) => !isKnown(one) || holds(one, given[one.field])) ? [each.filter((one) => !isKnown(one))] : [],
+  );
+  return left?.some((each) => each.length === 0) ? undefined : left;
+}
+
+/** The limit as a condition on the rows of a list, which has at least one alternative. */
+export function toFilter(limit: Limit | undefined): Filter {
+  return limit ? [{ anyOf: limit }] : [];
+}
+
+/** The engine, with which the writes of a request on an entity follow the rules of the caller. */
+export async function guardedEngine(subject: Subject, entity: Entity): Promise<Engine> {
+  const { engine, caller } = subject;
+  const referredTo = Object.values(entity.references).map(({ to }) => to);
+  if (!caller || (!entity.access.rules && !referredTo.some((to) => hasRowRules(to, 'read')))) return engine;
+  const [read, create, update, remove] = await Promise.all(
+    (['read', 'create', 'update', 'delete'] as const).map((action) => limitOf(subject, entity, action)),
+  );
+  const toRefer = new Map(
+    await Promise.all(referredTo.map(async (to) => [to.name, await limitOf(subject, to, 'read')] as const)),
+  );
+  const limits = { create, update, delete: remove };
+  const guard: Guard = {
+    isLimited: (of) => of === entity.name && Object.values(limits).some((limit) => limit !== undefined),
+    checkBefore(of, key, write, before) {
+      if (of !== entity.name || isWithin(limits[write], before)) return;
+      throw isWithin(read, before) ? refusedByRules(entity, write) : notFound(entity, key);
+    },
+    checkAfter(of, write, after) {
+      if (of === entity.name && !isWithin(limits[write], after)) throw refusedByRules(entity, write);
+    },
+    fieldsToRefer: (to) => toRefer.get(to)?.flatMap((each) => each.map(({ field }) => field)),
+    canRefer: (to, values) => isWithin(toRefer.get(to), values),
+  };
+  return { ...engine, guard };
+}
+
+/** The error of a write that the rules on rows do not allow, of a row that the caller can read or makes. */
+export function refusedByRules({ name }: Entity, write: Exclude<Action, 'read'>): RowkeyError {
+  return new RowkeyError('forbidden', `The rules of ${name} do not let the caller ${write} this entity.`);
+}
+
+async function resolve(
+  { engine, caller }: Subject,
+  entity: Entity,
+  rule: readonly Alternative<string, Entity>[] | undefined,
+): Promise<Limit | undefined> {
+  if (!caller || !rule) return undefined;
+  const mine = rule.filter(({ role }) => caller.roles.includes(role));
+  if (mine.some((alternative) => !hasTerms(alternative))) return undefined;
+  const resolved = await Promise.all(
+    mine.map(async ({ where = {} }) => {
+      const terms = Object.entries(where).map(([field, term]) => compare({ engine, caller }, entity, field, term));
+      const comparisons = await Promise.all(terms);
+      return comparisons.some((one) => one === undefined) ? undefined : comparisons.flatMap((one) => one ?? []);
+    }),
+  );
+  return resolved.filter((one) => one !== undefined);
+}
+
+type Known = Subject & { readonly caller: Caller };
+
+/** The comparisons of a term; undefined if it holds for no row. */
+async function compare(
+  known: Known,
+  entity: Entity,
+  field: string,
+  term: Term<Entity>,
+): Promise<Comparison[] | undefined> {
+  if (typeof term === 'object' && term.is === 'prefix') {
+    const { before } = rangeOfPrefix(term.prefix);
+    const end = before === undefined ? [] : [{ field, operator: 'lt' as const, values: [before] }];
+    return [{ field, operator: 'ge', values: [term.prefix] }, ...end];
+  }
+  if (typeof term === 'object' && term.is === 'between')
+    return [
+      { field, operator: 'ge', values: [term.from] },
+      { field, operator: 'le', values: [term.to] },
+    ];
+  const values = await valuesOf(known, entity, field, term);
+  return values.length === 0 ? undefined : [{ field, operator: values.length > 1 ? 'in' : 'eq', values }];
+}
+
+type Equality = Exclude<Term<Entity>, { is: 'prefix' | 'between' }>;
+
+async function valuesOf(known: Known, entity: Entity, field: string, term: Equality): Promise<readonly Scalar[]> {
+  const { caller } = known;
+  if (typeof term !== 'object') return [term];
+  if (term.is === 'one of') return term.values;
+  // As it is: no two subjects become one value.
+  if (term.is === 'subject') return [caller.subject];
+  if (term.is === 'claim')
+    return [caller.claims[term.claim] ?? []].flat().flatMap((text) => toValue(entity, field, text));
+  return term.is === 'own' ? ownValue(known, term.of ?? entity, term.field ?? field) : memberships(known, term);
+}
+
+/** The claim in the form in which the entity stores the field; nothing if no entity can have the value. */
+function toValue(entity: Entity, field: string, text: string): Scalar[] {
+  try {
+    return [validateTexts(entity, { [field]: text }, [field])[field] as Scalar];
+  } catch (error) {
+    if (hasCode(error, 'invalid-input')) return [];
+    throw error;
+  }
+}
+
+async function ownValue({ engine, caller }: Known, of: Entity, field: string): Promise<readonly Scalar[]> {
+  const key = ownKeyIfAny(of, caller);
+  if (!key) return [];
+  const { index, given } = key;
+  const { table, partition } = index.remote;
+  const place = { table, partition: buildKey(partition, given) };
+  return remembered(engine, ['own', of.name, field, given], place, async () => {
+    const own = await readOwn(engine, caller, of).catch(undefinedIf('not-found'));
+    const value = own?.[field];
+    return value === undefined ? [] : [value as Scalar];
+  });
+}
+
+/** Undefined if no claim of the token is that of an entity. */
+function ownKeyIfAny(of: Entity, caller: Caller) {
+  try {
+    return ownKeyOf(of, caller);
+  } catch (error) {
+    return undefinedIf('forbidden')(error);
+  }
+}
+
+function undefinedIf(code: ErrorCode): (error: unknown) => undefined {
+  return (error) => {
+    if (!hasCode(error, code)) throw error;
+    return undefined;
+  };
+}
+
+/** The most memberships of a caller in one entity. */
+export const MAX_MEMBERSHIPS = 100;
+
+async function memberships(
+  { engine, caller }: Known,
+  { of, field, where }: Extract<Term<Entity>, { is: 'member' }>,
+): Promise<readonly Scalar[]> {
+  const needed = [field, ...Object.keys(where)];
+  const found = membershipsIn(of, field, needed);
+  if (!found) throw new Error(`No list of ${of.name} has the memberships of a caller.`);
+  const given = { [found.of]: caller.subject };
+  const { table, partition } = found.index?.remote ?? of;
+  const place = { table, partition: buildKey(partition, given) };
+  return remembered(engine, ['member', of.name, field, where, caller.subject], place, async () => {
+    const options = { select: needed, top: MAX_MEMBERSHIPS };
+    const { items, next } = found.index
+      ? await readByCopies(engine, of, found.index, given, options)
+      : await readEntities(engine, of, given, options);
+    if (next)
+      throw new RowkeyError('forbidden', `The caller has more than ${MAX_MEMBERSHIPS} rows in ${of.name}.`, {
+        accepted: `at most ${MAX_MEMBERSHIPS} memberships`,
+      });
+    const isCounted = (values: Values) => Object.entries(where).every(([name, value]) => values[name] === value);
+    return items.filter(isCounted).map((values) => pick(values, [field])[field] as Scalar);
+  });
+}
+
+/** How long a process remembers what a term has read, in milliseconds, unless it writes to the partition itself. */
+export const RULES_KEPT_MS = 30_000;
+const MAX_REMEMBERED = 10_000;
+
+interface Remembered {
+  readonly at: number;
+  readonly writes: number;
+  readonly values: Promise<readonly Scalar[]>;
+}
+
+const memoryOf = keptFor((_: Storage) => new LRUCache<string, Remembered>({ max: MAX_REMEMBERED }));
+
+function remembered(
+  { storage, now }: Engine,
+  key: unknown,
+  place: { readonly table: string; readonly partition: string },
+  read: () => Promise<readonly Scalar[]>,
+): Promise<readonly Scalar[]> {
+  // An explanation shows the steps of a first request.
+  if (isExplaining()) return read();
+  const memory = memoryOf(storage);
+  const id = JSON.stringify(key);
+  const writes = countPartitionWrites(storage, place);
+  const known = memory.get(id);
+  const age = known ? now() - known.at : Number.POSITIVE_INFINITY;
+  if (known?.writes === writes && age >= 0 && age < RULES_KEPT_MS) return known.values;
+  const values = read();
+  const kept = { at: now(), writes, values };
+  memory.set(id, kept);
+  values.catch(() => {
+    if (memory.get(id) === kept) memory.delete(id);
+  });
+  return values;
+}

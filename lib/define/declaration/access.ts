@@ -1,0 +1,278 @@
+import { z } from 'zod';
+import { byName, declaredEntity, names, optionsOf } from '../schema/options.ts';
+
+/**
+ * Who may read and write an entity: roles, and rules that limit a role to some rows. A rule is a list of alternatives of terms that all
+ * hold. There is no negation, no join and no code, so a rule can be compiled to keys, to filters and to a signature.
+ */
+
+export type Scalar = string | number | boolean;
+
+/** What the terms of a rule need of another declaration, or of a function that returns it. */
+interface Named {
+  readonly name: string;
+  readonly schema: z.ZodObject;
+}
+export type Declared = Named | (() => Named);
+
+/** The claims by which the issuer states that another claim is verified, with their accepted values: see `ClaimOwner`. */
+type VerifiedBy = Readonly<Record<string, readonly Scalar[]>>;
+
+/** What a field of a row must be. `Of` is how an entity is named: in a declaration or in a model. */
+export type Term<Of = Declared> =
+  | Scalar
+  | { readonly is: 'one of'; readonly values: readonly Scalar[] }
+  | { readonly is: 'prefix'; readonly prefix: string }
+  | { readonly is: 'between'; readonly from: Scalar; readonly to: Scalar }
+  | { readonly is: 'subject' }
+  | { readonly is: 'claim'; readonly claim: string; readonly verifiedBy?: VerifiedBy | undefined }
+  | { readonly is: 'own'; readonly of: Of | undefined; readonly field: string | undefined }
+  | {
+      readonly is: 'member';
+      readonly of: Of;
+      readonly field: string;
+      readonly where: Readonly<Record<string, Scalar>>;
+    };
+
+/** The rows that a role reaches. */
+export interface Alternative<Role extends string = string, Of = Declared> {
+  readonly role: Role;
+  /** The terms by field. All of them hold. */
+  readonly where?: Readonly<Record<string, Term<Of>>>;
+  /**
+   * Which lists the role may read. `bounded`, the default: those of which the terms fix the partition, or the beginning of the row key.
+   * `filtered`: all; storage then reads the whole partition that the caller names, and leaves the other rows out. `none`: none, only single entities.
+   */
+  readonly lists?: 'bounded' | 'filtered' | 'none';
+}
+
+/** A role without terms reaches every row. */
+type Rule<Role extends string = string, Of = Declared> = readonly (Role | Alternative<Role, Of>)[];
+
+export const WRITES = ['create', 'update', 'delete'] as const;
+type Write = (typeof WRITES)[number];
+/** What a caller does with a row. */
+export type Action = 'read' | Write;
+
+/** How `access` is declared. */
+export interface AccessDeclaration<Field extends string = string, Role extends string = string, Through = Named> {
+  readonly read: Rule<Role>;
+  /** One rule for all writes, or one for each kind. */
+  readonly write: Rule<Role> | { readonly [Kind in Write]?: Rule<Role> };
+  /** Fields that only these roles may read. */
+  readonly restricted?: Partial<Readonly<Record<Field, readonly string[]>>>;
+  /**
+   * How the caller's own entities are found. Either one entity, by a claim of the token such as `oid` or `sub` and this
+   * unique index of one field. Or all entities of the partition that the caller's entity of `through` leads to;
+   * `permissions` (of `raud`) limits what a grant may allow on them.
+   */
+  readonly own?: ClaimOwner | GrantedPartition<Through>;
+}
+
+/** The compiled form. */
+export interface Access<Field extends string = string, Role extends string = string, Through = Named, Of = Declared>
+  extends Pick<AccessDeclaration<Field, Role, Through>, 'restricted' | 'own'> {
+  /** The roles that may read, and those that may write, at least some rows. */
+  readonly read: readonly Role[];
+  readonly write: readonly Role[];
+  /** Set if a role reaches some rows only, or not by every kind of write. */
+  readonly rules?: Rules<Role, Of>;
+}
+
+export type Rules<Role extends string = string, Of = Declared> = {
+  readonly [Each in Action]: readonly Alternative<Role, Of>[];
+};
+
+interface GrantedPartition<Through = Named> {
+  readonly through: Through;
+  readonly permissions: string;
+}
+
+export interface ClaimOwner {
+  /** A claim of the token with a text value. */
+  readonly claim: string;
+  /** The unique index whose only field has the value of the claim. */
+  readonly index: string;
+  /**
+   * The claims by which the issuer states that the value is verified, with their accepted values. The first of these claims
+   * that a token has decides; without any, the value is ignored. With `{}`, every value of the issuer counts. Required for
+   * all claims except `oid` and `sub`, which nobody can choose: some issuers let users enter the email address of another
+   * person.
+   */
+  readonly verifiedBy?: VerifiedBy;
+}
+
+type OptionsOf<Options> = Record<keyof NonNullable<Options>, z.ZodType>;
+
+const scalar = z.union([z.string(), z.number(), z.boolean()]);
+/** What the functions below return. */
+const term = z.union([scalar, z.object({ is: z.string() })], { error: 'needs a value, or a term such as subject()' });
+const rule = z
+  .array(
+    z.union([
+      z.string(),
+      optionsOf({
+        role: z.string(),
+        where: z.record(z.string(), term.optional()).optional(),
+        lists: z.enum(['bounded', 'filtered', 'none']).optional(),
+      } satisfies OptionsOf<Alternative>),
+    ]),
+  )
+  .readonly();
+
+export const AccessOptions = optionsOf({
+  read: rule,
+  write: z.union([
+    rule,
+    optionsOf({ create: rule.optional(), update: rule.optional(), delete: rule.optional() } satisfies OptionsOf<
+      Record<Write, unknown>
+    >),
+  ]),
+  restricted: z.record(z.string(), names.optional()).optional(),
+  own: optionsOf({
+    claim: z.string().optional(),
+    index: z.string().optional(),
+    verifiedBy: byName.optional(),
+    through: declaredEntity().optional(),
+    permissions: z.string().optional(),
+  } satisfies OptionsOf<ClaimOwner & GrantedPartition>)
+    .refine(
+      ({ claim, index, through, permissions }) =>
+        through === undefined
+          ? claim !== undefined && index !== undefined && permissions === undefined
+          : permissions !== undefined && claim === undefined && index === undefined,
+      { error: 'claim and index are accepted, or through and permissions' },
+    )
+    .optional(),
+} satisfies OptionsOf<AccessDeclaration>);
+
+/** The roles, and the rules if there are any. */
+export function compileAccess<Through>({
+  read,
+  write,
+  ...others
+}: AccessDeclaration<string, string, Through>): Access<string, string, Through> {
+  const writes = Array.isArray(write) ? Object.fromEntries(WRITES.map((kind) => [kind, write])) : write;
+  const rules = Object.fromEntries(
+    [['read', read] as const, ...WRITES.map((kind) => [kind, Object(writes)[kind] ?? []] as const)].map(
+      ([action, given]) => [
+        action,
+        (given as Rule).map((one): Alternative => (typeof one === 'string' ? { role: one } : one)),
+      ],
+    ),
+  ) as unknown as Rules;
+  const rolesOf = (...actions: Action[]) => [
+    ...new Set(actions.flatMap((action) => rules[action].map(({ role }) => role))),
+  ];
+  const isLimited = Object.values(rules).some((rule) => rule.some(hasTerms));
+  const isOneWrite = WRITES.every((kind) => rolesOf(kind).join() === rolesOf('create').join());
+  return {
+    ...others,
+    read: rolesOf('read'),
+    write: rolesOf(...WRITES),
+    ...(isLimited || !isOneWrite ? { rules } : {}),
+  };
+}
+
+/** False for an alternative that reaches every row. */
+export function hasTerms({ where = {} }: Alternative<string, unknown>): boolean {
+  return Object.keys(where).length > 0;
+}
+
+/** The access with these entities in place of declarations. */
+export function linkTerms<Of>(rules: Rules, owner: Of, find: (declared: Declared) => Of): Rules<string, Of> {
+  const linkTerm = (term: Term): Term<Of> => {
+    if (typeof term !== 'object') return term;
+    if (term.is === 'own') return { ...term, of: term.of ? find(term.of) : owner };
+    return term.is === 'member' ? { ...term, of: find(term.of) } : term;
+  };
+  const link = ({ where = {}, ...alternative }: Alternative): Alternative<string, Of> => ({
+    ...alternative,
+    where: Object.fromEntries(Object.entries(where).map(([field, term]) => [field, linkTerm(term)])),
+  });
+  return Object.fromEntries(
+    Object.entries(rules).map(([action, rule]) => [action, rule.map(link)]),
+  ) as unknown as Rules<string, Of>;
+}
+
+type AnyTerm = Term<unknown>;
+
+function termsIn<Of>(rules: Rules<string, Of> | undefined): Exclude<Term<Of>, Scalar>[] {
+  const all = Object.values(rules ?? {}).flatMap((rule) => rule.flatMap(({ where = {} }) => Object.values(where)));
+  return all.filter((term) => typeof term === 'object');
+}
+
+/** The declarations to which the terms refer. */
+export function declaredIn(rules: Rules | undefined): Declared[] {
+  return termsIn(rules).flatMap((term) => ('of' in term && term.of ? [term.of] : []));
+}
+
+/** The claims that the terms compare. */
+export function claimsIn(rules: Rules<string, unknown> | undefined): Extract<AnyTerm, { is: 'claim' }>[] {
+  return termsIn(rules).filter((term) => term.is === 'claim');
+}
+
+/** The field is one of these values. */
+export function oneOf(...values: readonly [Scalar, ...Scalar[]]): Term {
+  return { is: 'one of', values };
+}
+
+/** The text begins with these characters. */
+export function startsWith(prefix: string): Term {
+  return { is: 'prefix', prefix };
+}
+
+/** The field is within the bounds, which are included. Texts are compared by UTF-16 code unit. */
+export function between(from: Scalar, to: Scalar): Term {
+  return { is: 'between', from, to };
+}
+
+/** The field is the subject of the caller's token (`sub`). */
+export function subject(): Term {
+  return { is: 'subject' };
+}
+
+/**
+ * Declares claims of the tokens, each of which is a term: the field is the claim, or one of its values if it is a list. `verifiedBy`
+ * names the claims by which the issuer states that the value is verified; `{}` if the issuer verifies every value. Only `oid` and `sub` need none.
+ *
+ * @example
+ * const claims = defineClaims({ departments: { verifiedBy: {} } });
+ * const access = { read: [{ role: 'manager', where: { department: claims.departments } }], write: [] };
+ */
+export function defineClaims<const Names extends Readonly<Record<string, { readonly verifiedBy?: VerifiedBy }>>>(
+  claims: Names,
+): { readonly [Name in keyof Names]: Term } {
+  const terms = Object.entries(claims).map(([claim, { verifiedBy }]) => [claim, { is: 'claim', claim, verifiedBy }]);
+  return Object.freeze(Object.fromEntries(terms));
+}
+
+type FieldOf<Of extends Named> = keyof Of['schema']['shape'] & string;
+
+/**
+ * The field is that of the caller's own entity, which `access.own` finds: an entity of `of`, by default of the entity of the rule. Without
+ * `field`, the field of the same name.
+ */
+export function own(): Term;
+export function own<const Of extends Named>(of: Of | (() => Of), field?: FieldOf<Of>): Term;
+export function own(of?: Declared, field?: string): Term {
+  return { is: 'own', of, field };
+}
+
+/**
+ * The caller is a member: `of` has a row whose key is the value of the field and the caller's subject. With `where`, only rows with these
+ * values count.
+ *
+ * @example
+ * const access = {
+ *   read: [{ role: 'user', where: { groupId: memberOf(members, 'groupId') } }],
+ *   write: [{ role: 'user', where: { groupId: memberOf(members, 'groupId', { role: 'admin' }) } }],
+ * };
+ */
+export function memberOf<const Of extends Named>(
+  of: Of | (() => Of),
+  field: FieldOf<Of>,
+  where: { readonly [Each in FieldOf<Of>]?: Scalar } = {},
+): Term {
+  return { is: 'member', of, field, where: where as Readonly<Record<string, Scalar>> };
+}

@@ -1,0 +1,126 @@
+import { reasonNotToFilter } from '../codec/query.ts';
+import { validateRequired } from '../codec/validation.ts';
+import { type Action, type Alternative, hasTerms, type Scalar, type Term } from '../declaration/access.ts';
+import type { Entity } from '../declaration/entity.ts';
+import { listingAlternatives, memberField, membershipsIn } from '../places/reach.ts';
+import { ISSUED_CLAIMS, keepsExactly } from './validate-entity.ts';
+
+/** Yields the errors of the rules on rows of an entity. */
+export function* ruleErrors(entity: Entity): Generator<string> {
+  const { rules } = entity.access;
+  if (!rules) return;
+  for (const [action, rule] of Object.entries(rules) as [Action, (typeof rules)[Action]][])
+    for (const alternative of rule)
+      for (const [field, term] of Object.entries(alternative.where ?? {})) {
+        const what = `the rule to ${action} of the role "${alternative.role}"`;
+        for (const error of termErrors(entity, action, field, term)) yield `${what} compares "${field}", ${error}`;
+      }
+  if (rules.read.some(hasTerms)) yield* readErrors(entity);
+  for (const alternative of rules.read) yield* listErrors(entity, alternative);
+}
+
+/** Yields the ends of sentences. */
+function* termErrors(entity: Entity, action: Action, field: string, term: Term<Entity>): Generator<string> {
+  if (!Object.hasOwn(entity.columns, field)) {
+    yield 'which the schema does not have. Add it to the schema, or correct the name.';
+    return;
+  }
+  const reason = reasonNotToFilter(entity, field);
+  if (reason) {
+    yield `which ${reason}. Compare another field.`;
+    return;
+  }
+  if ((action === 'create' || action === 'update') && entity.keptFields.includes(field))
+    yield 'which the engine sets after the rule is checked. Compare a field that callers write.';
+  for (const value of constantsOf(term))
+    if (!isValueOf(entity, field, value))
+      yield `which cannot be ${JSON.stringify(value)}. Use a value that its schema accepts.`;
+  if (typeof term !== 'object') return;
+  const isText = entity.columns[field] === 'String';
+  if (term.is === 'prefix' && !isText) yield 'which is not a text, and only texts have a prefix. Use between.';
+  if (term.is === 'subject' && (!isText || !keepsExactly(entity, field)))
+    yield 'whose schema may store two subjects as one value, so one caller would be the other. Declare it as a text, and remove toLowerCase, trim, transform, catch, default and derived from it.';
+  if (term.is === 'claim' && !term.verifiedBy && !ISSUED_CLAIMS.includes(term.claim))
+    yield `with the claim "${term.claim}", which the issuer may not have verified. Name the claims that say so in verifiedBy, or set it to {} if the issuer verifies every value.`;
+  if (term.is === 'own') yield* ownErrors(entity, field, term);
+  if (term.is === 'member') yield* memberErrors(entity, field, term);
+}
+
+function constantsOf(term: Term<Entity>): readonly Scalar[] {
+  if (typeof term !== 'object') return [term];
+  return term.is === 'one of' ? term.values : [];
+}
+
+function isValueOf(entity: Entity, field: string, value: Scalar): boolean {
+  try {
+    return validateRequired(entity, { [field]: value }, [field])[field] === value;
+  } catch {
+    return false;
+  }
+}
+
+type TermOf<Is> = Extract<Term<Entity>, { is: Is }>;
+
+function* ownErrors(
+  entity: Entity,
+  field: string,
+  { of = entity, field: by = field }: TermOf<'own'>,
+): Generator<string> {
+  if (!of.access.own || !('claim' in of.access.own))
+    yield `with the caller's own entity of "${of.name}", which has none. Give it access.own with a claim and an index.`;
+  if (!Object.hasOwn(of.columns, by))
+    yield `with "${by}" of "${of.name}", which its schema does not have. Name the field: own(${of.name}, '…').`;
+  else if (of.columns[by] !== entity.columns[field])
+    yield `with "${by}" of "${of.name}", which is stored as another type. Compare fields of one type.`;
+}
+
+function* memberErrors(entity: Entity, field: string, { of, field: by, where }: TermOf<'member'>): Generator<string> {
+  const named = Object.keys(where).find((name) => !Object.hasOwn(of.columns, name));
+  if (named !== undefined)
+    yield `with rows of "${of.name}" by "${named}", which its schema does not have. Correct the name.`;
+  for (const [name, value] of Object.entries(where))
+    if (Object.hasOwn(of.columns, name) && !isValueOf(of, name, value))
+      yield `with rows of "${of.name}" whose "${name}" is ${JSON.stringify(value)}, which no row has. Use a value that its schema accepts.`;
+  const user = memberField(of, by);
+  if (user === undefined) {
+    yield `with memberships in "${of.name}", whose key is not "${by}" and the caller. Let its key have these two fields.`;
+    return;
+  }
+  if (of.columns[by] !== entity.columns[field])
+    yield `with "${by}" of "${of.name}", which is stored as another type. Compare fields of one type.`;
+  if (of.columns[user] !== 'String' || !keepsExactly(of, user))
+    yield `with memberships in "${of.name}", whose "${user}" may store two subjects as one value. Declare it as a text, and remove toLowerCase, trim, transform, catch, default and derived from it.`;
+  if (!membershipsIn(of, by, [by, ...Object.keys(where)]))
+    yield `with memberships in "${of.name}", and no partition has all of a caller. Declare an index there, such as ${of.name}By${capitalize(user)}: interPartitionIndex({ table: '${of.table}by${user.toLowerCase()}', partition: '{${user}}', row: '{${by}}' }).`;
+}
+
+/** Yields what would show rows past the rules. */
+function* readErrors(entity: Entity): Generator<string> {
+  const { maxAge, attachments, isWrittenByClients } = entity;
+  if (maxAge !== undefined)
+    yield 'maxAge lets a browser show one caller what it keeps of another, whose rules differ. Remove maxAge.';
+  for (const [name, { public: isPublic, maxAge: kept }] of Object.entries(attachments)) {
+    if (kept !== undefined)
+      yield `the attachment "${name}" has maxAge, and a browser may show one caller what it keeps of another. Remove maxAge.`;
+    if (isPublic) yield `the attachment "${name}" is public, and rules limit who reads its entity. Remove public.`;
+  }
+  if (isWrittenByClients)
+    yield 'clients may write it straight to storage (access.own), where no rule is checked. Grant only r, or remove the rules.';
+}
+
+/** Yields an error if the role can list nothing. */
+function* listErrors(entity: Entity, alternative: Alternative<string, Entity>): Generator<string> {
+  const { role, where = {}, lists = 'bounded' } = alternative;
+  if (lists === 'none' || !hasTerms(alternative) || entity.series) return;
+  const indexes = Object.values(entity.indexes);
+  if ([undefined, ...indexes].some((index) => listingAlternatives(entity, index).includes(alternative))) return;
+  const fields = Object.keys(where);
+  const [first = ''] = fields;
+  const rest = entity.keyFields.filter((name) => name !== first).map((name) => `{${name}}`);
+  const index = `by${capitalize(first)}: interPartitionIndex({ table: '${entity.table}by${first.toLowerCase()}', partition: '{${first}}', row: '${rest.join('_')}' })`;
+  yield `the rule to read of the role "${role}" bounds no list: no partition key consists of ${fields.join(', ')}, and no row key begins with ${fields.length > 1 ? 'one of them' : 'it'}. Declare an index, such as ${index}, or say lists: 'filtered' (lists read whole partitions) or lists: 'none' in the rule.`;
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,59 @@
+import { z } from 'zod';
+import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
+import { total } from '../../lib/define/declaration/totals.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { memberOf, oneOf, subject } from '../../lib/define.ts';
+import { defineModel } from '../../lib/define-model.ts';
+
+/** An app whose users sign in: groups of users with expenses, which only their members see. */
+
+const inGroup = memberOf((): DeclaredEntity => members, 'groupId');
+const asAdmin = memberOf((): DeclaredEntity => members, 'groupId', { role: 'admin' });
+
+export const members = defineEntity('members', {
+  schema: z.object({ groupId: z.string(), userId: z.string(), role: z.enum(['admin', 'member']) }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'member_{userId}' },
+  indexes: {
+    userId: interPartitionIndex({ table: 'membersbyuser', partition: '{userId}', row: '{groupId}' }),
+  },
+  access: {
+    read: ['auditor', { role: 'user', where: { groupId: inGroup } }],
+    write: ['auditor', { role: 'user', where: { groupId: asAdmin } }],
+  },
+});
+
+export const expenses = defineEntity('expenses', {
+  schema: z.object({
+    groupId: z.string(),
+    expenseId: z.string(),
+    paidBy: z.string(),
+    amount: z.number(),
+    status: z.enum(['draft', 'final']),
+    note: z.string().optional(),
+  }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'expense_{expenseId}' },
+  indexes: {
+    status: intraPartitionIndex({ row: 'status_{status}_{expenseId}' }),
+    paidBy: interPartitionIndex({ table: 'expensesbypayer', partition: '{paidBy}', row: '{groupId}_{expenseId}' }),
+    expenseId: interPartitionIndex({ table: 'expensesbyid', partition: '{expenseId}', row: 'e', unique: true }),
+    note: indexEntity({ row: 'note_{note}', holds: '{expenseId}' }),
+  },
+  totals: { perGroup: total({ table: 'expensetotals', partition: '{groupId}', row: 't', sum: ['amount'] }) },
+  access: {
+    read: ['auditor', { role: 'user', where: { groupId: inGroup } }, { role: 'payer', where: { paidBy: subject() } }],
+    write: {
+      create: ['auditor', { role: 'user', where: { groupId: inGroup, paidBy: subject() } }],
+      update: ['auditor', { role: 'user', where: { groupId: inGroup, paidBy: subject(), status: oneOf('draft') } }],
+      delete: ['auditor', { role: 'user', where: { groupId: asAdmin } }],
+    },
+  },
+});
+
+export const groupsModel = defineModel({
+  roles: ['user', 'payer', 'auditor', 'operator'],
+  operatorRole: 'operator',
+  entities: [members, expenses],
+});

@@ -1,0 +1,64 @@
+import { beforeAll, expect, test } from 'vitest';
+import { openAccessApp } from '../access-app.ts';
+import { groupsModel } from './groups-model.ts';
+
+let app: Awaited<ReturnType<typeof openAccessApp>>;
+const auditor = { subject: 'audit', roles: ['auditor'] };
+const user = (subject: string) => ({ subject, roles: ['user'] });
+
+beforeAll(async () => {
+  app = await openAccessApp(import.meta.url, groupsModel);
+  const put = async (path: string, body: unknown) =>
+    expect((await app.ask(auditor, 'POST', path, body)).status).toBe(201);
+  for (const [groupId, userId, role] of [
+    ['g1', 'ann', 'admin'],
+    ['g1', 'bob', 'member'],
+    ['g2', 'cid', 'admin'],
+  ])
+    await put('members', { groupId, userId, role });
+  for (const [groupId, expenseId, paidBy, status] of [
+    ['g1', 'e1', 'ann', 'draft'],
+    ['g1', 'e2', 'bob', 'final'],
+    ['g2', 'e3', 'cid', 'draft'],
+  ])
+    await put('expenses', { groupId, expenseId, paidBy, status, amount: 5 });
+});
+
+test('a member reads the rows of the group, and nobody else does', async () => {
+  const own = await app.ask(user('bob'), 'GET', 'expenses/g1/e1');
+  expect(own.status).toBe(200);
+  const other = await app.ask(user('cid'), 'GET', 'expenses/g1/e1');
+  const none = await app.ask(user('cid'), 'GET', 'expenses/g1/e9');
+  expect([other.status, none.status]).toEqual([404, 404]);
+  expect(other.text.replaceAll('e1', '')).toBe(none.text.replaceAll('e9', ''));
+  expect((await app.ask(user('bob'), 'GET', 'expenses/g1')).body.items).toHaveLength(2);
+  expect((await app.ask(user('cid'), 'GET', 'expenses/g1')).body.items).toEqual([]);
+});
+
+test('writes', async () => {
+  const created = await app.ask(user('bob'), 'POST', 'expenses', {
+    groupId: 'g1',
+    expenseId: 'n1',
+    paidBy: 'bob',
+    amount: 1,
+    status: 'draft',
+  });
+  expect(created.status).toBe(201);
+  expect(
+    (
+      await app.ask(user('bob'), 'POST', 'expenses', {
+        groupId: 'g1',
+        expenseId: 'n2',
+        paidBy: 'ann',
+        amount: 1,
+        status: 'draft',
+      })
+    ).status,
+  ).toBe(403);
+  expect((await app.ask(user('bob'), 'PATCH', 'expenses/g1/n1', { amount: 2 })).status).toBe(200);
+  expect((await app.ask(user('bob'), 'PATCH', 'expenses/g1/e2', { amount: 2 })).status).toBe(403);
+  expect((await app.ask(user('bob'), 'PATCH', 'expenses/g1/n1', { paidBy: 'ann' })).status).toBe(403);
+  expect((await app.ask(user('bob'), 'PATCH', 'expenses/g2/e3', { amount: 2 })).status).toBe(404);
+  expect((await app.ask(user('bob'), 'DELETE', 'expenses/g1/n1')).status).toBe(403);
+  expect((await app.ask(user('ann'), 'DELETE', 'expenses/g1/n1')).status).toBe(204);
+});
