@@ -16,6 +16,7 @@ const RESERVED: Reserved = {
   tables,
   containers: [...containers, PERIOD_ARCHIVES_CONTAINER],
   entities: OWN_ENTITIES,
+  storeMembers: ['as', 'transact'],
   rowTypes: [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE],
 };
 

@@ -41,5 +41,6 @@ export type {
   SeriesStore,
   Store,
   TotalReader,
+  UnlimitedStore,
   WriteOptions,
 } from './store/store.ts';

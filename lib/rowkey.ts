@@ -21,7 +21,7 @@ import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { findMissing, provision } from './storage/provision.ts';
 import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas.ts';
-import { createStore, type Store } from './store/store.ts';
+import { createStore, type UnlimitedStore } from './store/store.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
 /** A model whose entities are known by name. */
@@ -39,8 +39,8 @@ export type RowkeyOptions<All extends Entities> = {
 /** One model on one storage account. A process may have several. */
 export interface Rowkey<All extends Entities = Entities> {
   readonly model: AnyModel<All>;
-  /** Reads and writes the entities of the model in process, typed by their declarations and without access rules. */
-  readonly store: Store<All>;
+  /** Reads and writes the entities of the model in process, typed by their declarations and without access rules but those of `as`. */
+  readonly store: UnlimitedStore<All>;
   /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**

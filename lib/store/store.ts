@@ -1,3 +1,4 @@
+import type { Caller } from '../access/token.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Binding, Declared, Entities, RangeLimit, TotalCalls, WholeListCalls } from '../api/entity-types.ts';
 import { type Operation, perform } from '../api/operation.ts';
@@ -104,6 +105,21 @@ export type Store<All extends Entities> = {
     : EntityStore<All[Name], All>;
 };
 
+/** The store of the app itself, without access rules. */
+export type UnlimitedStore<All extends Entities> = Store<All> & {
+  /**
+   * The same store for a caller, with the roles, restricted fields and rules on rows that HTTP has: a row out of reach is as absent,
+   * fields that the caller may not read are left out. Throws `forbidden`.
+   *
+   * @example
+   * const handler = rowkey.handler({ roles: ['user'] }, async (_request, { caller }) => {
+   *   const mine = await rowkey.store.as(caller).vehicles.range({ depot: 'north' }).page();
+   *   return { jsonBody: mine.items };
+   * });
+   */
+  as(caller: Caller): Store<All>;
+};
+
 interface StoreSource {
   /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
   engine(): Promise<Engine>;
@@ -121,37 +137,39 @@ type IndexRangeOptions = ListInput & IndexBounds & RangeLimit;
 /** The author in the audit log if the caller names none. */
 const THE_APP = 'app';
 
-/** The typed store of a model. It reads and writes in process, without access rules, through the same engine as HTTP. */
-export function createStore<All extends Entities>(list: readonly Entity[], source: StoreSource): Store<All> {
-  const stores = list.map((entity) => [
-    entity.name,
-    entity.series ? seriesStore(entity, source) : entityStore(entity, source),
-  ]);
+/** The typed store of a model. It reads and writes in process, through the same engine as HTTP. */
+export function createStore<All extends Entities>(list: readonly Entity[], source: StoreSource): UnlimitedStore<All> {
+  const as = (caller: Caller) => Object.freeze(storesOf(list, createCall(source, caller)));
   // The methods accept and return any values. Their types are those of the entities' declarations.
-  const store: unknown = Object.freeze(Object.fromEntries(stores));
-  return store as Store<All>;
+  const store: unknown = Object.freeze({ ...storesOf(list, createCall(source)), as });
+  return store as UnlimitedStore<All>;
 }
 
-/** Performs an operation for the app itself, which may see every field. `input` throws `invalid-input`. */
+function storesOf(list: readonly Entity[], call: Call): object {
+  return Object.fromEntries(
+    list.map((entity) => [entity.name, entity.series ? seriesStore(entity, call) : entityStore(entity, call)]),
+  );
+}
+
+/** Performs an operation for a caller, or for the app itself, which may do everything. `input` throws `invalid-input`. */
 type Call = <Input, Output>(
   operation: Operation<Input, Output>,
   input: () => Input,
   options?: Pick<WriteOptions, 'by'>,
 ) => Promise<Output>;
 
-function createCall(source: StoreSource): Call {
-  return async (operation, input, { by = THE_APP } = {}) => {
+function createCall(source: StoreSource, caller?: Caller): Call {
+  return async (operation, input, { by = caller?.subject ?? THE_APP } = {}) => {
     const call = {
       engine: await source.engine(),
-      caller: undefined,
+      caller,
       record: <Done>(write: () => Promise<Done>) => source.record(by, write),
     };
     return (await perform(operation, call, input)).output;
   };
 }
 
-function entityStore(entity: Entity, source: StoreSource) {
-  const call = createCall(source);
+function entityStore(entity: Entity, call: Call) {
   const change = (key: Values, values: Values, options: Write) => () => ({
     ...removal(entity, key, options),
     values,
@@ -246,8 +264,7 @@ function totalReader(entity: Entity, name: string, declared: Total, call: Call) 
   };
 }
 
-function seriesStore(entity: Entity, source: StoreSource) {
-  const call = createCall(source);
+function seriesStore(entity: Entity, call: Call) {
   return {
     get: (key: Values) => call(getSeries(entity), () => ({ key: keyOf(entity, key) })).catch(undefinedIfNotFound),
     set: (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) =>

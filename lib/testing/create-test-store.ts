@@ -9,13 +9,13 @@ import type { KeyRing } from '../storage/key-ring.ts';
 import { deleteMessage, receiveMessages } from '../storage/messages.ts';
 import { provision } from '../storage/provision.ts';
 import { openStorage } from '../storage/storage.ts';
-import { createStore, type Store } from '../store/store.ts';
+import { createStore, type UnlimitedStore } from '../store/store.ts';
 import { createMemoryStorage, type MemoryStorage } from './memory-storage.ts';
 
 /** A store on its own storage account in memory, for the tests of an app. */
 export interface TestStore<All extends Entities> {
   /** A store like `rowkey.store` of an app. Writes are not recorded in an audit log. */
-  readonly store: Store<All>;
+  readonly store: UnlimitedStore<All>;
   /**
    * Does the work of the queue functions until none is left, as if time had passed: copies, counts and entries of other partitions,
    * archives and moves. Throws if a part of it can never succeed. Call it when no write is running.

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { openAccessApp } from '../access-app.ts';
+import { openApp } from '../open-app.ts';
 import { groupsModel } from './groups-model.ts';
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
@@ -61,4 +62,16 @@ test('writes', async () => {
   expect((await app.ask(user('bob'), 'PATCH', 'expenses/g2/e3', { amount: 2 })).status).toBe(404);
   expect((await app.ask(user('bob'), 'DELETE', 'expenses/g1/n1')).status).toBe(403);
   expect((await app.ask(user('ann'), 'DELETE', 'expenses/g1/n1')).status).toBe(204);
+});
+
+test('the store of a caller follows the same rules', async () => {
+  const { store } = openApp(import.meta.url, groupsModel);
+  const [ofBob, ofCid] = ['bob', 'cid'].map((subject) => store.as({ subject, roles: ['user'], claims: {} }));
+  const key = { groupId: 'g1', expenseId: 'e1' };
+  expect((await ofBob?.expenses.get(key))?.values).toMatchObject(key);
+  expect(await ofCid?.expenses.get(key)).toBeUndefined();
+  await expect(ofCid?.expenses.update(key, { amount: 1 })).rejects.toMatchObject({ code: 'not-found' });
+  await expect(ofBob?.expenses.update(key, { amount: 1 })).rejects.toMatchObject({ code: 'forbidden' });
+  expect((await ofCid?.expenses.range({ groupId: 'g1' }).page())?.items).toEqual([]);
+  expect((await store.expenses.get(key))?.values.amount).toBe(5);
 });

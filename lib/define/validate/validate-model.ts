@@ -19,6 +19,8 @@ export interface Reserved {
   readonly containers: readonly string[];
   /** The first segments of the routes without an entity. */
   readonly routes: readonly string[];
+  /** The members of the store that are not entities. */
+  readonly storeMembers: readonly string[];
   /** The values of `EntityType` in rows that are not entities of the model. */
   readonly rowTypes: readonly string[];
 }
@@ -103,6 +105,8 @@ function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator
   for (const name of entities.flatMap(({ name, archive }) => (archive ? [name, archive.table] : [name]))) {
     if (reserved.routes.includes(name))
       yield `Entity "${name}": the API itself has a route /api/${name}. Choose a name other than ${reserved.routes.join(', ')}.`;
+    if (reserved.storeMembers.includes(name))
+      yield `Entity "${name}": the store has a member ${name}. Choose a name other than ${reserved.storeMembers.join(', ')}.`;
     if (rowTypes.includes(name))
       yield `Entity "${name}": the engine's own rows have this type. Choose a name other than ${rowTypes.join(', ')}.`;
   }

@@ -156,7 +156,7 @@ describe('a model is rejected', () => {
       keptFields: () => ['ref'],
     };
     const none = { ...stamp, keptFields: () => [] };
-    const reserved = { tables: [], entities: [], containers: [], routes: [], rowTypes: [] };
+    const reserved = { tables: [], entities: [], containers: [], routes: [], storeMembers: [], rowTypes: [] };
     const link = (own: Feature) =>
       linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...features, own] });
     expect(() => link(stamp)).toThrow(
