@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
-import { isInProcess } from './test/in-process.ts';
+import { acceptsMemory, isInProcess } from './test/in-process.ts';
 import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
@@ -11,12 +11,13 @@ const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts
 /** The files that take samples or count faults, and those that `npm test` runs on accounts in memory. */
 const isOfEveryPoint = (file: string) =>
   /\/(points|tried-faults|fault-driver|write-contract|console)\.ts'/.test(readFileSync(file, 'utf8')) ||
-  (isInProcess(file, { hasStorage: true }) && !isInProcess(file, { hasStorage: false }));
+  acceptsMemory(file);
 
 const files = globSync(TESTS).filter(process.env.POINTS === 'all' ? isOfEveryPoint : () => true);
 /** With `STORAGE=memory`, the unit tests are also those that need only storage, on accounts in memory. */
 const hasMemory = process.env.STORAGE === 'memory';
 const unit = files.filter((file) => isInProcess(file, { hasStorage: hasMemory }));
+const setupFiles = ['test/separate-files.ts', ...(hasMemory ? ['test/memory-setup.ts'] : [])];
 
 export default defineConfig({
   test: {
@@ -27,7 +28,7 @@ export default defineConfig({
           name: 'unit',
           include: unit,
           globalSetup: ['test/unit-setup.ts'],
-          setupFiles: ['test/separate-files.ts', ...(hasMemory ? ['test/memory-setup.ts'] : [])],
+          setupFiles,
         },
       },
       {
@@ -36,7 +37,7 @@ export default defineConfig({
           name: 'whole',
           include: files.filter((file) => !unit.includes(file)),
           globalSetup: ['test/global-setup.ts'],
-          setupFiles: ['test/separate-files.ts'],
+          setupFiles,
         },
       },
     ],

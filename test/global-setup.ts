@@ -8,12 +8,13 @@ import type { TestProject } from 'vitest/node';
 import { startAzurite } from '../local/instance/azurite.ts';
 import { startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { buildFixtures } from './fixtures/build.ts';
+import { acceptsMemory } from './in-process.ts';
 import { seedOfRun } from './seed.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The connection string of the storage account of each test file, by path; or accounts in memory. */
+    /** The connection string of the storage account of each test file, by path; or accounts in memory, for some files or all. */
     storage: Record<string, string> | 'memory';
     /** The temporary folder of the run, which the teardown deletes. */
     folder: string;
@@ -67,7 +68,9 @@ export default async function setup(project: TestProject) {
     Object.fromEntries(
       files.map((file, index) => [
         file,
-        inFolder.connectionString(`test${index}`).replace(inFolder.endpoints.table, inMemory.endpoints.table),
+        process.env.STORAGE === 'memory' && acceptsMemory(file)
+          ? 'memory'
+          : inFolder.connectionString(`test${index}`).replace(inFolder.endpoints.table, inMemory.endpoints.table),
       ]),
     ),
   );

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isInProcess } from './in-process.ts';
+import { acceptsMemory, isInProcess } from './in-process.ts';
 
 const needs = (file: string) => [
   isInProcess(file, { hasStorage: false }) ? 'nothing' : 'something',
@@ -14,4 +14,12 @@ test('finds what a test file needs by its imports', () => {
   // Through contract.ts.
   expect(needs('test/storage-contract/tables.test.ts')).toEqual(['something', 'something']);
   expect(needs('test/local/commands/build.test.ts')).toEqual(['something', 'something']);
+});
+
+test('finds the files that accept storage in memory', () => {
+  expect(acceptsMemory('test/scenarios/auditing.test.ts')).toBe(true);
+  // It compares with the emulator.
+  expect(acceptsMemory('test/storage-contract/tables.test.ts')).toBe(false);
+  // Its pages of other origins send requests to storage.
+  expect(acceptsMemory('test/scenarios/serving-a-browser.test.ts')).toBe(false);
 });

@@ -11,6 +11,7 @@ import type { LocalApp } from '../local/instance/local-app.ts';
 import { readSecrets } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
+import { IS_HOSTED_IN_PROCESS, startHostInProcess } from './host-in-process.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { runCommand } from './start-process.ts';
@@ -66,10 +67,13 @@ export function useProduct(
   {
     app = deployedApp,
     cors,
+    hasTelemetry = false,
     through = async (connectionString) => connectionString,
   }: {
     readonly app?: LocalApp;
     readonly cors?: readonly string[];
+    /** True if the app sends or prints telemetry, which is global: its host is then always a process of its own. */
+    readonly hasTelemetry?: boolean;
     /** Starts a proxy of the storage for the host alone, and returns its connection string. */
     readonly through?: (connectionString: string) => Promise<string>;
   } = {},
@@ -91,6 +95,7 @@ export function useProduct(
       storage: { connectionString: await through(connectionString) },
       log: (line) => logged.push(line),
       func: UNDER_FUNC,
+      startHost: IS_HOSTED_IN_PROCESS && !hasTelemetry ? startHostInProcess : undefined,
     });
   });
   afterAll(async () => {

@@ -2,14 +2,13 @@ import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import type { MemoryServer } from './memory-server.ts';
 
-/** Returns the connection string of the storage account of a test file; pass `import.meta.url`. */
+/** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */
 export function testStorage(url: string): string {
   const accounts = inject('storage');
   const path = fileURLToPath(url);
-  if (accounts === 'memory') return memoryServer().open(path.replaceAll(/\W/g, ''));
-  const connection = accounts[path];
+  const connection = accounts === 'memory' ? accounts : accounts[path];
   if (!connection) throw new Error(`No storage account was made for ${url}: is it a test file?`);
-  return connection;
+  return connection === 'memory' ? memoryServer().open(path.replaceAll(/\W/g, '')) : connection;
 }
 
 /** Started once by each process of the run (memory-setup.ts). */

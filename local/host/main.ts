@@ -2,16 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { provideFunctionsCore, runHooks } from './functions-core.ts';
-import { readHostSettings } from './host-settings.ts';
-import { startHttpListener } from './http-listener.ts';
-import { restartApp } from './invoke.ts';
-import { loadApp, selectByTrigger } from './load-app.ts';
+import { startHost } from './host.ts';
 import { formatError, writeLog } from './log.ts';
-import { startQueueListener } from './queue-listener.ts';
-import { requireStartRules } from './start-rules.ts';
-import { startTimerListener, type TimerListener } from './timer-listener.ts';
-import { openTimerState } from './timer-state.ts';
 
 const STOP_WITHIN_MS = 10_000;
 
@@ -23,59 +15,29 @@ const STOP_WITHIN_MS = 10_000;
 async function main() {
   const { folder, port, origins, state } = readArguments();
   const key = takeKey();
-  const settings = await readHostSettings(folder);
   // Stack traces then show the lines of the sources, if the app has a source map.
   process.setSourceMapsEnabled(true);
-  // The library imports the core once, so the hook must exist before the app imports the library.
-  provideFunctionsCore();
-  let hookData = {};
-  const load = async () => {
-    const functions = await loadApp(folder);
-    requireStartRules(functions, settings);
-    hookData = {};
-    await runHooks('appStart', { hookData });
-    return functions;
-  };
-  const functions = await load();
-
-  // Listen first: if the port is in use, the host must not receive messages or run timers.
-  const timers: TimerListener[] = [];
-  const enabled = functions.filter(({ isDisabled }) => !isDisabled);
-  const http = await startHttpListener(selectByTrigger(enabled, 'httpTrigger'), {
-    port,
-    routePrefix: settings.http.routePrefix,
-    origins,
-    key,
-    runTimer(name) {
-      const timer = timers.find((candidate) => candidate.name.toLowerCase() === name.toLowerCase());
-      timer?.run();
-      return timer !== undefined;
-    },
-  });
-  const queues = selectByTrigger(enabled, 'queueTrigger').map((target) => startQueueListener(target, settings.queues));
-  const timerState = openTimerState(state);
-  timers.push(...selectByTrigger(functions, 'timerTrigger').map((target) => startTimerListener(target, timerState)));
+  const host = await startHost({ folder, port, origins, state, key });
   // Whoever started the host and read its log is gone. As an unhandled error, a failed write would be logged, and fail again.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => process.exit(1));
   for (const event of ['unhandledRejection', 'uncaughtException'] as const)
     process.on(event, (error: unknown) => {
       writeLog('error', 'host', `reloading the app after an unhandled error: ${formatError(error)}`);
-      restartApp(load).catch(fail);
+      host.reload().catch(fail);
     });
 
   let isStopping = false;
   async function stop() {
     if (isStopping) return;
     isStopping = true;
-    const done = Promise.all([http, ...queues, ...timers].map((listener) => listener.stop())).then(() => true);
-    const finished = await Promise.race([done, sleep(STOP_WITHIN_MS, false)]);
+    const finished = await Promise.race([host.stopListeners().then(() => true), sleep(STOP_WITHIN_MS, false)]);
     if (!finished) writeLog('warning', 'host', `stopped after ${STOP_WITHIN_MS / 1000} s with calls still in progress`);
-    await runHooks('appTerminate', { hookData }).catch((error) => writeLog('error', 'host', formatError(error)));
+    await host.terminate().catch((error) => writeLog('error', 'host', formatError(error)));
     process.exit(0);
   }
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
-  process.stdout.write(`${JSON.stringify({ ready: true, port: http.port })}\n`);
+  process.stdout.write(`${JSON.stringify({ ready: true, port: host.port })}\n`);
 }
 
 /** Without a configured key, a random one locks the admin route. The variable is deleted so that the app cannot read it. */

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { type EventEmitter, once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -11,13 +11,21 @@ import { allowOrigins } from './allow-origins.ts';
 import { type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
 import { deployedApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
-import { type FunctionsHost, requireFreePort, startFunctionsHost } from './functions-host.ts';
+import {
+  type FunctionsHost,
+  type FunctionsHostOptions,
+  requireFreePort,
+  startFunctionsHost,
+} from './functions-host.ts';
 import { signToken, startIdentityProvider } from './identity-provider.ts';
 import { type Instance, readInstance, removeInstance, writeInstance } from './instance.ts';
 import { listMainFiles } from './load-local-app.ts';
 import type { LocalApp } from './local-app.ts';
 import { choosePort, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, readSecrets } from './secrets.ts';
+
+/** A functions host, whose `process` emits `exit` if it ends. */
+export type ProductHost = Omit<FunctionsHost, 'process'> & { readonly process: EventEmitter };
 
 export interface ProductOptions {
   /** The app to run; the app of this repository by default. */
@@ -30,6 +38,8 @@ export interface ProductOptions {
   readonly func?: boolean | undefined;
   /** Storage to use instead of starting an emulator. */
   readonly storage?: { readonly connectionString: string };
+  /** Starts the host. Default: as a child process. */
+  readonly startHost?: ((options: FunctionsHostOptions) => Promise<ProductHost>) | undefined;
   /** Names of functions that only the admin route runs. Default: none. */
   readonly disabled?: readonly string[];
   readonly log?: (line: string) => void;
@@ -65,6 +75,7 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
 /** Runs the whole product on this machine. If the start fails, stops every started part and throws one sentence. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
   const { app = deployedApp, data, cors = [], disabled = [], func, log = () => undefined, signal } = options;
+  const { startHost: start = startFunctionsHost } = options;
   if ((await listMainFiles(app.folder)).length === 0) throw new Error('The app is not built: run npm run build first.');
   await makeWritable(data);
   const release = await lockData(data);
@@ -139,10 +150,10 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       return (await fetch(`${url}/api/operations/model`, { headers })).status !== 401;
     };
     const state = resolve(data, 'timers.json');
-    let host: FunctionsHost | undefined;
+    let host: ProductHost | undefined;
     stops.push(async () => host?.stop());
     const startHost = async (port: number) => {
-      const started = await startFunctionsHost({ app: app.folder, port, settings, cors, state, func, log });
+      const started = await start({ app: app.folder, port, settings, cors, state, func, log });
       host = started;
       const ended = once(started.process, 'exit').then(([code]) => `The functions host exited with code ${code}.`);
       const failed = Promise.race([ended, broken]).then((why) => Promise.reject(new Error(why)));
@@ -246,7 +257,7 @@ async function makeWritable(folder: string): Promise<void> {
 }
 
 /** Polls the health route and returns the URL once the host serves. */
-async function waitUntilHealthy(host: FunctionsHost, signal: AbortSignal | undefined): Promise<string> {
+async function waitUntilHealthy(host: ProductHost, signal: AbortSignal | undefined): Promise<string> {
   const until = Date.now() + READY_WITHIN_MS;
   while (Date.now() < until) {
     signal?.throwIfAborted();

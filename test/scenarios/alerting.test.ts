@@ -17,6 +17,7 @@ import { somebody } from '../world.ts';
 type Proxy = Awaited<ReturnType<typeof startFaultProxy>>;
 let proxy: Proxy;
 const product = useProduct(import.meta.url, {
+  hasTelemetry: true,
   through: async (connectionString) => {
     proxy = await startFaultProxy(connectionString);
     return proxy.connectionString;

@@ -8,7 +8,7 @@ import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
-const product = useProduct(import.meta.url);
+const product = useProduct(import.meta.url, { hasTelemetry: true });
 const hr = product.as('hr');
 const PATIENCE = { timeout: PATIENCE_MS, interval: 50 };
 

@@ -88,6 +88,16 @@ const cases: Record<string, Case> = {
       ['ab', 'A-queue', 'a--b', '-ab', 'a_b', 'a'.repeat(64)].map((name) => outcome(blobs.createContainer(name))),
     );
   },
+  async 'accepts rules for pages of other origins'({ tables, blobs }) {
+    const rule = {
+      allowedOrigins: '*',
+      allowedMethods: 'GET',
+      allowedHeaders: '*',
+      exposedHeaders: '*',
+      maxAgeInSeconds: 1,
+    };
+    return Promise.all([tables, blobs].map((service) => outcome(service.setProperties({ cors: [rule] }))));
+  },
   async 'writes and reads a blob'({ createContainer }) {
     const container = await createContainer('writing');
     const written = await put(container, 'a/b c.txt', TEXT, {
