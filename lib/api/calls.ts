@@ -163,6 +163,14 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
     Pick<RangeInput, 'from' | 'to'> & As['list']
   >;
   /**
+   * The entities that the rules on rows let the caller read, of all partitions. For an entity whose rules fix its partition key, or that
+   * of an index with whole copies. Throws `forbidden` for a caller who may read all.
+   *
+   * @example
+   * for await (const { plate } of rowkey.store.as(caller).vehicles.mine()) console.log(plate);
+   */
+  readonly mine: ListCall<Of, As, Listed<Of>, [], As['list']>;
+  /**
    * The totals of groups of entities.
    *
    * @example

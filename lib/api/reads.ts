@@ -13,6 +13,7 @@ import {
   compileFilter,
   type Filter,
   matches,
+  onlyText,
   toSelection,
 } from '../define/codec/query.ts';
 import { compileOnce, maskOf, parse, readableSchema } from '../define/codec/validation.ts';
@@ -41,6 +42,7 @@ import {
   scanEntities,
 } from '../engine/read/retrieve.ts';
 import { wholeLists } from '../features/features.ts';
+import { toListEtag } from '../features/lookup/lookup.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
 import { openPage, openValues } from './open.ts';
 import type { Operation, View } from './operation.ts';
@@ -129,8 +131,10 @@ export const getEntity = onceFor(
       const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, {
         select: read ? { ...selection, [entity.name]: read } : selection,
         where: Object.fromEntries(limits),
+        check(found) {
+          if (!isWithin(limit, found)) throw notFound(entity, key);
+        },
       });
-      if (!isWithin(limit, values)) throw notFound(entity, key);
       const children = await pMap(kinds, async (kind) => {
         const list = values[kind.name];
         const page = { items: Array.isArray(list) ? list : [], next: undefined };
@@ -186,7 +190,7 @@ function childOf(entity: Entity, name: string): Entity {
 }
 
 /** A filter by a hidden field would disclose its value. */
-function admitFilterOf(entity: Entity): Pick<Operation<ListInput, unknown>, 'admit'> {
+export function admitFilterOf(entity: Entity): Pick<Operation<ListInput, unknown>, 'admit'> {
   return { admit: (caller, { where }) => requireFields(entity, caller, askedFields(where)) };
 }
 
@@ -210,11 +214,36 @@ export const listRange = onceFor(
       const { select = listedFields(entity), ...asked } = compileList(entity, input);
       const where = await withinReach(view, entity, { given: partition, ...asked });
       if (!where) return EMPTY;
-      const page = await readEntities(view.engine, entity, partition, { ...input, select, where });
+      const { from, to } = input;
+      const bounds = from === undefined && to === undefined ? boundsOf(entity, where) : { from, to };
+      const page = await readEntities(view.engine, entity, partition, { ...input, ...bounds, select, where });
       return openPage(view, entity, page, select);
     },
   }),
 );
+
+/** A page of one partition of the entity, or of one of its indexes. */
+export function listIn(
+  view: View,
+  entity: Entity,
+  {
+    index,
+    given,
+    page,
+  }: { readonly index: string | undefined; readonly given: Values; readonly page: ListInput & PageOptions },
+): Promise<Page> {
+  return index === undefined
+    ? listRange(entity).run(view, { ...page, partition: given })
+    : listIndex(entity, index).run(view, { ...page, given });
+}
+
+/** The range of row keys that begin with the only value that a rule allows, if it fixes the first field of the row key. */
+function boundsOf({ row, columns }: Entity, where: Filter): Pick<RangeInput, 'from' | 'to'> {
+  const [first] = row.parts;
+  if (!first || first.hash || first.newestFirst || columns[first.field] !== 'String') return {};
+  const value = onlyText(where, first.field);
+  return value === undefined ? {} : { from: value, to: value };
+}
 
 /** A page of all entities: it reads the whole table. For operators who may read the entity. */
 export function scan(entity: Entity, operatorRole: string): Operation<ListInput & PageOptions, Page> {
@@ -356,12 +385,12 @@ export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeLi
       const limit = await listLimitOf(view, entity, index);
       const all = await list.read(view.engine, entity);
       if (limit) {
-        const items = all.items.filter((values) => isWithin(limit, values) && matches(where ?? [], values));
-        return {
-          ...(await openPage(view, entity, { items, next: all.next }, select)),
-          etag: undefined,
-          fields: select,
-        };
+        const items = all.items.filter((values) => isWithin(limit, values));
+        const hidden = view.caller ? hiddenFields(entity, view.caller) : [];
+        const etag = all.isWhole ? toListEtag(items, hidden) : undefined;
+        if (etag !== undefined && isKnown?.({ etag, fields: select })) return { ...EMPTY, etag, fields: select };
+        const asked = items.filter((values) => matches(where ?? [], values));
+        return { ...(await openPage(view, entity, { items: asked, next: all.next }, select)), etag, fields: select };
       }
       const etag = all.isWhole ? all.etagWithout(view.caller ? hiddenFields(entity, view.caller) : []) : undefined;
       if (etag !== undefined && isKnown?.({ etag, fields: select }))

@@ -174,6 +174,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
       run((entity) => change(entity, pathOf(entity, key), { method: 'DELETE' }, options)),
     range,
     list: (options: ListOptions = {}) => list(options, () => `/${name}`),
+    mine: (options: ListOptions = {}) => list(options, () => `/${name}`),
     by: byName(readIndex),
     isConflict: (error: unknown) =>
       error instanceof RowkeyClientError && error.entity === name && /^(etag-mismatch|duplicate-key)$/.test(error.code),

@@ -1,6 +1,7 @@
 import type { Caller } from '../access/token.ts';
 import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
 import type { Binding, Declared, Entities, RangeLimit, TotalCalls, WholeListCalls } from '../api/entity-types.ts';
+import { listMine } from '../api/mine.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
   checkFields,
@@ -220,6 +221,12 @@ function entityStore(entity: Entity, call: Call) {
           partition: checkFields(entity, key, entity.partition.fields),
         })),
       ),
+    mine: (options: ListInput = {}) =>
+      createListing((page) => {
+        const operation = listMine(entity);
+        if (!operation) throw new Error(`No rule of ${entity.name} names the partitions of a caller.`);
+        return call(operation, () => ({ ...options, ...page }));
+      }),
     totals: Object.freeze(mapValues(entity.totals, (declared, name) => totalReader(entity, name, declared, call))),
     by: Object.freeze(mapValues(entity.indexes, (index, name) => indexReader(entity, name, index, call))),
   };

@@ -75,3 +75,37 @@ test('the store of a caller follows the same rules', async () => {
   expect((await ofCid?.expenses.range({ groupId: 'g1' }).page())?.items).toEqual([]);
   expect((await store.expenses.get(key))?.values.amount).toBe(5);
 });
+
+test('mine lists the rows of all groups of the caller, page by page', async () => {
+  await app.ask(auditor, 'POST', 'members', { groupId: 'g0', userId: 'bob', role: 'member' });
+  await app.ask(auditor, 'POST', 'expenses', {
+    groupId: 'g0',
+    expenseId: 'z',
+    paidBy: 'x',
+    status: 'final',
+    amount: 1,
+  });
+  const ids: string[] = [];
+  let path = 'expenses?top=1';
+  for (let pages = 0; path !== '' && pages < 10; pages += 1) {
+    const page = await app.ask(user('bob'), 'GET', path);
+    expect(page.status).toBe(200);
+    ids.push(...page.body.items.map(({ expenseId }: { expenseId: string }) => expenseId));
+    path = /<\/api\/(.*)>/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
+  }
+  expect(ids).toEqual(['z', 'e1', 'e2']);
+  expect((await app.ask(auditor, 'GET', 'expenses')).status).toBe(403);
+  const { store } = openApp(import.meta.url, groupsModel);
+  const mine = store.as({ subject: 'cid', roles: ['user'], claims: {} }).expenses.mine();
+  expect((await mine.page()).items.map(({ expenseId }) => expenseId)).toEqual(['e3']);
+});
+
+test('a membership counts as soon as it is written by this process, and no longer than it lasts', async () => {
+  const see = async () => (await app.ask(user('dan'), 'GET', 'expenses/g1/e1')).status;
+  expect(await see()).toBe(404);
+  await app.ask(user('ann'), 'POST', 'members', { groupId: 'g1', userId: 'dan', role: 'member' });
+  expect(await see()).toBe(200);
+  expect((await app.ask(user('dan'), 'DELETE', 'members/g1/dan')).status).toBe(403);
+  expect((await app.ask(user('ann'), 'DELETE', 'members/g1/dan')).status).toBe(204);
+  expect(await see()).toBe(404);
+});

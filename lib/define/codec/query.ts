@@ -202,6 +202,15 @@ export function holds({ operator, values: compared }: Comparison, value: unknown
   return compared.includes(value);
 }
 
+/** The only text of a field in the rows that match, if each alternative names it. */
+export function onlyText(filter: Filter, field: string): string | undefined {
+  const alternatives = filter.find((one) => 'anyOf' in one)?.anyOf ?? [];
+  const texts = alternatives.map((each) => each.find((one) => one.field === field && one.operator === 'eq')?.values[0]);
+  const [first] = texts;
+  const isOnly = typeof first === 'string' && first.length <= MAX_COMPARED_LENGTH && new Set(texts).size === 1;
+  return isOnly ? first : undefined;
+}
+
 /** A value that the field can have, in the form in which the schema stores it. */
 function toEqual(entity: Entity, field: string, value: unknown): unknown {
   return validateRequired(entity, { [field]: value }, [field])[field];

@@ -70,8 +70,8 @@ function isOpen(alternative: AnyAlternative, { fields, hasLookups, ...key }: Lis
   return lists === 'filtered' || isBounded(where, key);
 }
 
-function isFixed([field, term]: readonly [string, Term<unknown>], { fields }: KeyTemplate): boolean {
-  return fields.includes(field) && isEquality(term);
+function isFixed([field, term]: readonly [string, Term<unknown> | undefined], { fields }: KeyTemplate): boolean {
+  return term !== undefined && fields.includes(field) && isEquality(term);
 }
 
 /** True if terms fix the whole partition key, or the beginning of the row key. */
@@ -87,6 +87,38 @@ function isBounded(
 
 function isEquality(term: Term<unknown> | undefined): boolean {
   return typeof term !== 'object' || (term.is !== 'prefix' && term.is !== 'between');
+}
+
+interface PlaceOfMine {
+  /** The index that is read; undefined for the entity's own key. */
+  readonly name: string | undefined;
+  /** The fields of its partition key, which the terms of the roles fix. */
+  readonly fields: readonly string[];
+  readonly roles: readonly string[];
+}
+
+/** The list whose partitions follow from the rules of the most roles: that of the key, or of an index with whole entities. */
+export function placeOfMine(entity: Entity): PlaceOfMine | undefined {
+  const limited = entity.access.rules?.read.filter((one) => hasTerms(one) && one.lists !== 'none') ?? [];
+  if (entity.series) return undefined;
+  const whole = Object.entries(entity.indexes).filter(
+    ([, index]) => index.kind === 'inter-partition' && index.copies === 'everything' && !index.when && !index.unique,
+  );
+  const places = [[undefined, undefined] as const, ...whole].map(([name, index]): PlaceOfMine => {
+    const { partition } = index?.remote ?? entity;
+    const isNamed = ({ where }: AnyAlternative) =>
+      partition.fields.every((field) => isFixed([field, where?.[field]], partition));
+    const readers = index ? rolesToReadThrough(entity, index) : rolesToList(entity);
+    const roles = readers.filter((role) => {
+      const own = limited.filter((one) => one.role === role);
+      return own.length > 0 && own.every((one) => isOpen(one, listKeyOf(entity, index)) && isNamed(one));
+    });
+    return { name, fields: partition.fields, roles };
+  });
+  const [best] = places
+    .filter(({ fields, roles }) => fields.length > 0 && roles.length > 0)
+    .toSorted((one, other) => other.roles.length - one.roles.length);
+  return best;
 }
 
 /** How the memberships of one caller are found: by the key of the members, or by an index. */

@@ -26,11 +26,12 @@ const Position = z.object({
   partition: z.string().optional(),
   member: z.string().optional(),
   resume: z.string().optional(),
+  place: z.string().optional(),
 });
 /**
  * The last row read, with its period if each period has a table, its partition if a whole table is read, and its last member
  * if the row is a list that is not read to its end. With `resume`, storage paused a read after this row, or from the beginning if it
- * is empty, and continues there.
+ * is empty, and continues there. `place` names the partition of a read of several.
  */
 export type Position = z.infer<typeof Position>;
 

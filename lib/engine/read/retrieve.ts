@@ -92,6 +92,8 @@ interface ChildrenOptions {
   readonly select?: Selection;
   /** The filter of each kind by its name. */
   readonly where?: Readonly<Record<string, Filter | undefined>>;
+  /** Called with the entity before anything is said of its children. */
+  readonly check?: (values: Values) => void;
 }
 
 /**
@@ -105,7 +107,7 @@ export const readWithChildren = inPattern(
     entity: Entity,
     key: Values,
     kinds: readonly Entity[],
-    { select = {}, where = {} }: ChildrenOptions = {},
+    { select = {}, where = {}, check }: ChildrenOptions = {},
   ): Promise<Stored> => {
     const { table, partition, row } = addressOf(entity, key);
     const prefix = prefixOfChildren(entity.row, row);
@@ -161,6 +163,7 @@ export const readWithChildren = inPattern(
     const address = { table, partition, row, select: read };
     const snapshot = found ?? (await readLive(engine, entity, address, { fields: names, isWhole: true }));
     if (!snapshot) throw notFound(entity, key);
+    check?.(snapshot.values);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const children = kinds.map((kind) => {
       return { name: kind.name, list: entitiesIn(kind, beside, { where: where[kind.name], select: fields.get(kind) }) };

@@ -106,14 +106,15 @@ async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
     isWhole,
     etagWithout(hidden) {
       const id = JSON.stringify(hidden.toSorted());
-      const etag = etags.get(id) ?? toEtag(page.items, hidden);
+      const etag = etags.get(id) ?? toListEtag(page.items, hidden);
       etags.set(id, etag);
       return etag;
     },
   };
 }
 
-function toEtag(items: readonly Values[], hidden: readonly string[]): string {
+/** The ETag of a list without the `hidden` fields. */
+export function toListEtag(items: readonly Values[], hidden: readonly string[]): string {
   const content = JSON.stringify(items.map((values) => omit(values, hidden)));
   return toContentEtag(content);
 }

@@ -1,3 +1,4 @@
+import { listMine } from '../../api/mine.ts';
 import { type GetInput, getEntity, listRange, listWhole, scan, type WholeInput, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/query.ts';
@@ -23,7 +24,28 @@ import { type FilterParameter, pathTo, type RequestContext, type Route, toPathTe
 export function entityReadRoutes(entity: Entity): Route[] {
   const path = toEntityTemplate(entity);
   const partition = `${entity.name}/${toPathTemplate(entity.partition.fields)}`;
-  return [getRoute(entity, path), ...(path === partition ? [] : [rangeRoute(entity, partition)])];
+  return [
+    getRoute(entity, path),
+    ...(path === partition ? [] : [rangeRoute(entity, partition)]),
+    ...mineRoutes(entity),
+  ];
+}
+
+/** The route of what the caller reaches of all partitions, if the rules name them. */
+function mineRoutes(entity: Entity): Route[] {
+  const operation = listMine(entity);
+  if (!operation || wholeListOf(entity)) return [];
+  const query = { ...LIST_QUERY, ...PAGE_QUERY };
+  const filters = filterParameters(entity, { query });
+  return [
+    bindPage(operation, {
+      path: entity.name,
+      query,
+      filters,
+      success: describeList(entity, entity.large.length > 0 ? [] : undefined),
+      read: (context) => readListQuery(context, entity, filters),
+    }),
+  ];
 }
 
 function getRoute(entity: Entity, path: string): Route {

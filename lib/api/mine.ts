@@ -1,0 +1,75 @@
+import { listLimitOf } from '../access/limit.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { onceFor } from '../base/once.ts';
+import type { Values } from '../base/values.ts';
+import type { Comparison } from '../define/codec/query.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import { placeOfMine } from '../define/places/reach.ts';
+import type { Page, PageOptions } from '../engine/read/retrieve.ts';
+import type { Operation } from './operation.ts';
+import { admitFilterOf, type ListInput, listIn } from './reads.ts';
+
+/** The partitions that one page reads at most; the next page reads on. */
+const MAX_PARTITIONS = 16;
+
+/**
+ * All rows that the rules let the caller read, whatever their partitions: the partitions follow from the terms, one range query each.
+ * Undefined if the rules do not name the partitions of a key or of an index.
+ */
+export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOptions, Page> | undefined => {
+  const place = placeOfMine(entity);
+  if (!place) return undefined;
+  const { name, roles, fields } = place;
+  return {
+    name: `${entity.name}-mine`,
+    summary: `List the ${entity.name} that the rules let the caller read`,
+    kind: 'read',
+    roles,
+    ...admitFilterOf(entity),
+    async run(view, { after, top, ...input }) {
+      const limit = await listLimitOf(view, entity, name === undefined ? undefined : entity.indexes[name]);
+      if (!limit)
+        throw new RowkeyError(
+          'forbidden',
+          `The caller may read all ${entity.name}, so no rule names their partitions.`,
+          {
+            accepted: `a list of one ${fields.join(', ')}`,
+          },
+        );
+      const all = partitionsOf(limit, fields);
+      const start = after?.place === undefined ? 0 : all.findIndex(({ id }) => id >= String(after.place));
+      const items: Values[] = [];
+      for (const [read, { id, given }] of (start < 0 ? [] : all.slice(start)).entries()) {
+        // The next page begins with this partition.
+        if (items.length >= top || read >= MAX_PARTITIONS) return { items, next: { row: '', place: id } };
+        const isContinued = id === after?.place && (after.row !== '' || after.resume !== undefined);
+        const page = { ...input, top: top - items.length, after: isContinued ? after : undefined };
+        const found = await listIn(view, entity, { index: name, given, page });
+        items.push(...found.items);
+        if (found.next) return { items, next: { ...found.next, place: id } };
+      }
+      return { items, next: undefined };
+    },
+  };
+});
+
+interface PlaceOfRows {
+  /** In the order of this text, a list continues although partitions came or went. */
+  readonly id: string;
+  readonly given: Values;
+}
+
+/** The values of these fields in each alternative, each combination once. */
+function partitionsOf(limit: readonly (readonly Comparison[])[], fields: readonly string[]): PlaceOfRows[] {
+  const all = limit.flatMap((alternative) =>
+    fields.reduce<Values[]>(
+      (some, field) => {
+        const values = alternative.find((one) => one.field === field)?.values ?? [];
+        return some.flatMap((given) => values.map((value) => ({ ...given, [field]: value })));
+      },
+      [{}],
+    ),
+  );
+  const byId = new Map(all.map((given) => [JSON.stringify(given), given]));
+  return [...byId].map(([id, given]) => ({ id, given })).toSorted((one, other) => (one.id < other.id ? -1 : 1));
+}
