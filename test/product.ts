@@ -10,6 +10,7 @@ import { KEY_FILE, signToken } from '../local/instance/identity-provider.ts';
 import type { LocalApp } from '../local/instance/local-app.ts';
 import { readSecrets } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
+import { runInProcess } from './command-in-process.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 import { IS_HOSTED_IN_PROCESS, startHostInProcess } from './host-in-process.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
@@ -55,7 +56,7 @@ export interface Product {
   /** Runs a timer function through the admin route and returns the status. */
   runTimer(name: string): Promise<number>;
   token(role: string | readonly string[], email?: string): Promise<string>;
-  /** Runs a command of `local/` on the instance and waits for its end. */
+  /** Runs a command of `local/` on the instance, in the process of the test if its host is there, and waits for its end. */
   run(script: string, ...words: readonly string[]): ReturnType<typeof runCommand>;
   /** A client with a token of this role. Every response must match the OpenAPI description. */
   as(role: string | readonly string[] | undefined, email?: string): Client;
@@ -135,7 +136,10 @@ export function useProduct(
       return (await fetch(url, { method: 'POST', headers, body: '{}' })).status;
     },
     token,
-    run: (script, ...words) => runCommand(script, [...words, '--data', folder]),
+    run(script, ...words) {
+      const all = [...words, '--data', folder];
+      return (IS_HOSTED_IN_PROCESS ? runInProcess(script, all, app) : undefined) ?? runCommand(script, all);
+    },
     as:
       (role, email) =>
       async (method, path, { body, headers = {} } = {}) => {

@@ -126,8 +126,12 @@ export function runCommand(script: string, words: readonly string[], app: AppOpt
 export async function runScript(path: string, words: readonly string[], app: AppOptions = {}) {
   const { child, said } = spawnScript(path, words, app);
   const [code] = await once(child, 'close');
-  // A command that takes long on a busy machine also prints its progress.
-  return { code, said: said().replaceAll(/^.* rows\/s.*…\n/gm, '') };
+  return { code, said: removeProgress(said()) };
+}
+
+/** A command that takes long on a busy machine also prints its progress. */
+export function removeProgress(said: string): string {
+  return said.replaceAll(/^.* rows\/s.*…\n/gm, '');
 }
 
 /** Runs a shell command line. */

@@ -29,7 +29,7 @@ process.on('uncaughtException', (error: unknown) => {
   process.exit(1);
 });
 
-function formatError(error: unknown): string {
+export function formatError(error: unknown): string {
   if (error instanceof z.ZodError) return error.issues.map(({ message }) => message).join('; ');
   return error instanceof Error ? error.message : String(error);
 }
