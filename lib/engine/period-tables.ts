@@ -15,7 +15,7 @@ import type { Engine } from './engine.ts';
  */
 export async function withPeriodTable<Result>(
   engine: Engine,
-  { period }: Entity,
+  { period }: Pick<Entity, 'period'>,
   { table, write }: { readonly table: string; readonly write: () => Promise<Result> },
 ): Promise<Result> {
   try {

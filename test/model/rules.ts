@@ -44,12 +44,12 @@ export const RULES: readonly Rule[] = [
     without: 'A writer claims before it sends its intent',
     file: WRITE,
     edits: [
-      ['  const intent = await announce(engine, entity, table, planned.plan, writeId);\n', ''],
+      ['  const intent = await announce(engine, table, planned.plan, writeId);\n', ''],
       ['deadline, intent, abandoned };', 'deadline, intent: undefined, abandoned };'],
       [
         '  const claimed = await claimAll(write);\n',
         `  const claimed = await claimAll(write);
-  const intent = await announce(engine, entity, table, planned.plan, writeId);
+  const intent = await announce(engine, table, planned.plan, writeId);
   Object.assign(write, { intent });\n`,
       ],
     ],
@@ -112,8 +112,8 @@ export const RULES: readonly Rule[] = [
     file: ANNOUNCEMENT,
     edits: [
       [
-        '    await reconcile(engine, entity, { intent: writeId',
-        '    if (queued.length + fanOut.length === 0) await deleteMessage(engine.storage, intent);\n    await reconcile(engine, entity, { intent: writeId',
+        '    for (const { entity, inline, queued } of parts) {\n',
+        '    if (!left.some(hasWork)) await deleteMessage(engine.storage, intent);\n    for (const { entity, inline, queued } of parts) {\n',
       ],
     ],
     test: [ORDER, 'a writer that dies before its second read leaves no stale index entry'],
@@ -138,8 +138,8 @@ export const RULES: readonly Rule[] = [
     file: ANNOUNCEMENT,
     edits: [
       [
-        '    await reconcile(engine, entity, { intent: writeId',
-        '    if (queued.length > 0) await sendWorkOf(engine, withItems(intent, queued, []));\n    await reconcile(engine, entity, { intent: writeId',
+        '    for (const { entity, inline, queued } of parts) {\n',
+        '    if (left.some(hasWork)) await sendWorkOf(engine, withWork(intent, left));\n    for (const { entity, inline, queued } of parts) {\n',
       ],
     ],
     test: [

@@ -6,6 +6,8 @@ export interface Change {
   readonly before: Snapshot | Unread;
   /** Undefined deletes the entity. */
   readonly after: Values | undefined;
+  /** The position of its action in a transaction of several, which its errors name. */
+  readonly position?: number | undefined;
   /** True if `after` has only the fields to change. `before` is then unread. */
   readonly isPartial?: boolean | undefined;
   /** True if `after` equals `before`, and the transaction must fail if the entity has changed. */

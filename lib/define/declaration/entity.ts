@@ -141,6 +141,11 @@ export interface Reference extends DeclaredReference {
   readonly by: string;
 }
 
+/** A change in a transaction, which may have changes of several entities. */
+export interface EntityChange extends Change {
+  readonly entity: Entity;
+}
+
 /** A maintained count of an entity. */
 interface Counted {
   /** The entity that has the count. */
@@ -260,9 +265,14 @@ interface WriteStage {
   plan?(entity: Entity, changes: readonly Change[], draft: PlanDraft): void;
   /**
    * Called before the changes of one partition are committed. Reads entities of other partitions on which they depend. Throws
-   * if the changes must be rejected.
+   * if the changes must be rejected. `together` are the changes of all entities that are committed with them.
    */
-  checkRelated?(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<void>;
+  checkRelated?(
+    engine: Engine,
+    entity: Entity,
+    changes: readonly Change[],
+    together: readonly EntityChange[],
+  ): Promise<void>;
   /** True if rows of other entities change with an entity. Its delete leaves a tombstone until the reconciler has settled them. */
   readonly leavesTombstone?: true;
   readonly remains?: Remains;

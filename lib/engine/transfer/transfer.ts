@@ -8,7 +8,7 @@ import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { maskOf, parse } from '../../define/codec/validation.ts';
 import type { CarriedRows, Change, Live, Snapshot } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { addressOf, indexEntriesOf, isContested } from '../../define/places/index-entries.ts';
 import { type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
@@ -112,9 +112,9 @@ async function requestTransfer(
     entity: entity.name,
     incarnation: source.system.Incarnation,
   };
-  const leaving = departure(transfer, address, source);
+  const leaving = departure(entity, transfer, address, source);
   for (const { write } of entity.features)
-    await write?.checkRelated?.(engine, entity, [leaving, ...arrivalOf(entity, transfer, source)]);
+    await write?.checkRelated?.(engine, entity, [leaving, ...arrivalOf(entity, transfer, source)], []);
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
@@ -196,7 +196,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
   const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
   const dropDestination = (before: Snapshot) =>
-    tryCommit(engine, destination, [{ address: to, before, after: undefined, arrival }]);
+    tryCommit(engine, [{ entity: destination, address: to, before, after: undefined, arrival }]);
   let copiedFrom = '';
   let after: Values = {};
   let refused: string | undefined;
@@ -232,8 +232,8 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       if (copiedFrom !== source.etag) {
         const placed = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
         const carried = await readCarriedRows(work);
-        const change = { address: to, before: arrived, after: placed, arrival, carried };
-        const [committed] = (await tryCommit(engine, destination, [change])) ?? [];
+        const change = { entity: destination, address: to, before: arrived, after: placed, arrival, carried };
+        const [committed] = (await tryCommit(engine, [change])) ?? [];
         if (!committed) continue;
         // With the fields that patterns have set from the rows at the destination.
         after = committed.values;
@@ -242,7 +242,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
       if (destination === entity && !(await handOver(work, after, life))) continue;
       // If another writer was faster, both rows are read again.
-      await tryCommit(engine, entity, [departure(transfer, from, source)]);
+      await tryCommit(engine, [departure(entity, transfer, from, source)]);
     } catch (error) {
       // Another writer has just inserted this key, perhaps a duplicate of this message.
       if (hasCode(error, 'duplicate-key')) continue;
@@ -324,8 +324,13 @@ async function handBack(work: Work, values: Values): Promise<void> {
 }
 
 /** The change that turns the source into a tombstone. */
-function departure({ operation, operationId }: Transfer, address: Address, before: Snapshot): Change {
-  return { address, before, after: undefined, movedTo: operationId, isMove: operation === 'move' };
+function departure(
+  entity: Entity,
+  { operation, operationId }: Transfer,
+  address: Address,
+  before: Snapshot,
+): EntityChange {
+  return { entity, address, before, after: undefined, movedTo: operationId, isMove: operation === 'move' };
 }
 
 /** The change that a move will make at the destination: a request is rejected for a reference that the move would break. */

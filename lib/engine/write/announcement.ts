@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { busy, isOutcomeUnknown } from '../../base/errors.ts';
-import type { Change } from '../../define/declaration/change.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
@@ -14,7 +13,8 @@ import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { type ReconcileOptions, reconcile } from '../reconcile/reconcile.ts';
 import { type ClaimedRow, claim, releaseClaims } from '../reconcile/unique-claim.ts';
-import { conflictOf, duplicateEntry, readChanged } from './conflict.ts';
+import { conflictOf, readChanged } from './conflict.ts';
+import { duplicateClaim, type FollowUp, hasWork } from './follow-up.ts';
 import { type Plan, PlanTooLarge } from './plan.ts';
 
 /**
@@ -27,7 +27,6 @@ const CLAIMS_CONCURRENCY = 16;
 /** A write that has announced a plan. */
 export interface Announced {
   readonly engine: Engine;
-  readonly entity: Entity;
   readonly table: string;
   readonly writeId: string;
   /** Milliseconds: when the intent was sent. */
@@ -41,7 +40,7 @@ export interface Announced {
   readonly deadline: number;
   claimed: readonly ClaimedRow[];
   /** Planned from the state that was read last. */
-  changes: readonly Change[];
+  changes: readonly EntityChange[];
   plan: Plan;
 }
 
@@ -53,21 +52,20 @@ export class Unannounced extends Error {
 /** Sends the intent of a plan, hidden. Undefined if the plan changes nothing in other partitions. */
 export async function announce(
   engine: Engine,
-  entity: Entity,
   table: string,
-  plan: Plan,
+  { isNew, followUps }: Plan,
   writeId: string,
 ): Promise<SentMessage | undefined> {
-  const { items, isNew, fanOut, dependents } = plan;
-  if (items.length + fanOut.length + dependents.length === 0) return undefined;
+  const [main, ...dependents] = followUps;
+  if (!main || !followUps.some(hasWork)) return undefined;
   const text = JSON.stringify({
     version: MESSAGE_VERSION,
     intent: writeId,
-    entity: entity.name,
+    entity: main.entity.name,
     table,
-    items,
+    items: main.items,
     ...(isNew ? { isNew } : {}),
-    ...toFanOut(fanOut),
+    ...toFanOut(main.fanOut),
     ...toDependents(dependents),
     ...traceContext(),
   });
@@ -80,12 +78,12 @@ export async function announce(
   return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
 }
 
-function toFanOut(sources: Plan['fanOut']) {
+function toFanOut(sources: FollowUp['fanOut']) {
   return sources.length > 0 ? { fanOut: { sources } } : {};
 }
 
-/** Returns the dependents of a plan in the form that an intent has. */
-function toDependents(dependents: Plan['dependents']) {
+/** The work of further declarations in the form that an intent has. */
+function toDependents(dependents: readonly FollowUp[]) {
   if (dependents.length === 0) return {};
   return {
     dependents: dependents.map(({ entity, items, fanOut }) => ({ entity: entity.name, items, ...toFanOut(fanOut) })),
@@ -97,18 +95,18 @@ function toDependents(dependents: Plan['dependents']) {
  * ended the intent.
  */
 export async function claimAll(write: Announced): Promise<Row[]> {
-  const { engine, entity, plan, writeId, abandoned, deadline } = write;
+  const { engine, plan, writeId, abandoned, deadline } = write;
   // No reconciler would release a claim that lands after the intent became visible.
   const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
   let unclaimed: { readonly why: unknown } | undefined;
   const outcomes = await pMap(
     plan.claims,
-    async ({ indexEntry, owner }) => {
-      const claiming = claim(engine, indexEntry, owner, { intent: writeId, abandoned, signal });
+    async (wanted) => {
+      const claiming = claim(engine, wanted.indexEntry, wanted.owner, { intent: writeId, abandoned, signal });
       const outcome = await claiming.catch((why: unknown) => {
         unclaimed ??= { why };
       });
-      return { indexEntry, outcome };
+      return { wanted, outcome };
     },
     { concurrency: CLAIMS_CONCURRENCY },
   );
@@ -120,11 +118,11 @@ export async function claimAll(write: Announced): Promise<Row[]> {
   }
   write.claimed = claimed;
   const another = outcomes.find(({ outcome }) => outcome === 'held-by-another');
-  if (another) throw await endIntent(write, duplicateEntry(entity, another.indexEntry));
+  if (another) throw await endIntent(write, duplicateClaim(another.wanted));
   if (outcomes.some(({ outcome }) => outcome === 'being-claimed')) {
     // If an entity of the same key exists, the claim may be its own, and waiting would not help.
-    const fresh = await readChanged(engine, entity, write.changes);
-    const conflict = conflictOf(entity, write.changes, fresh);
+    const fresh = await readChanged(engine, write.changes);
+    const conflict = conflictOf(write.changes, fresh);
     // Concurrent writers that have one claim each would all fail.
     const why = claimed.length > 0 ? new Unannounced() : busy('Another request is writing the same entity.');
     throw await endIntent(write, conflict ?? why);
@@ -134,12 +132,7 @@ export async function claimAll(write: Announced): Promise<Row[]> {
 
 /** Throws `Unannounced` if the plan needs another intent or other claims than the write has. */
 export async function requireAnnounced(write: Announced): Promise<void> {
-  const outside = ({ items, claims, fanOut, dependents }: Plan) => ({
-    items,
-    claims,
-    fanOut,
-    ...toDependents(dependents),
-  });
+  const outside = ({ claims, followUps }: Plan) => ({ claims, ...toDependents(followUps) });
   if (!isDeepStrictEqual(outside(write.plan), outside(write.announced)))
     throw await endIntent(write, new Unannounced());
 }
@@ -162,31 +155,24 @@ export async function endIntent<Reason>(
  * serverless host may freeze the process after the response. Never throws: unfinished work goes to the queue.
  */
 export async function settle(
-  { engine, entity, table, writeId, sentAt, announced }: Announced,
+  { engine, table, writeId, sentAt, announced }: Announced,
   intent: SentMessage,
   options: ReconcileOptions,
 ): Promise<void> {
-  const { items, fanOut, dependents } = announced;
-  const { inline, queued } = divide(entity, items);
-  const others = dependents.map((dependent) => ({ ...dependent, ...divide(dependent.entity, dependent.items) }));
-  const all = [...inline, ...others.flatMap((dependent) => dependent.inline)];
-  const entries = all.reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
+  const parts = announced.followUps.map((part) => ({ ...part, ...divide(part.entity, part.items) }));
+  const left = parts.map((part) => ({ ...part, items: part.queued }));
+  const entries = parts
+    .flatMap(({ inline }) => inline)
+    .reduce((sum, { indexEntries }) => sum + Math.max(1, indexEntries.length), 0);
   try {
     if (entries > engine.settleInline) return await unlessUnavailable(sendWorkOf(engine, intent));
-    const leftRows = new Set(queued.map(({ row }) => row));
-    await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
-    for (const dependent of others)
-      await reconcile(
-        engine,
-        dependent.entity,
-        { intent: writeId, table, items: dependent.inline },
-        { hold: options.hold },
-      );
-    if (queued.length === 0) record.reconcileLag(engine.now() - sentAt);
-    const left = others.map((dependent) => ({ ...dependent, items: dependent.queued })).filter(hasWork);
+    for (const { entity, inline, queued } of parts) {
+      const leftRows = new Set(queued.map(({ row }) => row));
+      await reconcile(engine, entity, { intent: writeId, table, items: inline }, { ...options, leftRows });
+    }
+    if (left.every(({ items }) => items.length === 0)) record.reconcileLag(engine.now() - sentAt);
     // The intent stays hidden as the reminder of the work that is left.
-    if (hasWork({ items: queued, fanOut }) || left.length > 0)
-      await sendWorkOf(engine, withItems(intent, queued, left));
+    if (left.some(hasWork)) await sendWorkOf(engine, withWork(intent, left));
     else await deleteMessage(engine.storage, intent);
   } catch (error) {
     // A write without a reply may still land, so the intent stays hidden until that is impossible.
@@ -196,7 +182,7 @@ export async function settle(
 }
 
 /** The items with the entries that the writer settles, and those with the entries that it leaves to the queue. */
-function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' | 'queued', Plan['items']>> {
+function divide(entity: Entity, items: FollowUp['items']): Readonly<Record<'inline' | 'queued', FollowUp['items']>> {
   const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.settle === 'queue';
   const queued = items
     .map((item) => ({ ...item, indexEntries: item.indexEntries.filter(isLeft) }))
@@ -207,9 +193,10 @@ function divide(entity: Entity, items: Plan['items']): Readonly<Record<'inline' 
   return { inline, queued };
 }
 
-const hasWork = ({ items, fanOut }: Pick<Plan, 'items' | 'fanOut'>) => items.length + fanOut.length > 0;
-
-function withItems(intent: SentMessage, items: Plan['items'], left: Plan['dependents']): SentMessage {
+function withWork(intent: SentMessage, [main, ...others]: readonly FollowUp[]): SentMessage {
   const { dependents: _, ...rest } = JSON.parse(intent.text);
-  return { ...intent, text: JSON.stringify({ ...rest, items, ...toDependents(left) }) };
+  return {
+    ...intent,
+    text: JSON.stringify({ ...rest, items: main?.items ?? [], ...toDependents(others.filter(hasWork)) }),
+  };
 }

@@ -1,9 +1,9 @@
 import pMap from 'p-map';
-import { entityError, RowkeyError } from '../../base/errors.ts';
+import { entityError, isOutcomeUnknown, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import type { Change, Snapshot, Unread } from '../../define/declaration/change.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import type { Snapshot, Unread } from '../../define/declaration/change.ts';
+import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { ANY_ETAG, readRow } from '../../storage/rows.ts';
@@ -19,13 +19,13 @@ export class EntityChanged extends Error {
 }
 
 /** A change with the current state. */
-export type Fresh = Change & { readonly before: Snapshot };
+export type Fresh = EntityChange & { readonly before: Snapshot };
 
 /** Returns the changes with the current state of their entities. */
-export async function readChanged(engine: Engine, entity: Entity, changes: readonly Change[]): Promise<Fresh[]> {
+export async function readChanged(engine: Engine, changes: readonly EntityChange[]): Promise<Fresh[]> {
   return pMap(
     changes,
-    async (change) => ({ ...change, before: toSnapshot(entity, await readRow(engine.storage, change.address)) }),
+    async (change) => ({ ...change, before: toSnapshot(change.entity, await readRow(engine.storage, change.address)) }),
     { concurrency: READS_CONCURRENCY },
   );
 }
@@ -34,29 +34,41 @@ export async function readChanged(engine: Engine, entity: Entity, changes: reado
  * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
  * tombstone.
  */
-export function conflictOf(entity: Entity, planned: readonly Change[], fresh: readonly Fresh[]): Error | undefined {
-  for (const [index, { before: now }] of fresh.entries()) {
-    const change = planned[index];
-    const then = change?.before;
-    if (change && then?.state === 'unread') {
-      const error = unreadConflict(entity, change, then, now);
-      if (error) return error;
-    } else if (then?.state === 'live') {
+export function conflictOf(planned: readonly EntityChange[], fresh: readonly Fresh[]): Error | undefined {
+  for (const [index, change] of planned.entries()) {
+    const { before: then, entity, after } = change;
+    const now = fresh[index]?.before ?? { state: 'absent' };
+    if (then.state === 'unread') {
+      const error = unreadConflict(change, then, now);
+      if (error) return atAction(change, error);
+    } else if (then.state === 'live') {
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
-      return duplicateKey(entity, change?.after ?? {});
+      return atAction(change, duplicateKey(entity, after ?? {}));
     }
   }
   return undefined;
 }
 
+/** The error with the position of the action that causes it, if the request has several. */
+export function atAction<Reason>({ position }: Pick<EntityChange, 'position'>, error: Reason | RowkeyError) {
+  if (position === undefined || !(error instanceof RowkeyError) || isOutcomeUnknown(error)) return error;
+  const where = `The action at ${position}:`;
+  const { detail } = error;
+  // Without a detail, the code decides whether a caller may see the message.
+  return new RowkeyError(error.code, `${where} ${error.message}`, {
+    ...error,
+    ...(detail === undefined ? {} : { detail: `${where} ${detail}` }),
+    cause: error,
+  });
+}
+
 /** The error of a write without a read whose condition does not hold. A write without a condition conflicts with nothing. */
 function unreadConflict(
-  entity: Entity,
-  { after, isPartial }: Change,
+  { entity, after, isPartial }: EntityChange,
   { etag, key }: Unread,
   now: Snapshot,
-): Error | undefined {
+): RowkeyError | undefined {
   if (etag === undefined && after && !isPartial) return undefined;
   if (now.state !== 'live')
     return after && !isPartial

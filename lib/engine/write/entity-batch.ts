@@ -11,7 +11,7 @@ import type { Position } from '../read/continuation.ts';
 import { entityIn, judgeRow } from '../read/entity-rows.ts';
 import { readEntityRows, toPosition } from '../read/retrieve.ts';
 import { runExclusive } from '../run-exclusive.ts';
-import { EntityChanged } from './conflict.ts';
+import { atAction, EntityChanged } from './conflict.ts';
 import {
   type EntityWrite,
   type PlannedWrite,
@@ -69,7 +69,7 @@ export async function writeBatch(
     }
   });
   const valid = writes.flatMap((write) => (write instanceof RowkeyError ? [] : [write]));
-  const outcomes = await writePartitions(engine, entity, valid);
+  const outcomes = await writePartitions(engine, valid);
   return writes.map((write) => (write instanceof RowkeyError ? write : toBatchOutcome(outcomes.get(write))));
 }
 
@@ -79,7 +79,7 @@ async function deleteRows(engine: Engine, entity: Entity, rows: readonly Row[]):
     const values = entityIn(entity, found)?.values;
     return values ? [prepareDelete(engine, entity, pick(values, entity.keyFields), found, {})] : [];
   });
-  const outcomes = await writePartitions(engine, entity, writes);
+  const outcomes = await writePartitions(engine, writes);
   return writes.map((write) => toBatchOutcome(outcomes.get(write)));
 }
 
@@ -94,10 +94,9 @@ function toBatchDone({ outcome, etag }: Omit<Done, 'values'> = { outcome: 'uncha
 /** Executes writes on any entities. A write that fails does not stop the others. Throws `storage-unavailable`. */
 export async function writePartitions(
   engine: Engine,
-  entity: Entity,
   writes: readonly EntityWrite[],
 ): Promise<ReadonlyMap<EntityWrite, Outcome>> {
-  const writing = start(engine, entity);
+  const writing = start(engine);
   const partitions = Map.groupBy(writes, ({ address: { table, partition } }) => JSON.stringify([table, partition]));
   let failure: unknown;
   // After a failure no transaction is started, and the running ones are awaited, because the audit log needs their changes.
@@ -116,33 +115,47 @@ export async function writePartitions(
   return writing.outcomes;
 }
 
-/**
- * Executes all actions in one entity group transaction, or none. Throws the error of the first action that fails, and
- * `invalid-input` or `too-large` if the actions do not fit into one transaction.
- */
+/** An action on an entity of this declaration. */
+export interface TransactionAction {
+  readonly entity: Entity;
+  readonly action: BatchAction;
+}
+
+/** Executes all actions on entities of one declaration as `transact` does. */
 export async function writeAtomically(
   engine: Engine,
   entity: Entity,
   actions: readonly BatchAction[],
 ): Promise<BatchDone[]> {
-  const writes = actions.map((action, index) => {
+  return transact(
+    engine,
+    actions.map((action) => ({ entity, action })),
+  );
+}
+
+/**
+ * Executes all actions in one entity group transaction, or none. Each takes effect after those before it. Throws the error of the first
+ * action that fails, and `invalid-input` or `too-large` if the actions do not fit into one transaction.
+ */
+export async function transact(engine: Engine, actions: readonly TransactionAction[]): Promise<BatchDone[]> {
+  const writes = actions.map(({ entity, action }, position) => {
     try {
-      return toWrite(engine, entity, action);
+      return { ...toWrite(engine, entity, action), position };
     } catch (error) {
-      throw error instanceof RowkeyError ? atPosition(index, error) : error;
+      throw atAction({ position }, error);
     }
   });
   const [first] = writes;
   for (const [at, write] of writes.entries()) {
     const { table, partition, row } = write.address;
     if (table !== first?.address.table || partition !== first.address.partition)
-      throw refuse(at, 'is on another partition than the first one. An atomic batch changes one partition.');
+      throw refuse(at, 'is on another partition than the first one. A transaction changes one partition of one table.');
     if (writes.findIndex(({ address }) => address.row === row) < at)
-      throw refuse(at, 'is the second one on its entity. An atomic batch changes an entity once.');
+      throw refuse(at, 'is the second one on its entity. A transaction changes an entity once.');
     if (write.isAlone)
       throw refuse(at, 'deletes under an ETag. Storage has no conditional delete in a transaction: leave out ifMatch.');
   }
-  const writing = start(engine, entity, true);
+  const writing = start(engine, true);
   await writeTogether(writing, writes);
   return writes.map((write) => toBatchDone(writing.outcomes.get(write) as Done));
 }
@@ -192,7 +205,6 @@ const NOTHING: Stored = { etag: '', values: {} };
 /** The writes that are in work. */
 interface Writing {
   readonly engine: Engine;
-  readonly entity: Entity;
   /** All in one transaction or none: throws the error of the first write that fails. */
   readonly isAtomic: boolean;
   readonly outcomes: Map<EntityWrite, Outcome>;
@@ -200,13 +212,13 @@ interface Writing {
   readonly abandoned: Set<string>;
 }
 
-function start(engine: Engine, entity: Entity, isAtomic = false): Writing {
-  return { engine, entity, isAtomic, outcomes: new Map(), abandoned: new Set() };
+function start(engine: Engine, isAtomic = false): Writing {
+  return { engine, isAtomic, outcomes: new Map(), abandoned: new Set() };
 }
 
 /** Executes one write. Throws its error. */
-export async function writeOne(engine: Engine, entity: Entity, write: EntityWrite): Promise<Done> {
-  const writing = start(engine, entity);
+export async function writeOne(engine: Engine, write: EntityWrite): Promise<Done> {
+  const writing = start(engine);
   await writeTogether(writing, [write]);
   const outcome = writing.outcomes.get(write);
   if (outcome instanceof RowkeyError) throw outcome;
@@ -243,7 +255,7 @@ async function commitTogether(
     const planned: PlannedWrite[] = [];
     for (const [write, plan] of await planAll(writing, left))
       if (!(plan instanceof RowkeyError)) planned.push(plan);
-      else if (isAtomic) throw atPosition(writes.indexOf(write), plan);
+      else if (isAtomic) throw atAction(write, plan);
       else outcomes.set(write, plan);
     left = planned.map(({ write }) => write);
     try {
@@ -264,22 +276,21 @@ async function commitTogether(
   return [];
 }
 
-function planAll({ engine, entity }: Writing, writes: readonly EntityWrite[]) {
-  const planOne = async (write: EntityWrite) =>
-    [write, await planWrite(engine, entity, write).catch(asOutcome)] as const;
+function planAll({ engine }: Writing, writes: readonly EntityWrite[]) {
+  const planOne = async (write: EntityWrite) => [write, await planWrite(engine, write).catch(asOutcome)] as const;
   return pMap(writes, planOne, { concurrency: READS_CONCURRENCY });
 }
 
 /** Commits the changes that have an effect. With `isAtomic`, the transaction fails if an entity that it leaves unchanged has changed. */
 async function commitPlanned(
-  { engine, entity, isAtomic, abandoned }: Writing,
+  { engine, isAtomic, abandoned }: Writing,
   planned: readonly PlannedWrite[],
 ): Promise<ReadonlyMap<EntityWrite, Done>> {
   const acting = planned.filter(({ outcome }) => outcome !== 'unchanged');
   const others = isAtomic && acting.length > 0 ? planned.filter(({ outcome }) => outcome === 'unchanged') : [];
   const needed = [...acting, ...others.map((change) => ({ ...change, isUnchanged: true }))];
   const assumeNew = acting.every(({ outcome }) => outcome === 'created');
-  const stored = await commit(engine, entity, needed, { abandoned, assumeNew });
+  const stored = await commit(engine, needed, { abandoned, assumeNew });
   const committed = new Map(needed.map(({ write }, index) => [write, stored[index]]));
   return new Map(
     planned.map(({ write, outcome, before }) => {
@@ -294,18 +305,6 @@ function isOvertaken(error: unknown, [only, ...others]: readonly PlannedWrite[])
   if (error instanceof EntityChanged) return true;
   const isPut = only?.write.expects === 'any' && others.length === 0;
   return isPut && hasCode(error, 'duplicate-key');
-}
-
-/** The error with the position of its write. */
-function atPosition(index: number, error: RowkeyError): RowkeyError {
-  const where = `The action at ${index}:`;
-  const { detail } = error;
-  // Without a detail, the code decides whether a caller may see the message.
-  return new RowkeyError(error.code, `${where} ${error.message}`, {
-    ...error,
-    ...(detail === undefined ? {} : { detail: `${where} ${detail}` }),
-    cause: error,
-  });
 }
 
 /** Errors of one entity are its outcome; errors of storage are thrown. */

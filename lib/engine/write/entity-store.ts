@@ -38,7 +38,7 @@ export async function createEntity(
 ): Promise<Stored> {
   const write = prepareCreate(engine, entity, input, { incarnation });
   try {
-    return await writeStored(engine, entity, write);
+    return await writeStored(engine, write);
   } catch (error) {
     if (incarnation === undefined || !hasCode(error, ...BY_ITSELF)) throw error;
     const earlier = await readLive(engine, entity, write.address);
@@ -99,18 +99,18 @@ type Change<Result> = (
 
 /** Replaces all fields of an entity. Throws as `changeEntity` does. */
 export const replaceEntity: Change<Stored> = async (engine, entity, key, input, conditions = {}) =>
-  writeStored(engine, entity, prepareReplace(engine, entity, key, input, conditions));
+  writeStored(engine, prepareReplace(engine, entity, key, input, conditions));
 
 /**
  * Changes some fields of an entity; null removes a field (RFC 7396). Throws as `changeEntity` does, and `invalid-input` for an
  * encrypted field, which can only be replaced with the whole entity.
  */
 export const patchEntity: Change<Stored> = async (engine, entity, key, patch, conditions = {}) =>
-  writeStored(engine, entity, preparePatch(engine, entity, key, patch, conditions));
+  writeStored(engine, preparePatch(engine, entity, key, patch, conditions));
 
 /** Changes the given fields of an entity. Returns only the new ETag, so that a merge without a read is possible. */
 export const mergeEntity: Change<Pick<Stored, 'etag'>> = async (engine, entity, key, patch, conditions = {}) =>
-  writeStored(engine, entity, prepareMerge(engine, entity, key, patch, conditions));
+  writeStored(engine, prepareMerge(engine, entity, key, patch, conditions));
 
 /** An entity that a put has stored. */
 export interface Put extends Stored {
@@ -128,7 +128,7 @@ export const putEntity: Change<Put> = async (engine, entity, key, input, conditi
     ? prepareCreate(engine, entity, input, { key, conditions })
     : preparePut(engine, entity, key, input, conditions);
   try {
-    const { outcome, ...stored } = await writeOne(engine, entity, write);
+    const { outcome, ...stored } = await writeOne(engine, write);
     return { ...stored, isCreated: outcome === 'created' };
   } catch (error) {
     if (!mustBeNew || !hasCode(error, 'duplicate-key', 'duplicate-value')) throw error;
@@ -146,7 +146,7 @@ export async function deleteEntity(
   key: Values,
   conditions: Conditions = {},
 ): Promise<void> {
-  await writeOne(engine, entity, prepareDelete(engine, entity, key, undefined, conditions));
+  await writeOne(engine, prepareDelete(engine, entity, key, undefined, conditions));
 }
 
 /**
@@ -161,7 +161,8 @@ export async function changeEntity(
   { fields, isWhole, isUpkeep, ...conditions }: Conditions & Pick<EntityWrite, 'isUpkeep'> & EntityRowOptions,
   change: (current: Values) => Promise<Values | undefined>,
 ): Promise<Stored> {
-  return writeStored(engine, entity, {
+  return writeStored(engine, {
+    entity,
     address: addressOf(entity, key),
     key,
     expects: 'one',
@@ -172,7 +173,7 @@ export async function changeEntity(
   });
 }
 
-async function writeStored(engine: Engine, entity: Entity, write: EntityWrite): Promise<Stored> {
-  const { outcome: _, ...stored } = await writeOne(engine, entity, write);
+async function writeStored(engine: Engine, write: EntityWrite): Promise<Stored> {
+  const { outcome: _, ...stored } = await writeOne(engine, write);
   return stored;
 }

@@ -7,9 +7,9 @@ import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '
 import { validate, validateFields } from '../../define/codec/validation.ts';
 import type { Change, Live, Unread } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
-import { type Entity, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
+import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { type Address, ANY_ETAG, type Row } from '../../storage/rows.ts';
+import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, judgeRow, notFound, readJoinedRow } from '../read/entity-rows.ts';
 import { duplicateKey } from './conflict.ts';
@@ -26,8 +26,8 @@ interface Current {
   readonly unread: Values;
 }
 
-export interface EntityWrite extends Pick<Change, 'incarnation' | 'isUpkeep' | 'refreshesCopies'> {
-  readonly address: Address;
+export interface EntityWrite
+  extends Pick<EntityChange, 'entity' | 'address' | 'position' | 'incarnation' | 'isUpkeep' | 'refreshesCopies'> {
   /** The values of the key fields. */
   readonly key: Values;
   /** What the address must have: no entity, an entity, or either of them. */
@@ -47,7 +47,7 @@ export interface EntityWrite extends Pick<Change, 'incarnation' | 'isUpkeep' | '
 }
 
 /** A change that a write has planned, with its outcome if it is committed. */
-export interface PlannedWrite extends Change {
+export interface PlannedWrite extends EntityChange {
   readonly write: EntityWrite;
   /** `stored`: replaced or patched, or put without a read, which does not tell whether the entity existed. */
   readonly outcome: 'created' | 'stored' | 'unchanged' | 'deleted';
@@ -57,11 +57,22 @@ export interface PlannedWrite extends Change {
  * Reads the entity if the change depends on it, and checks what is asked. Throws `not-found`, `etag-mismatch`, `busy`, and the errors of
  * the write's `next`.
  */
-export async function planWrite(engine: Engine, entity: Entity, write: EntityWrite): Promise<PlannedWrite> {
-  const { address, key, expects, conditions, unread, isUpkeep = false, refreshesCopies = false } = write;
+export async function planWrite(engine: Engine, write: EntityWrite): Promise<PlannedWrite> {
+  const {
+    entity,
+    address,
+    position,
+    key,
+    expects,
+    conditions,
+    unread,
+    isUpkeep = false,
+    refreshesCopies = false,
+  } = write;
+  const of = { write, entity, address, position };
   if (unread) {
     checkWritable(entity, key, engine.now());
-    return { write, address, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
+    return { ...of, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
   }
   const row = write.found ?? (write.read && (await readJoinedRow(engine, entity, address, write.read)));
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
@@ -75,8 +86,7 @@ export async function planWrite(engine: Engine, entity: Entity, write: EntityWri
     // The insert of a new entity finds out what has its key.
     const before = isTaken ? ({ state: 'absent' } as const) : found;
     return {
-      write,
-      address,
+      ...of,
       before,
       after: await write.next(undefined),
       incarnation: write.incarnation,
@@ -94,7 +104,7 @@ export async function planWrite(engine: Engine, entity: Entity, write: EntityWri
   if (after) checkKeyKept(entity, key, after);
   const isUnchanged = !refreshesCopies && isDeepStrictEqual(after, before.values);
   const outcome = isUnchanged ? 'unchanged' : after ? 'stored' : 'deleted';
-  return { write, address, before, after, isUpkeep, refreshesCopies, outcome };
+  return { ...of, before, after, isUpkeep, refreshesCopies, outcome };
 }
 
 /** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */
@@ -109,6 +119,7 @@ export function prepareCreate(
   engine.guard?.checkAfter(entity.name, 'create', plain);
   checkWritable(entity, plain, engine.now());
   return {
+    entity,
     address: addressOf(entity, plain),
     key: key ?? pick(plain, entity.keyFields),
     expects: 'none',
@@ -162,7 +173,7 @@ const prepareStore: ToWrite<(current?: Values) => Values> = (engine, entity, key
 /** The part of a write that all changes of a whole entity have. */
 function describeChange(entity: Entity, key: Values, conditions: Conditions) {
   const read = { fields: Object.keys(entity.columns) };
-  return { address: addressOf(entity, key), key, expects: 'one', conditions, read } as const;
+  return { entity, address: addressOf(entity, key), key, expects: 'one', conditions, read } as const;
 }
 
 /** The values of a body that replaces the entity with this key. Throws `invalid-input`. */

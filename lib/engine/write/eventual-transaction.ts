@@ -5,7 +5,7 @@ import { backOff } from '../../base/time.ts';
 import { pick, type Stored } from '../../base/values.ts';
 import { isReference, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import type { EntityChange } from '../../define/declaration/entity.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { type Action, isConditional, submit } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
@@ -24,7 +24,7 @@ import {
   settle,
   Unannounced,
 } from './announcement.ts';
-import { conflictOf, duplicateValue, EntityChanged, type Fresh, readChanged } from './conflict.ts';
+import { atAction, conflictOf, duplicateValue, EntityChanged, type Fresh, readChanged } from './conflict.ts';
 import { actingOf, checkTransactionBytes, type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import {
   dropStoredParts,
@@ -72,17 +72,16 @@ export const commit = inPattern(
   'eventual transaction',
   async (
     engine: Engine,
-    entity: Entity,
-    changes: readonly Change[],
+    changes: readonly EntityChange[],
     { abandoned = new Set(), assumeNew = false }: CommitOptions = {},
   ): Promise<readonly Stored[]> => {
     for (let attempt = 1; attempt <= MAX_ANNOUNCEMENTS; attempt += 1) {
       try {
-        return await commitAnnounced(engine, entity, changes, { abandoned, assumeNew: assumeNew && attempt === 1 });
+        return await commitAnnounced(engine, changes, { abandoned, assumeNew: assumeNew && attempt === 1 });
       } catch (error) {
         if (!(error instanceof Unannounced)) throw error;
       }
-      forgetSiblings(engine, entity, changes);
+      forgetSiblings(engine, changes);
       await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
     }
     throw busy('Other requests keep changing the same rows.');
@@ -102,8 +101,7 @@ export async function tryCommit(...args: Parameters<typeof commit>): Promise<rea
 /** Commits the changes under one intent. Throws `Unannounced`, with nothing changed, if they need another one. */
 async function commitAnnounced(
   engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   { abandoned, assumeNew }: Required<CommitOptions>,
 ): Promise<readonly Stored[]> {
   const [first] = changes;
@@ -112,12 +110,12 @@ async function commitAnnounced(
   const writeId = randomUUID();
   const sentAt = engine.now();
   const deadline = sentAt + engine.timing.commitWithinMs;
-  const rows = siblingRowsOf(entity, changes);
-  const mark = { writeId, now: sentAt, related: await readRelated(engine, entity, changes, rows) };
-  const planned = await planFirst(engine, entity, changes, { rows, mark, assumeNew });
-  for (const { write } of entity.features) await write?.checkRelated?.(engine, entity, actingOf(changes));
-  const intent = await announce(engine, entity, table, planned.plan, writeId);
-  const common = { engine, entity, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
+  const rows = siblingRowsOf(changes);
+  const mark = { writeId, now: sentAt, related: await readRelated(engine, changes, rows) };
+  const planned = await planFirst(engine, changes, { rows, mark, assumeNew });
+  await checkRelated(engine, actingOf(changes));
+  const intent = await announce(engine, table, planned.plan, writeId);
+  const common = { engine, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
   const write: Write = {
     ...common,
     ...planned,
@@ -140,15 +138,20 @@ async function commitAnnounced(
   const { plan, siblings } = write;
   const replaced = new Set(plan.actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
   const former = [...siblings.values()].filter(({ row }) => replaced.has(row));
-  await dropStoredParts(engine, entity, former);
+  await dropStoredParts(engine, changes, former);
   // Blobs of a failed commit are left to the orphan timer: the commit may have succeeded with a lost reply, and another writer may
   // have continued from it.
-  for (const { before, after } of changes)
+  for (const { entity, before, after } of changes)
     await dropBlobs(engine.storage, entity, { of: liveValues(before), but: after });
   return done;
 }
 
-function stateOf(changes: readonly Change[], done: readonly Stored[]): Written['entities'] {
+async function checkRelated(engine: Engine, changes: readonly EntityChange[]): Promise<void> {
+  for (const [entity, some] of Map.groupBy(changes, (change) => change.entity))
+    for (const { write } of entity.features) await write?.checkRelated?.(engine, entity, some, changes);
+}
+
+function stateOf(changes: readonly EntityChange[], done: readonly Stored[]): Written['entities'] {
   return new Map(
     changes.map(({ address: { row }, before, after }, index) => {
       const { etag = '', values } = done[index] ?? {};
@@ -170,7 +173,7 @@ interface Write extends Announced {
 
 /** Submits the plan, and replans while sibling rows keep changing. */
 async function submitUntilDone(write: Write): Promise<readonly Stored[]> {
-  Object.assign(write, replan(write.engine, write.entity, write.changes, write));
+  Object.assign(write, replan(write.engine, write.changes, write));
   await requireAnnounced(write);
   for (let attempt = 1; ; attempt += 1) {
     const done = await submitOnce(write);
@@ -181,22 +184,27 @@ async function submitUntilDone(write: Write): Promise<readonly Stored[]> {
 
 /** Returns undefined after a conflict for which `write` has a new plan. */
 async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> {
-  const { engine, entity, table, partition, changes, siblings, plan } = write;
+  const { engine, table, partition, changes, siblings, plan } = write;
   const where = { table, partition };
-  const actions = await toStoredActions(engine, entity, where, plan);
+  const actions = await toStoredActions(engine, changes, where, plan);
   try {
     checkTransactionBytes(partition, actions);
   } catch (error) {
-    await dropStoredParts(engine, entity, actions);
+    await dropStoredParts(engine, changes, actions);
     throw await endIntent(write, error);
   }
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
   try {
     const transaction = { ...where, actions, signal: AbortSignal.timeout(left) };
-    const etags = await withPeriodTable(engine, entity, { table, write: () => submit(engine.storage, transaction) });
+    const period = changes[0]?.entity.period;
+    const etags = await withPeriodTable(
+      engine,
+      { period },
+      { table, write: () => submit(engine.storage, transaction) },
+    );
     rememberWritten(engine, where, { plan, siblings }, { actions, etags });
-    const done = results(entity, changes, plan, etags);
+    const done = results(changes, plan, etags);
     noteChanges(write, done);
     return done;
   } catch (error) {
@@ -215,17 +223,17 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
  * not have been executed, or another writer has changed its rows since, and sending it again could undo that change.
  */
 async function findOwnWrite(write: Write): Promise<readonly Stored[] | undefined> {
-  const { engine, entity, writeId, changes } = write;
+  const { engine, writeId, changes } = write;
   // A row that is missing does not tell who deleted it.
   if (engine.now() >= write.deadline || changes.every(({ after }) => !after)) return undefined;
-  const fresh = await readChanged(engine, entity, changes).catch(() => undefined);
+  const fresh = await readChanged(engine, changes).catch(() => undefined);
   return fresh && isOwnWrite(fresh, writeId) ? resultsOf(write, fresh) : undefined;
 }
 
 /** The result of a committed transaction whose reply was lost, from the rows that it wrote. Notes the changes. */
 function resultsOf(write: Write, fresh: readonly Fresh[]): readonly Stored[] {
   const etags = fresh.map(({ address, before }) => [address.row, 'etag' in before ? before.etag : ''] as const);
-  const ours = results(write.entity, write.changes, write.plan, new Map(etags));
+  const ours = results(write.changes, write.plan, new Map(etags));
   noteChanges(write, ours);
   return ours;
 }
@@ -236,16 +244,16 @@ async function handleConflict(
   storageConflict: StorageConflict,
   actions: readonly Action[],
 ): Promise<readonly Stored[] | undefined> {
-  const { engine, entity, writeId, changes } = write;
+  const { engine, writeId, changes } = write;
   const { reason } = storageConflict;
-  const { part, action } = write.plan.actions[storageConflict.action] ?? {};
+  const { part, action, by } = write.plan.actions[storageConflict.action] ?? {};
   if (reason === 'missing' && action?.kind === 'delete' && part?.of !== 'entity') write.missing.add(action.row);
   // The actions on entities come first. A conflict of a later action means that the transaction was not committed, so parts of
   // rows that were stored for it are deleted.
-  if (part?.of === 'sibling') await dropStoredParts(engine, entity, actions);
+  if (part?.of === 'sibling') await dropStoredParts(engine, changes, actions);
   else {
     // The conflict may come from the SDK's retry of a transaction that was committed.
-    const fresh = await readChanged(engine, entity, changes).catch((error: unknown) => {
+    const fresh = await readChanged(engine, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
     if (storageConflict.isRepeated && isOwnWrite(fresh, writeId)) return resultsOf(write, fresh);
@@ -255,15 +263,16 @@ async function handleConflict(
         write,
         unavailable('Storage did not reply to a write that may have been executed.', storageConflict),
       );
-    const conflict = conflictOf(entity, changes, fresh);
+    const conflict = conflictOf(changes, fresh);
     if (conflict) throw await endIntent(write, conflict);
-    if (part?.of === 'copy' && reason === 'exists') throw await endIntent(write, duplicateValue(entity, part.fields));
+    if (by && part?.of === 'copy' && reason === 'exists')
+      throw await endIntent(write, atAction(by, duplicateValue(by.entity, part.fields)));
     write.changes = changes.map((change, index) => planAgain(change, fresh[index]));
   }
   try {
-    write.rows = siblingRowsOf(entity, write.changes);
-    write.siblings = await readSiblings(engine, entity, write.changes, write.rows, 'all');
-    write.plan = withoutDeletes(planPartition(entity, write.changes, write.siblings, write.mark), write.missing);
+    write.rows = siblingRowsOf(write.changes);
+    write.siblings = await readSiblings(engine, write.changes, write.rows, 'all');
+    write.plan = withoutDeletes(planPartition(write.changes, write.siblings, write.mark), write.missing);
   } catch (error) {
     throw await endIntent(write, error);
   }
@@ -282,8 +291,8 @@ function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
 }
 
 /** Notes each change for the audit log. Without `done` the outcome is unknown. */
-function noteChanges({ engine, entity, changes }: Write, done: readonly Stored[] | undefined): void {
-  for (const [index, { address, before, after, isUnchanged }] of changes.entries()) {
+function noteChanges({ engine, changes }: Write, done: readonly Stored[] | undefined): void {
+  for (const [index, { entity, address, before, after, isUnchanged }] of changes.entries()) {
     if (isUnchanged) continue;
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
@@ -301,14 +310,14 @@ function operationOf(before: Change['before']): 'put' | 'create' | 'replace' {
 
 /** The entities as a read would return them. References are resolved from the change, whose values are still in memory. */
 function results(
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   { actions, further }: Plan,
   etags: ReadonlyMap<string, string>,
 ): Stored[] {
-  return changes.map(({ address: { row }, after, isUnchanged }) => {
-    if (isUnchanged) return { etag: etags.get(row) ?? '', values: after ?? {} };
+  return changes.map(({ entity, address: { row }, after, isUnchanged }) => {
     const action = actions.find((planned) => planned.action.row === row)?.action;
+    // Another change of the transaction may have replaced it.
+    if (isUnchanged && action?.kind === 'merge') return { etag: etags.get(row) ?? '', values: after ?? {} };
     const properties = action && 'properties' in action ? { ...further.get(row), ...action.properties } : undefined;
     const values = after && properties ? toValues(entity, properties) : {};
     const isHeld = (field: string) => isReference(after?.[field]) && isDeepStrictEqual(after?.[field], values[field]);
@@ -326,7 +335,7 @@ function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
 }
 
 /** True if no attempt of the write was committed: every entity is as it was read, or another one was created in its place. */
-function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[], writeId: string): boolean {
+function areUnchanged(changes: readonly EntityChange[], fresh: readonly Fresh[], writeId: string): boolean {
   return changes.every(({ before: then, incarnation, arrival }, index) => {
     const now = fresh[index]?.before;
     if (then.state === 'absent' && now?.state === 'live')
@@ -338,7 +347,7 @@ function areUnchanged(changes: readonly Change[], fresh: readonly Fresh[], write
 }
 
 /** The change to plan again: with the fresh state, or with what was read before if the entity has not changed since. */
-function planAgain(change: Change, fresh: Fresh | undefined): Change {
+function planAgain(change: EntityChange, fresh: Fresh | undefined): EntityChange {
   const [then, now] = [change.before, fresh?.before];
   const isSame = then.state === 'live' && now?.state === 'live' && then.etag === now.etag;
   return then.state === 'unread' || isSame ? change : (fresh ?? change);

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { busy, RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
 import type { Values } from '../../base/values.ts';
@@ -11,34 +10,36 @@ import {
   type Siblings,
   type SystemProperties,
 } from '../../define/declaration/change.ts';
-import { type Entity, hasRowsBeside } from '../../define/declaration/entity.ts';
+import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
-import {
-  indexEntriesOf,
-  isContested,
-  isSameEntry,
-  isSibling,
-  projectionsByFeature,
-  projectionsOf,
-  remoteIndexesOf,
-} from '../../define/places/index-entries.ts';
+import { isSameEntry, isSibling, projectionsByFeature, projectionsOf } from '../../define/places/index-entries.ts';
 import {
   type Action,
-  type Address,
   ANY_ETAG,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
   type Properties,
   transactionBytes,
 } from '../../storage/rows.ts';
-import type { IntentItem } from '../reconcile/intent.ts';
-import { duplicateEntry, EntityChanged } from './conflict.ts';
+import { atAction, EntityChanged } from './conflict.ts';
+import {
+  claimsOf,
+  duplicateClaim,
+  type Followed,
+  type FollowUp,
+  follow,
+  followUpsOf,
+  leavesTombstone,
+  type PlannedClaim,
+  remainsOf,
+} from './follow-up.ts';
 import { planFurtherRows } from './further-rows.ts';
+import { combineSteps, type LeftRows, leaveRows, rebase, relatedAfter, sameRow, siblingsAfter } from './steps.ts';
 
 /**
  * Planning is pure. From the state that was read and the wanted state, it computes the actions of one entity group
  * transaction and the index entries outside the partition. Several changes of one partition, as in an import, make one
- * plan. Each feature plans its own rows.
+ * plan. Each feature plans its own rows. A transaction of actions that depend on each other is planned in steps: see steps.ts.
  */
 
 /** The changes do not fit into one transaction or intent. */
@@ -68,18 +69,19 @@ export function splitAfter<Change>(error: unknown, changes: readonly Change[]): 
   );
 }
 
+/** An action, and the change that it follows from; one of them if several are planned in one step. */
+interface ActionOfChange extends PlannedAction {
+  readonly by: EntityChange;
+}
+
 export interface Plan {
-  readonly actions: readonly PlannedAction[];
-  /** The items of the intent: the entities whose remote index entries or tombstones the reconciler must settle. */
-  readonly items: readonly IntentItem[];
+  readonly actions: readonly ActionOfChange[];
+  /** The first one is that of the declaration of the first change; the others have work. */
+  readonly followUps: readonly FollowUp[];
   /** True if nothing was stored under the keys of the entities. */
   readonly isNew: boolean;
-  /** Entities on which others of any partition depend and whose change must reach them. */
-  readonly fanOut: readonly Pick<Address, 'partition' | 'row'>[];
-  /** The `items` and `fanOut` of the entities of other declarations that the plan changes. */
-  readonly dependents: readonly (Pick<Plan, 'items' | 'fanOut'> & { readonly entity: Entity })[];
   /** Contested rows to claim before the transaction. */
-  readonly claims: readonly { readonly indexEntry: IndexEntry; readonly owner: Address }[];
+  readonly claims: readonly PlannedClaim[];
   /** The properties of each entity that are not in its own row, by row key. */
   readonly further: ReadonlyMap<string, Properties>;
 }
@@ -88,23 +90,78 @@ export interface Plan {
 export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDraft, 'related'>>;
 
 /** The keys of the rows that must be read before these changes are planned. */
-export function siblingRowsOf(entity: Entity, changes: readonly Change[]): string[] {
-  const acting = actingOf(changes);
-  const rows = entity.features.flatMap(({ write }) =>
-    acting.flatMap((change) => [...(write?.siblings?.(entity, change) ?? [])]),
-  );
-  return [...new Set([...rows, ...acting.flatMap((change) => listRowsOf(entity, change))])];
+export function siblingRowsOf(changes: readonly EntityChange[]): string[] {
+  const rows = actingOf(changes).flatMap((change) => {
+    const { entity } = change;
+    const ofFeatures = entity.features.flatMap(({ write }) => [...(write?.siblings?.(entity, change) ?? [])]);
+    return [...ofFeatures, ...listRowsOf(entity, change)];
+  });
+  return [...new Set(rows)];
 }
 
 /** The changes that have an effect. */
-export function actingOf(changes: readonly Change[]): Change[] {
+export function actingOf<Of extends Change>(changes: readonly Of[]): Of[] {
   return changes.filter(({ isUnchanged }) => !isUnchanged);
 }
 
-/** Throws `invalid-input` or `too-large` if the changes are impossible, and `EntityChanged` if an unchanged entity has changed. */
-export function planPartition(entity: Entity, given: readonly Change[], siblings: Siblings, mark: WriteMark): Plan {
+/** Throws `invalid-input` or `too-large` if the changes are impossible, and `EntityChanged` if an entity has changed. */
+export function planPartition(given: readonly EntityChange[], siblings: Siblings, mark: WriteMark): Plan {
+  const steps = planSteps(given, siblings, mark);
+  const actions = combineSteps(steps.map((step) => step.actions));
+  if (actions.length > MAX_TRANSACTION_ACTIONS)
+    throw new PlanTooLarge(
+      `The change needs ${actions.length} rows in one transaction; at most ${MAX_TRANSACTION_ACTIONS} are possible.`,
+      { needed: actions.length, limit: MAX_TRANSACTION_ACTIONS },
+    );
+  // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
+  const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
+  checkTransactionBytes(given[0]?.address.partition ?? '', measured);
+  const followed = steps.flatMap(({ changes }) => changes.map(follow));
+  const claims = followed.flatMap(claimsOf);
+  const twice = claims.find(
+    ({ indexEntry }, at) => claims.findIndex((other) => isSameEntry(indexEntry, other.indexEntry)) < at,
+  );
+  if (twice) throw duplicateClaim(twice);
+  return {
+    actions,
+    further: new Map(steps.flatMap((step) => step.further)),
+    followUps: followUpsOf(given, [...followed, ...steps.flatMap(dependentsOf)]),
+    isNew: steps.every(({ changes }) => changes.every(({ before }) => before.state === 'absent')),
+    claims,
+  };
+}
+
+/** The part of a plan that was planned at once. */
+interface Step {
+  readonly changes: readonly EntityChange[];
+  readonly actions: readonly ActionOfChange[];
+  readonly further: readonly (readonly [row: string, Properties])[];
+  readonly draft: PlanDraft;
+}
+
+/** The actions of a transaction are planned one after the other. Other changes, which are of one entity, are planned at once. */
+function planSteps(given: readonly EntityChange[], siblings: Siblings, mark: WriteMark): Step[] {
+  if (given.every(({ position }) => position === undefined)) return planStep(given, siblings, mark);
+  const left: LeftRows = new Map();
+  return given.flatMap((change) => {
+    try {
+      const seen = siblingsAfter(siblings, left);
+      const related = relatedAfter(mark.related ?? new Map(), left);
+      const steps = planStep([rebase(change, left)], seen, { ...mark, related });
+      for (const { actions } of steps) leaveRows(left, change.address, seen, actions);
+      return steps;
+    } catch (error) {
+      throw atAction(change, error);
+    }
+  });
+}
+
+function planStep(given: readonly EntityChange[], siblings: Siblings, mark: WriteMark): Step[] {
+  const [first] = given;
+  if (!first) return [];
+  const { entity } = first;
   const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [], dependents: [] };
-  const changes = actingOf(given).map((change) => complete(entity, change, draft));
+  const changes = actingOf(given).map((change) => complete(change, draft));
   const planned = changes.map((change) => ({ change, rows: planFurtherRows(entity, change, mark.writeId) }));
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
@@ -115,34 +172,20 @@ export function planPartition(entity: Entity, given: readonly Change[], siblings
   }
   for (const change of given) if (change.isUnchanged) requireUnchanged(change, draft);
   const { actions } = draft;
-  // A transaction may contain a row only once. Two entities that swap a value, or want the same value, fail here.
-  if (new Set(actions.map(({ action }) => action.row)).size < actions.length)
-    throw new RowkeyError(
-      'duplicate-value',
-      'Two entities of the same batch need the same row: their keys or unique values are equal.',
-    );
-  if (actions.length > MAX_TRANSACTION_ACTIONS)
-    throw new PlanTooLarge(
-      `The change needs ${actions.length} rows in one transaction; at most ${MAX_TRANSACTION_ACTIONS} are possible.`,
-      { needed: actions.length, limit: MAX_TRANSACTION_ACTIONS },
-    );
-  // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
-  const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
-  checkTransactionBytes(given[0]?.address.partition ?? '', measured);
-  const followed = changes.map((change) => follow(entity, change));
-  const claims = followed.flatMap((change) => claimsOf(entity, change));
-  const twice = claims.find(
-    ({ indexEntry }, at) => claims.findIndex((other) => isSameEntry(indexEntry, other.indexEntry)) < at,
-  );
-  if (twice) throw duplicateEntry(entity, twice.indexEntry);
-  return {
-    actions,
-    further: new Map(planned.map(({ change, rows }) => [change.address.row, rows.properties])),
-    ...followUp(entity, followed),
-    dependents: followDependents(entity, given, draft),
-    isNew: changes.every(({ before }) => before.state === 'absent'),
-    claims,
-  };
+  // A transaction may contain a row only once.
+  if (new Set(actions.map(({ action }) => action.row)).size < actions.length) throw sameRow();
+  const further = planned.map(({ change, rows }) => [change.address.row, rows.properties] as const);
+  return [{ changes, actions: actions.map((action) => ({ ...action, by: first })), further, draft }];
+}
+
+/** The changes of entities of other declarations that the actions of a step make. */
+function dependentsOf({ changes: [first], draft: { dependents, siblings } }: Step): Followed[] {
+  return dependents.flatMap(({ entity: name, row, after }) => {
+    const target = first?.entity.dependents.map((link) => link.target()).find((each) => each.name === name);
+    if (!first || !target) return [];
+    const before = toSnapshot(target, siblings.get(row));
+    return [follow({ entity: target, address: { ...first.address, row }, before, after })];
+  });
 }
 
 /** Adds the write of an entity that the transaction leaves as it is: it gets the id of the write, under its ETag. */
@@ -168,111 +211,12 @@ export function checkTransactionBytes(partition: string, actions: readonly Actio
 }
 
 /** The change with the fields that features set. */
-function complete(entity: Entity, change: Change, draft: PlanDraft): Change {
+function complete(change: EntityChange, draft: PlanDraft): EntityChange {
+  const { entity } = change;
   let { after } = change;
   for (const { write } of entity.features)
     if (after) after = write?.complete?.(entity, { ...change, after }, draft) ?? after;
   return { ...change, after };
-}
-
-interface Followed extends Change {
-  readonly entries: ChangeOfEntries;
-}
-
-/** The change with the index entries that it may concern. */
-function follow(entity: Entity, change: Change): Followed {
-  return { ...change, entries: entriesOfChange(entity, liveValues(change.before), change.after) };
-}
-
-/** The work outside the partition that follows from changes. */
-function followUp(entity: Entity, changes: readonly Followed[]): Pick<Plan, 'items' | 'fanOut'> {
-  return {
-    items: changes.flatMap((change) => intentItem(entity, change) ?? []),
-    fanOut: changes
-      .filter((change) => entity.features.some(({ fanOut }) => fanOut?.isNeeded(entity, change)))
-      .map(({ address: { partition, row } }) => ({ partition, row })),
-  };
-}
-
-function followDependents(entity: Entity, [first]: readonly Change[], { dependents, siblings }: PlanDraft) {
-  return dependents.flatMap(({ entity: name, row, after }): Plan['dependents'] => {
-    const target = entity.dependents.map((link) => link.target()).find((each) => each.name === name);
-    if (!first || !target) return [];
-    const change = { address: { ...first.address, row }, before: toSnapshot(target, siblings.get(row)), after };
-    const { items, fanOut } = followUp(target, [follow(target, change)]);
-    return items.length + fanOut.length > 0 ? [{ entity: target, items, fanOut }] : [];
-  });
-}
-
-function intentItem(entity: Entity, change: Followed): IntentItem | undefined {
-  const { partition, row } = change.address;
-  const { before, entries } = change;
-  // Entries of an earlier version were made of other values.
-  const isUpgraded = before.state === 'live' && before.system.EntityVersion !== entity.version;
-  const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : changedEntries(entity, entries);
-  return indexEntries.length > 0 || leavesTombstone(entity, change) ? { partition, row, indexEntries } : undefined;
-}
-
-/** The values of an entity before and after a change, and the index entries that follow from each. */
-interface ChangeOfEntries {
-  readonly before: Values | undefined;
-  readonly after: Values | undefined;
-  readonly former: readonly IndexEntry[];
-  readonly next: readonly IndexEntry[];
-}
-
-function entriesOfChange(entity: Entity, before: Values | undefined, after: Values | undefined): ChangeOfEntries {
-  return {
-    before,
-    after,
-    former: before ? indexEntriesOf(entity, before) : [],
-    next: after ? indexEntriesOf(entity, after) : [],
-  };
-}
-
-/**
- * The entries that a change of an entity adds, removes or gives other properties. Another entry stays what it is, also while an
- * earlier change is still being settled: the intent of that change names it.
- */
-function changedEntries(entity: Entity, { before, after, former, next }: ChangeOfEntries): IndexEntry[] {
-  const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
-    entries.some((other) => isSameEntry(other, entry));
-  const changed = remoteIndexesOf(entity).filter(
-    ({ properties }) => before && after && !isDeepStrictEqual(properties?.(before), properties?.(after)),
-  );
-  return unionOfEntries(former, next).filter(
-    (entry) => !isIn(former, entry) || !isIn(next, entry) || changed.some(({ name }) => name === entry.index),
-  );
-}
-
-/** The entries of all lists without duplicates. */
-function unionOfEntries(...lists: readonly (readonly IndexEntry[])[]): IndexEntry[] {
-  const all = lists.flat();
-  return all.filter((indexEntry, index) => all.findIndex((other) => isSameEntry(indexEntry, other)) === index);
-}
-
-/** A move hands its contested rows over. Any other write claims the rows that the entity did not have. */
-function claimsOf(entity: Entity, { address: owner, entries, arrival }: Followed): Plan['claims'] {
-  if (arrival) return [];
-  const isHeld = (indexEntry: IndexEntry) => entries.former.some((other) => isSameEntry(indexEntry, other));
-  return entries.next
-    .filter((indexEntry) => isContested(entity, indexEntry) && !isHeld(indexEntry))
-    .map((indexEntry) => ({ indexEntry, owner }));
-}
-
-/** A delete of more than one row leaves a tombstone, which the reconciler of its intent removes. */
-function leavesTombstone(entity: Entity, change: Change): boolean {
-  // No intent is sent for a row that is never deleted.
-  if (change.after || remainsOf(entity, change)) return false;
-  const { before, movedTo } = change;
-  const hasFurtherRows = before.state === 'live' && before.system.FurtherRows !== undefined;
-  return movedTo !== undefined || hasFurtherRows || entity.features.some(hasRowsBeside);
-}
-
-/** The properties of a row that permanently replaces the deleted entity. */
-function remainsOf(entity: Entity, { before, after }: Change): Properties | undefined {
-  if (after || before.state !== 'live') return undefined;
-  return entity.features.map(({ write }) => write?.remains?.properties(entity, before)).find((remains) => remains);
 }
 
 function entityAction(

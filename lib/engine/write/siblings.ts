@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache';
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { keptFor, onceFor } from '../../base/once.ts';
-import { type Change, type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import { type PlannedAction, relatedKey, type Siblings } from '../../define/declaration/change.ts';
+import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { ListForm } from '../../define/declaration/projection.ts';
 import { projectionsOf } from '../../define/places/index-entries.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
@@ -28,22 +28,20 @@ interface Planned {
  */
 export async function planFirst(
   engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   { rows, mark, assumeNew }: Pick<Planned, 'rows'> & { readonly mark: WriteMark; readonly assumeNew: boolean },
 ): Promise<Planned> {
-  const remembered = await readSiblings(engine, entity, changes, rows, assumeNew ? 'none' : 'unknown');
-  const checked = planIfChecked(entity, changes, { rows, siblings: remembered }, mark);
+  const remembered = await readSiblings(engine, changes, rows, assumeNew ? 'none' : 'unknown');
+  const checked = planIfChecked(changes, { rows, siblings: remembered }, mark);
   if (checked) return checked;
-  const siblings = await readSiblings(engine, entity, changes, rows, 'all');
-  return { rows, siblings, plan: planPartition(entity, changes, siblings, mark) };
+  const siblings = await readSiblings(engine, changes, rows, 'all');
+  return { rows, siblings, plan: planPartition(changes, siblings, mark) };
 }
 
 /** Plans again without reading if other writes of this process have changed a sibling row since. */
 export function replan(
   { storage }: Engine,
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   { mark, rows, siblings, plan }: Planned & { readonly mark: WriteMark },
 ): Planned {
   const [first] = changes;
@@ -53,18 +51,17 @@ export function replan(
   });
   const known = { rows, siblings, plan };
   if (newer.length === 0) return known;
-  return planIfChecked(entity, changes, { rows, siblings: new Map([...siblings, ...newer]) }, mark) ?? known;
+  return planIfChecked(changes, { rows, siblings: new Map([...siblings, ...newer]) }, mark) ?? known;
 }
 
 /** A plan whose transaction conflicts if any of its sibling rows is stale. Undefined if no such plan is possible. */
 function planIfChecked(
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   { rows, siblings }: Omit<Planned, 'plan'>,
   mark: WriteMark,
 ): Planned | undefined {
   try {
-    const plan = planPartition(entity, changes, siblings, mark);
+    const plan = planPartition(changes, siblings, mark);
     const checked = new Set(plan.actions.flatMap(({ action }) => ('etag' in action ? [action.row] : [])));
     const isChecked = rows.every((row) => !siblings.has(row) || checked.has(row));
     return isChecked ? { rows, siblings, plan } : undefined;
@@ -101,55 +98,48 @@ export function rememberWritten(
 }
 
 /** The next plan of these changes reads their sibling rows. */
-export function forgetSiblings({ storage }: Engine, entity: Entity, changes: readonly Change[]): void {
-  for (const row of siblingRowsOf(entity, changes))
-    for (const { address } of changes) forget(storage, { ...address, row });
+export function forgetSiblings({ storage }: Engine, changes: readonly EntityChange[]): void {
+  for (const row of siblingRowsOf(changes)) for (const { address } of changes) forget(storage, { ...address, row });
 }
 
 /** Reads sibling rows: all, only unknown ones, or none. Rows that are not read and not known count as absent. */
 export async function readSiblings(
   engine: Engine,
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   siblingRows: readonly string[],
   read: 'all' | 'unknown' | 'none',
 ): Promise<Siblings> {
   const [first] = changes;
   if (!first) return new Map();
+  const form = listFormIn(changes);
   const readOne = async (row: string) => {
     const address = { ...first.address, row };
     const known = read === 'all' ? undefined : recall(engine.storage, address);
-    return known ?? (read === 'none' ? undefined : readSibling(engine, entity, address));
+    return known ?? (read === 'none' ? undefined : readSibling(engine, form, address));
   };
   const rows = await pMap(siblingRows, readOne, { concurrency: READS_CONCURRENCY });
-  const leaving = changes.filter(({ after }) => !after);
-  const ranges = entity.features.flatMap(({ write }) =>
-    write?.carried
-      ? leaving.map(
-          ({ address }) =>
-            () =>
-              write.carried?.read(engine, entity, address) ?? [],
-        )
-      : [],
+  const ranges = changes.flatMap(({ entity, address, after }) =>
+    entity.features.flatMap(({ write }) => {
+      const carried = after ? undefined : write?.carried;
+      return carried ? [() => carried.read(engine, entity, address)] : [];
+    }),
   );
   const further = await pMap(ranges, (read) => read(), { concurrency: READS_CONCURRENCY });
   return new Map([...rows, ...further.flat()].flatMap((row) => (row ? [[row.row, row]] : [])));
 }
 
-function readSibling({ storage }: Engine, entity: Entity, address: Address): Promise<Row | undefined> {
-  return listFormOf(entity)?.read(storage, address) ?? readRow(storage, address);
+function readSibling({ storage }: Engine, form: ListForm | undefined, address: Address): Promise<Row | undefined> {
+  return form?.read(storage, address) ?? readRow(storage, address);
 }
 
 /** Reads the rows that a plan needs besides the sibling rows. */
 export async function readRelated(
   { storage }: Engine,
-  entity: Entity,
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   siblingRows: readonly string[],
 ): Promise<ReadonlyMap<string, Row>> {
-  const acting = actingOf(changes);
-  const addresses = entity.features.flatMap(({ write }) =>
-    acting.flatMap((change) => [...(write?.related?.(entity, change) ?? [])]),
+  const addresses = actingOf(changes).flatMap((change) =>
+    change.entity.features.flatMap(({ write }) => [...(write?.related?.(change.entity, change) ?? [])]),
   );
   const isSibling = ({ table, partition, row }: Address) =>
     siblingRows.includes(row) &&
@@ -163,11 +153,11 @@ export async function readRelated(
 /** The actions of a plan. The part of a sibling row that does not fit into the row is stored in a blob first. */
 export async function toStoredActions(
   { storage }: Engine,
-  entity: Entity,
+  changes: readonly EntityChange[],
   where: Omit<Address, 'row'>,
   { actions }: Plan,
 ): Promise<Action[]> {
-  const form = listFormOf(entity);
+  const form = listFormIn(changes);
   if (!form) return actions.map(({ action }) => action);
   const store = ({ action }: PlannedAction) => form.write(storage, { ...where, row: action.row }, action);
   return pMap(actions, store, { concurrency: READS_CONCURRENCY });
@@ -176,10 +166,10 @@ export async function toStoredActions(
 /** Deletes the parts of these rows that are stored in blobs. */
 export async function dropStoredParts(
   { storage }: Engine,
-  entity: Entity,
+  changes: readonly EntityChange[],
   rows: readonly (Action | Row)[],
 ): Promise<void> {
-  const form = listFormOf(entity);
+  const form = listFormIn(changes);
   if (!form) return;
   const drop = async (row: Action | Row) => 'properties' in row && form.drop(storage, row);
   await pMap(rows, drop, { concurrency: READS_CONCURRENCY });
@@ -189,6 +179,14 @@ export async function dropStoredParts(
 export const listFormOf = onceFor(
   (entity: Entity): ListForm | undefined => projectionsOf(entity).flatMap(({ merge }) => merge?.list ?? [])[0],
 );
+
+function listFormIn(changes: readonly EntityChange[]): ListForm | undefined {
+  for (const { entity } of changes) {
+    const form = listFormOf(entity);
+    if (form) return form;
+  }
+  return undefined;
+}
 
 /**
  * The sibling rows (lists, counts) that this process wrote last. The next write of the same partition plans from them without

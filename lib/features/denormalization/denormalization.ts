@@ -114,8 +114,8 @@ export const denormalization: Feature = {
         const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
         const after = withCopies(link, snapshot.values, liveValues(source));
         if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
-        const change = { address, before: snapshot, after, isUpkeep: true };
-        const repair = async () => (await tryCommit(engine, entity, [change])) !== undefined;
+        const change = { entity, address, before: snapshot, after, isUpkeep: true };
+        const repair = async () => (await tryCommit(engine, [change])) !== undefined;
         suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });
       }
       return suspicions;

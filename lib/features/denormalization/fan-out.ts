@@ -214,10 +214,11 @@ async function isStale(engine: Engine, { values }: Receiver, links: readonly Den
 }
 
 /** The write that copies the current fields to an entity. */
-function prepareRefresh({ keyFields }: Entity, { address, values, found }: Receiver): EntityWrite {
+function prepareRefresh(entity: Entity, { address, values, found }: Receiver): EntityWrite {
   return {
+    entity,
     address,
-    key: pick(values, keyFields),
+    key: pick(values, entity.keyFields),
     expects: 'one',
     conditions: {},
     read: {},
@@ -231,7 +232,7 @@ function prepareRefresh({ keyFields }: Entity, { address, values, found }: Recei
 /** Copies the current fields to one entity. Returns false if other writers keep changing the entity. */
 async function refresh(engine: Engine, entity: Entity, { address, values }: Receiver): Promise<boolean> {
   try {
-    await writeOne(engine, entity, prepareRefresh(entity, { address, values }));
+    await writeOne(engine, prepareRefresh(entity, { address, values }));
     return true;
   } catch (error) {
     const code = error instanceof RowkeyError ? error.code : undefined;
@@ -300,7 +301,7 @@ async function updatePage(
     .filter(({ values }) => isDeepStrictEqual(keyIn(relation, values), key))
     .filter(({ values }) => !isDeepStrictEqual(withCopies(link, values, copies), values));
   const writes = stale.map((receiver) => prepareRefresh(entity, receiver));
-  const outcomes = [...(await writePartitions(engine, entity, writes)).values()];
+  const outcomes = [...(await writePartitions(engine, writes)).values()];
   const errors = outcomes.filter((outcome) => outcome instanceof RowkeyError);
   const updated = outcomes.length - errors.length;
   if (updated > 0) count.fanOut({ entity: entity.name }, updated);

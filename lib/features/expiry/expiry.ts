@@ -137,7 +137,7 @@ export const expireEntities = inPattern(
       const due = found.filter((each) => typeof each === 'object');
       for (const some of Map.groupBy(due, ({ address: { partition } }) => partition).values()) {
         if (engine.now() >= until) return { deleted, failed };
-        for (const outcome of (await writePartitions(engine, entity, some)).values())
+        for (const outcome of (await writePartitions(engine, some)).values())
           if (!(outcome instanceof RowkeyError)) deleted += 1;
           // Changed or deleted meanwhile: its own write settles the entry.
           else if (!OVERTAKEN.has(outcome.code)) failed += 1;

@@ -5,7 +5,7 @@ import { pick, type Values } from '../../base/values.ts';
 import { storedNames, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, type Live, liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity, Feature, Reference } from '../../define/declaration/entity.ts';
+import type { Entity, EntityChange, Feature, Reference } from '../../define/declaration/entity.ts';
 import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, indexKeyFields, isConfirmed, isCopy, isUnique } from '../../define/places/index-entries.ts';
@@ -20,6 +20,7 @@ import {
 import { isOptional } from '../../define/schema/field-schema.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { atAction } from '../../engine/write/conflict.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';
 
 /**
@@ -60,22 +61,23 @@ export const references: Feature = {
           });
         }
     },
-    async checkRelated(engine, entity, changes) {
+    async checkRelated(engine, entity, changes, together) {
       const checking = { concurrency: READS_CONCURRENCY };
-      await pMap(changes, (change) => checkReferrers(engine, entity, change), checking);
+      await pMap(changes, (change) => checkReferrers(engine, entity, change, together), checking);
       const asked = referencesOf(entity)
         .filter((reference) => !isBeside(reference) || engine.guard?.fieldsToRefer(reference.to.name))
         .flatMap((reference) =>
           changes.flatMap((change) => {
             const key = changedKey(reference, change);
-            return key ? [{ reference, key }] : [];
+            return key ? [{ reference, key, change }] : [];
           }),
         );
       const once = new Map(asked.map((each) => [JSON.stringify([each.reference.field, each.key]), each]));
       await pMap(
         once.values(),
-        async ({ reference, key }) => {
-          if (!(await hasTarget(engine, reference, key))) throw danglingError(reference);
+        async ({ reference, key, change }) => {
+          if (!(await hasTarget(engine, reference, key, { together })))
+            throw atAction(change, danglingError(reference));
         },
         checking,
       );
@@ -213,11 +215,13 @@ async function hasTarget(
   engine: Engine,
   reference: Reference,
   key: Values,
-  { isCheck = false }: { readonly isCheck?: boolean } = {},
+  { isCheck = false, together = [] }: { readonly isCheck?: boolean; readonly together?: readonly EntityChange[] } = {},
 ): Promise<boolean> {
   const { storage } = engine;
   const { to, by } = reference;
   const fields = engine.guard?.fieldsToRefer(to.name);
+  const changed = together.find(({ entity, after }) => entity === to && after && isOfKey(after, key));
+  if (changed?.after) return !fields || engine.guard?.canRefer(to.name, changed.after) === true;
   const select = fields ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', by];
   const isThere = isCheck ? isTarget : canReferTo;
   // To a caller who cannot read the entity, it does not exist.
@@ -226,7 +230,8 @@ async function hasTarget(
     (!fields || engine.guard?.canRefer(to.name, toValues(to, found?.properties ?? {})) === true);
   if (isByKey(reference)) {
     const address = addressIfAny(to, key);
-    return address !== undefined && exists(await readRow(storage, { ...address, select }));
+    if (!address || isChanged(together, address)) return false;
+    return exists(await readRow(storage, { ...address, select }));
   }
   const index = uniqueIndexOf(reference);
   if (!index) return false;
@@ -236,14 +241,25 @@ async function hasTarget(
     row: buildKey(index.row, key),
   });
   if (!entry || !isCopy(entry)) return false;
+  const address = sourceAddress(to, entry);
+  if (isChanged(together, address)) return false;
   if (isConfirmed(entry) && !isCheck && !fields) return true;
-  const { SourcePartition, SourceRow } = entry.properties;
-  const address = { table: to.table, partition: String(SourcePartition), row: String(SourceRow) };
   // An upgrade needs the whole row.
   const needed = [by, ...(fields ?? [])];
   const projection = to.version > 1 ? undefined : [...storedNames(to, needed), 'MovingFrom'];
   const found = await readJoinedRow(engine, to, { ...address, select: projection }, { fields: needed });
   return exists(found) && toValues(to, found?.properties ?? {})[by] === key[by];
+}
+
+/** True if the transaction changes the entity in this row. What is left of the entity is known from the change. */
+function isChanged(together: readonly EntityChange[], { table, partition, row }: Address): boolean {
+  return together.some(
+    ({ address }) => address.row === row && address.partition === partition && address.table === table,
+  );
+}
+
+function isOfKey(values: Values, key: Values): boolean {
+  return isDeepStrictEqual(pick(values, Object.keys(key)), key);
 }
 
 function danglingError({ field, to, by }: Reference): RowkeyError {
@@ -252,7 +268,12 @@ function danglingError({ field, to, by }: Reference): RowkeyError {
 }
 
 /** Throws `referenced` if an entity refers to this one and the change would leave the reference dangling. */
-async function checkReferrers(engine: Engine, entity: Entity, change: Change): Promise<void> {
+async function checkReferrers(
+  engine: Engine,
+  entity: Entity,
+  change: Change,
+  together: readonly EntityChange[],
+): Promise<void> {
   const { before, after, movedTo, isMove } = change;
   // The destination of a move that is undone: its references are still those to the source.
   if (before.state !== 'live' || before.system.MovingFrom) return;
@@ -262,10 +283,10 @@ async function checkReferrers(engine: Engine, entity: Entity, change: Change): P
     if (onDelete !== 'refuse' || isKept || after?.[by] === before.values[by]) continue;
     // What refers to itself can be deleted. After a move, or with another "by", its reference would dangle.
     const byItself = isMove === true || (after !== undefined && after[field] === before.values[field]);
-    if (!(await isReferredTo(engine, reference, before, { byItself }))) continue;
+    if (!(await isReferredTo(engine, reference, before, { byItself, together }))) continue;
     const what = after ? `must keep its "${by}"` : `cannot be ${movedTo ? 'archived or moved' : 'deleted'}`;
     const why = `${from().name} refer to it in "${field}".`;
-    throw entityError('referenced', entity, pick(before.values, entity.keyFields), `${what}: ${why}`);
+    throw atAction(change, entityError('referenced', entity, pick(before.values, entity.keyFields), `${what}: ${why}`));
   }
 }
 
@@ -274,11 +295,14 @@ async function isReferredTo(
   engine: Engine,
   reference: Reference,
   { values }: Live,
-  { byItself }: { readonly byItself: boolean },
+  { byItself, together }: { readonly byItself: boolean; readonly together: readonly EntityChange[] },
 ): Promise<boolean> {
   const { by, from, to } = reference;
   if (values[by] === undefined) return false;
   const key = isByKey(reference) ? pick(values, to.keyFields) : { [by]: values[by] };
+  const isReferrer = (of: Values | undefined) =>
+    of !== undefined && isDeepStrictEqual(keyIn(reference, of), key) && (byItself || !isItself(reference, of, key));
+  if (together.some((change) => change.entity === from() && isReferrer(change.after))) return true;
   const range = referrersRange(reference, key);
   if (!range) return false;
   let after: string | undefined;
@@ -290,19 +314,19 @@ async function isReferredTo(
       limit: REFERRERS_PAGE,
     });
     for (const row of rows.filter((each) => isCopy(each) === (range.index !== undefined))) {
-      const referring = range.index === undefined ? row : await readSource(engine, from(), row);
+      if (isChanged(together, range.index === undefined ? row : sourceAddress(from(), row))) continue;
+      const referring =
+        range.index === undefined ? row : await readJoinedRow(engine, from(), sourceAddress(from(), row));
       const found = toSnapshot(from(), referring?.properties.EntityType === from().name ? referring : undefined);
-      const of = liveValues(found);
-      if (of && isDeepStrictEqual(keyIn(reference, of), key) && (byItself || !isItself(reference, of, key)))
-        return true;
+      if (isReferrer(liveValues(found))) return true;
     }
     after = rows.at(-1)?.row;
     if (!more || after === undefined) return false;
   }
 }
 
-function readSource(engine: Engine, entity: Entity, { properties }: Row): Promise<Row | undefined> {
+/** The address of the entity of which a row is a copy. */
+function sourceAddress({ table }: Entity, { properties }: Row): Address {
   const { SourcePartition, SourceRow } = properties;
-  const address = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
-  return readJoinedRow(engine, entity, address);
+  return { table, partition: String(SourcePartition), row: String(SourceRow) };
 }

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
 import { toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
-import type { Change, Snapshot } from '../../../../lib/define/declaration/change.ts';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
+import type { Snapshot } from '../../../../lib/define/declaration/change.ts';
+import type { Entity, EntityChange } from '../../../../lib/define/declaration/entity.ts';
 import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
@@ -37,9 +37,14 @@ function row(key: string, properties: Values): Row {
   return { table: 'employees', partition: 'Sales', row: key, etag: `etag of ${key}`, properties: { ...properties } };
 }
 
-function change(entity: Entity, partition: Partition, before: Values | undefined, after: Values | undefined): Change {
+function change(
+  entity: Entity,
+  partition: Partition,
+  before: Values | undefined,
+  after: Values | undefined,
+): EntityChange {
   const address = addressOf(entity, { ...before, ...after });
-  return { address, before: toSnapshot(entity, partition.get(address.row)), after };
+  return { entity, address, before: toSnapshot(entity, partition.get(address.row)), after };
 }
 
 /** Applies the actions to a partition and rejects what storage would reject. */
@@ -62,11 +67,11 @@ function apply(partition: Partition, plan: ReturnType<typeof planPartition>): vo
   }
 }
 
-function commit(partition: Partition, entity: Entity, changes: readonly Change[]): ReturnType<typeof planPartition> {
+function commit(partition: Partition, changes: readonly EntityChange[]): ReturnType<typeof planPartition> {
   const siblings = new Map(
-    siblingRowsOf(entity, changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
+    siblingRowsOf(changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
   );
-  const plan = planPartition(entity, changes, siblings, MARK);
+  const plan = planPartition(changes, siblings, MARK);
   apply(partition, plan);
   return plan;
 }
@@ -96,14 +101,13 @@ describe('a plan', () => {
         const existing = three.flatMap(({ before }) => (before ? [before] : []));
         commit(
           partition,
-          employees,
           existing.map((values) => change(employees, partition, undefined, values)),
         );
         expectToAgree(partition, existing);
         const changes = three.flatMap(({ before, after }) =>
           before || after ? [change(employees, partition, before, after)] : [],
         );
-        commit(partition, employees, changes);
+        commit(partition, changes);
         expectToAgree(
           partition,
           three.flatMap(({ after }) => (after ? [after] : [])),
@@ -117,8 +121,8 @@ describe('a plan', () => {
       fc.property(state('000001'), state('000001'), (before, after) => {
         fc.pre(before !== undefined || after !== undefined);
         const partition: Partition = new Map();
-        if (before) commit(partition, employees, [change(employees, partition, undefined, before)]);
-        const plan = commit(partition, employees, [change(employees, partition, before, after)]);
+        if (before) commit(partition, [change(employees, partition, undefined, before)]);
+        const plan = commit(partition, [change(employees, partition, before, after)]);
         const [former, next] = [before, after].map((values) =>
           indexEntriesOf(employees, values).map((indexEntry) => JSON.stringify(indexEntry)),
         ) as [string[], string[]];
@@ -130,7 +134,10 @@ describe('a plan', () => {
           ...next.filter((text) => !former.includes(text)),
         ];
         expect(
-          plan.items.flatMap(({ indexEntries }) => indexEntries.map((indexEntry) => JSON.stringify(indexEntry))).sort(),
+          plan.followUps
+            .flatMap(({ items }) => items)
+            .flatMap(({ indexEntries }) => indexEntries.map((indexEntry) => JSON.stringify(indexEntry)))
+            .sort(),
         ).toEqual(changed.sort());
         const claimed = [before?.employeeId !== after?.employeeId, before?.email !== after?.email];
         expect(plan.claims.length).toBe(after ? claimed.filter(Boolean).length : 0);
@@ -157,7 +164,6 @@ describe('a plan', () => {
         );
         commit(
           partition,
-          employees,
           staff.map((values) => change(employees, partition, undefined, values)),
         );
         const live = (entity: Entity, key: Values) => {
@@ -166,11 +172,11 @@ describe('a plan', () => {
         };
         for (const { manager, lastName } of steps) {
           const before = live(departments, { department: 'Sales' });
-          commit(partition, departments, [
+          commit(partition, [
             change(departments, partition, before, { department: 'Sales', ...(manager ? { managerId: manager } : {}) }),
           ]);
           const one = live(employees, staff[0] as Values);
-          commit(partition, employees, [change(employees, partition, one, { ...one, lastName })]);
+          commit(partition, [change(employees, partition, one, { ...one, lastName })]);
           const managed = live(departments, { department: 'Sales' });
           const who = manager && live(employees, { department: 'Sales', employeeId: manager });
           expect(managed?.managerName).toBe(who ? `F ${who.lastName}` : undefined);
@@ -201,16 +207,16 @@ describe('a plan', () => {
     const partition: Partition = new Map();
     const ann = { team: 'Blue', id: '1', name: 'Ann' };
     const team = { team: 'Blue', lead: '1' };
-    commit(partition, staff, [change(staff, partition, undefined, ann)]);
-    commit(partition, teams, [change(teams, partition, undefined, team)]);
+    commit(partition, [change(staff, partition, undefined, ann)]);
+    commit(partition, [change(teams, partition, undefined, team)]);
     const entry = (leadName: string) => ({ index: 'byLead', table: 'teamsbylead', partition: leadName, row: 'Blue' });
     const item = (...names: string[]) => ({ partition: 'Blue', row: 'team', indexEntries: names.map(entry) });
-    const renamed = commit(partition, staff, [change(staff, partition, ann, { ...ann, name: 'Bo' })]);
-    expect(renamed.dependents).toEqual([{ entity: teams, items: [item('Ann', 'Bo')], fanOut: [] }]);
-    const moved = commit(partition, staff, [change(staff, partition, ann, { ...ann, name: 'Bo', room: '5' })]);
-    expect(moved.dependents).toEqual([]);
-    const left = commit(partition, staff, [change(staff, partition, ann, undefined)]);
-    expect(left.dependents).toEqual([{ entity: teams, items: [item('Bo')], fanOut: [] }]);
+    const renamed = commit(partition, [change(staff, partition, ann, { ...ann, name: 'Bo' })]);
+    expect(renamed.followUps.slice(1)).toEqual([{ entity: teams, items: [item('Ann', 'Bo')], fanOut: [] }]);
+    const moved = commit(partition, [change(staff, partition, ann, { ...ann, name: 'Bo', room: '5' })]);
+    expect(moved.followUps.slice(1)).toEqual([]);
+    const left = commit(partition, [change(staff, partition, ann, undefined)]);
+    expect(left.followUps.slice(1)).toEqual([{ entity: teams, items: [item('Bo')], fanOut: [] }]);
     expect(toSnapshot(teams, partition.get('team'))).toMatchObject({ values: { team: 'Blue' } });
   });
 
@@ -228,14 +234,13 @@ describe('a plan', () => {
     if (!one || !other) throw new Error('There are three.');
     commit(
       partition,
-      employees,
       [one, other].map((values) => change(employees, partition, undefined, values)),
     );
     const swapped = [
       change(employees, partition, one, { ...one, email: other.email }),
       change(employees, partition, other, { ...other, email: one.email }),
     ];
-    expect(() => commit(partition, employees, swapped)).toThrow('same row');
+    expect(() => commit(partition, swapped)).toThrow('same row');
   });
 
   test('that needs more than 100 rows is rejected', () => {
@@ -253,7 +258,6 @@ describe('a plan', () => {
       });
       return commit(
         partition,
-        employees,
         people.map((values) => change(employees, partition, undefined, values)),
       );
     };
@@ -266,17 +270,17 @@ describe('a plan', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };
     const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
-    const theirs = { address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
-    expect(() => planPartition(employees, [theirs], new Map(), MARK)).toThrow('being moved');
+    const theirs = { entity: employees, address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
+    expect(() => planPartition([theirs], new Map(), MARK)).toThrow('being moved');
     const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom } };
-    expect(planPartition(employees, [own], new Map(), MARK).actions[0]?.action).toMatchObject({
+    expect(planPartition([own], new Map(), MARK).actions[0]?.action).toMatchObject({
       kind: 'replace',
       properties: { MovingFrom: system.MovingFrom },
     });
     const gone = { ...theirs, after: undefined };
-    expect(() => planPartition(employees, [gone], new Map(), MARK)).toThrow('being moved');
+    expect(() => planPartition([gone], new Map(), MARK)).toThrow('being moved');
     const undone = { ...own, after: undefined };
-    expect(planPartition(employees, [undone], new Map(), MARK).actions[0]?.action.kind).toBe('replace');
+    expect(planPartition([undone], new Map(), MARK).actions[0]?.action.kind).toBe('replace');
   });
 
   test('keeps the incarnation of an entity', () => {
@@ -286,9 +290,9 @@ describe('a plan', () => {
       toProperties(employees, one, { WriteId: 'w', Incarnation: 'life', DenormalizedTo: '' }),
     );
     const plan = planPartition(
-      employees,
       [
         {
+          entity: employees,
           address: addressOf(employees, one),
           before: toSnapshot(employees, before),
           after: { ...one, firstName: 'G' },

@@ -53,8 +53,8 @@ function stored() {
   };
   const write = (after: Values) => {
     etag += 1;
-    const change = { address: addressOf(wide, key), before: read(), after };
-    const { actions } = planPartition(wide, [change], new Map(), { writeId: `w${etag}`, now: 0 });
+    const change = { entity: wide, address: addressOf(wide, key), before: read(), after };
+    const { actions } = planPartition([change], new Map(), { writeId: `w${etag}`, now: 0 });
     for (const { action } of actions)
       if (action.kind === 'delete') expect(rows.delete(action.row), action.row).toBe(true);
       else if ('properties' in action) rows.set(action.row, action.properties);
