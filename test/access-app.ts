@@ -25,7 +25,13 @@ export interface Reply {
 }
 
 /** Sends a request of this caller. A body that is not binary is sent as JSON. */
-export type Ask = (caller: Partial<Caller>, method: HttpMethod, path: string, body?: unknown) => Promise<Reply>;
+export type Ask = (
+  caller: Partial<Caller>,
+  method: HttpMethod,
+  path: string,
+  body?: unknown,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Reply>;
 
 /** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
 export async function openAccessApp(url: string, model: LinkedModel) {
@@ -40,7 +46,7 @@ export async function openAccessApp(url: string, model: LinkedModel) {
   const audit = createAuditLog(engine);
   const over = { engine, audit, entities: model.list, signer: () => signer, authenticate: async () => caller };
   const handle = createApiHandler(() => testApp(url, over), createRoutes(model));
-  const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body) => {
+  const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body, more = {}) => {
     caller = { subject, roles, claims };
     const [whole = ''] = path.split('?');
     const isBinary = body instanceof Uint8Array;
@@ -48,7 +54,7 @@ export async function openAccessApp(url: string, model: LinkedModel) {
       method,
       path,
       params: { path: whole.split('/').map(decodeURIComponent).join('/') },
-      headers: { 'content-type': isBinary ? 'image/png' : 'application/json', authorization: 'Bearer x' },
+      headers: { 'content-type': isBinary ? 'image/png' : 'application/json', authorization: 'Bearer x', ...more },
       ...(body === undefined ? {} : { body: isBinary ? body : JSON.stringify(body) }),
     });
     const { status = 200, headers, body: sent } = await handle(request, testInvocation().invocation);

@@ -77,9 +77,10 @@ export async function guardedEngine(subject: Subject, entity: Entity): Promise<E
   const limits = { create, update, delete: remove };
   const guard: Guard = {
     isLimited: (of) => of === entity.name && Object.values(limits).some((limit) => limit !== undefined),
+    isHidden: (of, write, before) => of === entity.name && !isWithin(limits[write], before) && !isWithin(read, before),
     checkBefore(of, key, write, before) {
       if (of !== entity.name || isWithin(limits[write], before)) return;
-      throw isWithin(read, before) ? refusedByRules(entity, write) : notFound(entity, key);
+      throw guard.isHidden(of, write, before) ? notFound(entity, key) : refusedByRules(entity, write);
     },
     checkAfter(of, write, after) {
       if (of === entity.name && !isWithin(limits[write], after)) throw refusedByRules(entity, write);

@@ -124,13 +124,16 @@ export const getEntity = onceFor(
         if (isKnown?.({ etag, fields })) return { etag, fields, values: undefined };
         return { etag, fields, values: await openValues(view, entity, values, fields) };
       }
-      const limits = await pMap(kinds, async (kind) => {
-        const filter = toFilter(narrow(await limitOf(view, kind, 'read'), key));
-        return [kind.name, [...(filters[kind.name] ?? []), ...filter]] as const;
-      });
-      const { etag, values } = await readWithChildren(view.engine, entity, key, kinds, {
+      const reaches = await pMap(
+        kinds,
+        async (kind) => [kind, narrow(await limitOf(view, kind, 'read'), key)] as const,
+      );
+      const reached = reaches.filter(([, reach]) => reach?.length !== 0);
+      const kindsToRead = reached.map(([kind]) => kind);
+      const filtersToRead = reached.map(([{ name }, reach]) => [name, [...(filters[name] ?? []), ...toFilter(reach)]]);
+      const { etag, values } = await readWithChildren(view.engine, entity, key, kindsToRead, {
         select: read ? { ...selection, [entity.name]: read } : selection,
-        where: Object.fromEntries(limits),
+        where: Object.fromEntries(filtersToRead),
         check(found) {
           if (!isWithin(limit, found)) throw notFound(entity, key);
         },

@@ -19,7 +19,9 @@ export interface Engine {
 export interface Guard {
   /** True if the caller may not write every row, so that a write must read the row. */
   isLimited(entity: string): boolean;
-  /** Checks the row that a write begins from. Throws `not-found` for a row that the caller cannot read, and otherwise `forbidden`. */
+  /** True if the caller can neither write nor read the row: a write must not tell that there is one. */
+  isHidden(entity: string, write: 'update' | 'delete', before: Values): boolean;
+  /** Checks the row that a write begins from. Throws `not-found` for a hidden row, and otherwise `forbidden`. */
   checkBefore(entity: string, key: Values, write: 'update' | 'delete', before: Values): void;
   /** Checks what a write stores. Throws `forbidden`. */
   checkAfter(entity: string, write: 'create' | 'update', after: Values): void;

@@ -94,6 +94,12 @@ export async function planWrite(engine: Engine, write: EntityWrite): Promise<Pla
     };
   }
   const before = judged.snapshot;
+  // A put is answered like a create under this key, which tells no more of the row than a caller who may create it learns anyway.
+  if (!isUpkeep && expects === 'any' && engine.guard?.isHidden(entity.name, 'update', before.values)) {
+    checkConditions(conditions, undefined);
+    await write.next(undefined);
+    throw duplicateKey(entity, key);
+  }
   // First of all: no other error may say that there is such a row.
   if (!isUpkeep) engine.guard?.checkBefore(entity.name, key, write.isDelete ? 'delete' : 'update', before.values);
   if (!isUpkeep) checkWritable(entity, key, engine.now());

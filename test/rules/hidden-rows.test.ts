@@ -1,0 +1,87 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { subject } from '../../lib/define.ts';
+import { defineModel } from '../../lib/define-model.ts';
+import { openAccessApp, type Reply } from '../access-app.ts';
+
+/** What a caller learns of rows outside of reach: nothing. */
+
+const folders = defineEntity('folders', {
+  schema: z.object({ team: z.string(), folderId: z.string().regex(/^\d+$/), owner: z.string() }),
+  table: 'folders',
+  key: { partition: '{team}', row: 'f_{folderId}' },
+  access: {
+    read: ['root', { role: 'user', where: { owner: subject() }, lists: 'filtered' }],
+    write: ['root', { role: 'user', where: { owner: subject() } }],
+  },
+});
+
+const files = defineEntity('files', {
+  schema: z.object({
+    team: z.string(),
+    folderId: z.string().regex(/^\d+$/),
+    fileId: z.string().regex(/^\d+$/),
+    author: z.string(),
+  }),
+  table: 'folders',
+  key: { partition: '{team}', row: 'f_{folderId}_{fileId}' },
+  childOf: folders,
+  access: {
+    read: ['root', { role: 'user', where: { team: 'open', author: subject() } }],
+    write: ['root', { role: 'user', where: { author: subject() } }],
+  },
+});
+
+const model = defineModel({
+  roles: ['user', 'root', 'operator'],
+  operatorRole: 'operator',
+  entities: [folders, files],
+});
+
+let app: Awaited<ReturnType<typeof openAccessApp>>;
+const root = { subject: 'root', roles: ['root'] };
+const ann = { subject: 'ann', roles: ['user'] };
+
+beforeAll(async () => {
+  app = await openAccessApp(import.meta.url, model);
+  for (const [folderId, owner] of [
+    ['1', 'ann'],
+    ['2', 'bob'],
+  ]) {
+    expect((await app.ask(root, 'POST', 'folders', { team: 't', folderId, owner })).status).toBe(201);
+    const file = { team: 't', folderId, fileId: '1', author: 'bob' };
+    expect((await app.ask(root, 'POST', 'files', file)).status).toBe(201);
+  }
+});
+
+/** All that a response says, but the id of the folder. */
+const said = ({ status, headers, text }: Reply, id: string) => ({
+  status,
+  text: text.replaceAll(`t/${id}`, 't/…'),
+  transactions: /"(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1],
+});
+
+test('a put does not tell a hidden row from an absent one if the caller may create neither', async () => {
+  const putBy = (folderId: string, headers = {}) =>
+    app.ask(ann, 'PUT', `folders/t/${folderId}`, { team: 't', folderId, owner: 'bob' }, headers);
+  expect(said(await putBy('2'), '2')).toEqual(said(await putBy('9'), '9'));
+  expect((await putBy('2')).status).toBe(403);
+  const condition = { 'if-match': '"x"' };
+  expect(said(await putBy('2', condition), '2')).toEqual(said(await putBy('9', condition), '9'));
+  const invalid = (folderId: string) => app.ask(ann, 'PUT', `folders/t/${folderId}`, { owner: 5 });
+  expect(said(await invalid('2'), '2')).toEqual(said(await invalid('9'), '9'));
+});
+
+test('a put on a hidden row is a conflict for a caller who may create the row, as a create is', async () => {
+  const row = { team: 't', folderId: '2', owner: 'ann' };
+  const put = await app.ask(ann, 'PUT', 'folders/t/2', row);
+  const created = await app.ask(ann, 'POST', 'folders', row);
+  expect([put.status, put.body]).toEqual([409, created.body]);
+  expect((await app.ask(root, 'GET', 'folders/t/2')).body.owner).toBe('bob');
+});
+
+test('an include is empty if the caller reaches no child', async () => {
+  const { status, body } = await app.ask(ann, 'GET', 'folders/t/1?include=files');
+  expect([status, body.files]).toEqual([200, []]);
+});
