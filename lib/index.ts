@@ -18,6 +18,7 @@ export type {
   IntraPartitionIndex,
   Typed,
 } from './define/declaration/indexes.ts';
+export type { RequestLimit } from './define/declaration/request-limit.ts';
 export type { Total } from './define/declaration/totals.ts';
 export type { EntitiesOf, Model } from './define/define-model.ts';
 export type { KindOf } from './define/inheritance.ts';

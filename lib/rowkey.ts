@@ -81,7 +81,11 @@ export function createRowkey<All extends Entities>({ model, ...settings }: Rowke
   const runtime = createRuntime(model, settings);
   return {
     model,
-    store: createStore<All>(model.list, { engine: () => runtime.readyEngine(console), record: runtime.record }),
+    store: createStore<All>(model.list, {
+      engine: () => runtime.readyEngine(console),
+      limits: model.limits,
+      record: runtime.record,
+    }),
     authenticate: async (authorization) => runtime.app().authenticate(authorization),
     handler(options, handle) {
       const unknown = options.roles?.find((role) => !model.roles.includes(role));
@@ -165,6 +169,7 @@ function createRuntime(
   const app = once(() => ({
     engine: engine(),
     entities,
+    limits: model.limits,
     signer,
     authenticate: authenticate(),
     audit: audit(),

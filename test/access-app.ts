@@ -34,17 +34,24 @@ export type Ask = (
 ) => Promise<Reply>;
 
 /** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
-export async function openAccessApp(url: string, model: LinkedModel) {
+export async function openAccessApp(url: string, model: LinkedModel, { now = Date.now } = {}) {
   const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
   await provision(storage, resourcesOf(model.list, Date.now()));
-  const engine = createEngine(storage, { keys });
+  const engine = createEngine(storage, { keys, now });
   let caller: Caller = { subject: '', roles: [], claims: {} };
   const signer = tableSasSigner(storage);
   const audit = createAuditLog(engine);
-  const over = { engine, audit, entities: model.list, signer: () => signer, authenticate: async () => caller };
+  const over = {
+    engine,
+    audit,
+    entities: model.list,
+    limits: model.limits,
+    signer: () => signer,
+    authenticate: async () => caller,
+  };
   const handle = createApiHandler(() => testApp(url, over), createRoutes(model));
   const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body, more = {}) => {
     caller = { subject, roles, claims };

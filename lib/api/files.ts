@@ -58,6 +58,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   };
   const write = {
     kind: 'write',
+    entity,
     roles: access.rules
       ? rolesTo(entity, 'update')
       : access.own
@@ -80,12 +81,13 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
         `The caller neither owns this entity of ${entity.name} nor has a role that may write it.`,
       );
     },
-  } satisfies Pick<Operation<FileInput, unknown>, 'kind' | 'roles' | 'admit'>;
+  } satisfies Pick<Operation<FileInput, unknown>, 'kind' | 'entity' | 'roles' | 'admit'>;
 
   const read: Operation<ReadInput, { file: Attachment; etag: string; bytes: Uint8Array | undefined }> = {
     name: `${name}-get`,
     summary: `Get the ${field} of an entity of ${entity.name}`,
     kind: 'read',
+    entity,
     roles: isPublic ? undefined : readers,
     async run(view, { key, version, isKnown }) {
       const { engine } = view;
@@ -132,6 +134,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     name: `${name}-grant`,
     summary: `Get a signature to read the ${field} of an entity of ${entity.name} directly from storage`,
     kind: 'write',
+    entity,
     roles: readers,
     output: () => ReadGrant,
     async run(view, { key, subject }) {

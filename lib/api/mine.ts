@@ -24,6 +24,7 @@ export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOpti
     name: `${entity.name}-mine`,
     summary: `List the ${entity.name} that the rules let the caller read`,
     kind: 'read',
+    entity,
     roles,
     ...admitFilterOf(entity),
     async run(view, { after, top, ...input }) {

@@ -1,7 +1,10 @@
 import type { z } from 'zod';
+import { countRequest } from '../access/request-limits.ts';
 import { canReadWhole, requireRole } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { Deed, RequestLimit } from '../define/declaration/request-limit.ts';
 import type { Engine } from '../engine/engine.ts';
 import { FurtherRowLost } from '../engine/read/entity-rows.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
@@ -31,6 +34,10 @@ export interface Operation<Input, Output> {
   readonly kind: 'read' | 'write';
   /** The roles that may call it; undefined if no token is needed. `admit` may reject some of its inputs. */
   readonly roles: readonly string[] | undefined;
+  /** The entity that it reads or writes, if there is one. */
+  readonly entity?: Entity;
+  /** What limits of requests count: what it does to each entity. By default one read, or one update. */
+  readonly deeds?: readonly Deed[] | ((input: Input) => readonly Deed[]);
   /** What a caller sends, if that is a document. */
   readonly input?: SchemaBuilder;
   /** What a caller gets, if that is a document. */
@@ -45,6 +52,8 @@ export interface Operation<Input, Output> {
 
 /** The call of a binding. */
 export interface Call extends Pick<View, 'engine' | 'caller'> {
+  /** The limits of the caller's requests. */
+  readonly limits?: readonly RequestLimit[] | undefined;
   /** Awaited for an admitted caller. Throws `wrong-setting` while the model does not match what is stored. */
   ready?(): Promise<unknown>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */
@@ -67,6 +76,7 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
   if (caller && operation.roles) requireRole(caller, operation.roles);
   await call.ready?.();
   const input = await read(call);
+  await count(operation, call, input);
   // A write is not repeated: its row is not stale, so a missing blob is lost.
   for (let attempt = operation.kind === 'read' ? 1 : READ_ATTEMPTS; ; attempt += 1) {
     const view = { engine, caller, isLastAttempt: attempt === READ_ATTEMPTS };
@@ -83,6 +93,22 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
         throw new RowkeyError('needs-repair', `${operation.name}: a blob is lost.`, { cause: error });
     }
   }
+}
+
+/** An admitted request counts, whatever becomes of it. Throws as `countRequest` does. */
+async function count<Input>(
+  { entity, kind, roles, deeds = [kind === 'read' ? 'read' : 'update'] }: Operation<Input, unknown>,
+  { engine, caller, limits = [] }: Call,
+  input: Input,
+): Promise<void> {
+  if (!caller || limits.length === 0) return;
+  await countRequest(engine, {
+    limits,
+    caller,
+    roles: caller.roles.filter((role) => roles?.includes(role) ?? true),
+    entity: entity?.name,
+    deeds: typeof deeds === 'function' ? deeds(input) : deeds,
+  });
 }
 
 /** A list fails for any of its entities, so its callers need the key of the one to repair. */

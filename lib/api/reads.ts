@@ -100,6 +100,7 @@ export const getEntity = onceFor(
     name: `${entity.name}-get`,
     summary: `Get an entity of ${entity.name}`,
     kind: 'read',
+    entity,
     roles: rolesTo(entity, 'read'),
     output: () => readableSchema(entity),
     admit(caller, { include, where = {} }) {
@@ -211,6 +212,7 @@ export const listRange = onceFor(
     name: `${entity.name}-range`,
     summary: `List ${entity.name} of one ${entity.partition.fields.join(', ')}`,
     kind: 'read',
+    entity,
     roles: rolesToList(entity),
     ...admitFilterOf(entity),
     async run(view, { partition, ...input }) {
@@ -254,6 +256,7 @@ export function scan(entity: Entity, operatorRole: string): Operation<ListInput 
     name: `operations-scan-${entity.name}`,
     summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
     kind: 'read',
+    entity,
     roles: [operatorRole],
     async admit(caller, { where }, view) {
       requireRole(caller, entity.access.read);
@@ -287,6 +290,7 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
     name: `${entity.name}-by-${name}`,
     summary: `List ${entity.name} by ${name}`,
     kind: 'read',
+    entity,
     roles: rolesToReadThrough(entity, index),
     ...admitFilterOf(entity),
     async run(view, input) {
@@ -330,6 +334,7 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
     name: `${entity.name}-by-${name}`,
     summary: `Get the entity of ${entity.name} with this ${indexFields(entity, index).join(', ')}`,
     kind: 'read',
+    entity,
     roles: rolesToReadThrough(entity, index),
     output: () => readableSchema(entity),
     async run(view, { given, ...input }) {
@@ -375,6 +380,7 @@ export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeLi
     name: `${entity.name}-list`,
     summary: `List all of ${entity.name}`,
     kind: 'read',
+    entity,
     roles: rolesToReadThrough(entity, index),
     ...admitFilterOf(entity),
     async run(view, { after, isKnown, ...input }) {
@@ -427,6 +433,7 @@ export function getTotal(entity: Entity, name: string): Operation<GroupInput, Va
     name: `${entity.name}-by-totals-${name}`,
     summary: `Get the totals of ${entity.name}${fields.length > 0 ? ` with this ${fields.join(', ')}` : ''}`,
     kind: 'read',
+    entity,
     roles: rolesToReadBy(entity, declared.uses),
     output: () => totalSchema(entity, declared),
     admit: (_, { group }, view) => requireGroup(view, entity, declared, group),
@@ -441,6 +448,7 @@ export function listTotals(entity: Entity, name: string): Operation<GroupInput &
     name: `${entity.name}-by-totals-${name}-range`,
     summary: `List the totals of ${entity.name}`,
     kind: 'read',
+    entity,
     roles: rolesToReadBy(entity, declared.uses),
     output: () => z.object({ items: z.array(totalSchema(entity, declared)) }),
     admit: (_, { group }, view) => requireGroup(view, entity, declared, group),

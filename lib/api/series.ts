@@ -36,6 +36,7 @@ export function getSeries(entity: Entity): Operation<{ readonly key: Values }, S
     summary: `Get all counts of an entity of ${entity.name}, by ${slotsOf(entity).name}`,
     output: () => entity.schema.extend({ counts: z.array(z.int()) }),
     kind: 'read',
+    entity,
     roles: rolesTo(entity, 'read'),
     async run(view, { key }) {
       await requireReach(view, entity, 'read', key);
@@ -50,6 +51,7 @@ export function getSpan(entity: Entity): Operation<{ readonly key: Values } & Sp
     name: `${entity.name}-span`,
     summary: `Get the counts of ${entity.name} from one instant to another, by ${slotsOf(entity).name}`,
     kind: 'read',
+    entity,
     roles: rolesTo(entity, 'read'),
     async run(view, { key, ...bounds }) {
       await requireReach(view, entity, 'read', key);
@@ -67,6 +69,7 @@ export function setSeries(
     summary: `Set several counts, by ${slotsOf(entity).name}`,
     input: () => Counts,
     kind: 'write',
+    entity,
     roles: rolesTo(entity, 'update'),
     async run(view, { key, counts, conditions }) {
       await requireReach(view, entity, 'update', key);
@@ -81,6 +84,8 @@ export function removeSeries(entity: Entity): Operation<RemoveInput, void> {
     name: `${entity.name}-delete`,
     summary: `Delete all counts of an entity of ${entity.name}`,
     kind: 'write',
+    entity,
+    deeds: ['delete'],
     roles: rolesTo(entity, 'delete'),
     async run(view, { key, conditions }) {
       await requireReach(view, entity, 'delete', key);
@@ -106,6 +111,7 @@ export function incrementSeries(entity: Entity): Operation<IncrementInput, z.inf
     output: () => Count,
     repeatable: true,
     kind: 'write',
+    entity,
     roles: rolesTo(entity, 'update'),
     /** A 400 for a count out of range discloses the approximate count. Small positive increments limit that to counts near the maximum. */
     admit(caller, { by }) {

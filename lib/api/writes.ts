@@ -14,6 +14,7 @@ import {
 } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Deed } from '../define/declaration/request-limit.ts';
 import { rolesTo } from '../define/places/reach.ts';
 import { moveSchema, requestArchive, requestMove } from '../engine/transfer/transfer.ts';
 import {
@@ -62,6 +63,8 @@ export const create = onceFor(
     name: `${entity.name}-create`,
     summary: `Create an entity of ${entity.name}`,
     kind: 'write',
+    entity,
+    deeds: ['create'],
     roles: rolesTo(entity, 'create'),
     input: () => creatableSchema(entity),
     output: () => writerSchema(entity),
@@ -86,6 +89,8 @@ function replaceBy<Output extends Stored>(
     name: `${entity.name}-replace`,
     summary: `Replace an entity of ${entity.name}, or create it under this key`,
     kind: 'write',
+    entity,
+    deeds: ({ conditions }) => [deedOfPut(conditions)],
     roles: [...new Set([...rolesTo(entity, 'update'), ...rolesTo(entity, 'create')])],
     input: () => replaceableSchema(entity),
     output: () => writerSchema(entity),
@@ -93,6 +98,12 @@ function replaceBy<Output extends Stored>(
     run: async (view, { key, values, conditions }) =>
       openForWriter(view, entity, await change(await guardedEngine(view, entity), entity, key, values, conditions)),
   }));
+}
+
+/** A PUT may do either, unless its conditions exclude one. */
+function deedOfPut({ ifMatch, ifNoneMatch }: Conditions): Deed {
+  if (ifMatch !== undefined) return 'update';
+  return ifNoneMatch?.trim() === '*' ? 'create' : ['create', 'update'];
 }
 
 /** Replaces a whole entity, or creates it under this key. */
@@ -111,6 +122,7 @@ export const patch = onceFor(
     name: `${entity.name}-patch`,
     summary: `Change fields of an entity of ${entity.name}; null removes a field`,
     kind: 'write',
+    entity,
     roles: rolesTo(entity, 'update'),
     input: () => patchSchema(entity),
     output: () => writerSchema(entity),
@@ -162,6 +174,8 @@ export const remove = onceFor(
     name: `${entity.name}-delete`,
     summary: `Delete an entity of ${entity.name}`,
     kind: 'write',
+    entity,
+    deeds: ['delete'],
     roles: rolesTo(entity, 'delete'),
     admit: (_, { key }, view) => requireRemover(view, entity, key),
     run: async (view, { key, conditions }) =>
@@ -173,6 +187,11 @@ interface BatchInput {
   readonly actions: readonly BatchAction[];
   /** All actions in one transaction, or none. */
   readonly atomic: boolean;
+}
+
+function deedOf(action: BatchAction): Deed {
+  if ('put' in action) return deedOfPut(action);
+  return 'create' in action ? 'create' : 'patch' in action ? 'update' : 'delete';
 }
 
 /** The number of actions of an entity group transaction. */
@@ -187,6 +206,8 @@ export const batch = onceFor(
     name: `${entity.name}-batch`,
     summary: `Create, put, patch or delete up to ${MAX_BATCH} entities of ${entity.name}`,
     kind: 'write',
+    entity,
+    deeds: ({ actions }) => actions.map(deedOf),
     roles: entity.access.write,
     input: () => describedBatch(entity),
     async admit(caller, { actions }, view) {
@@ -254,6 +275,8 @@ export const deleteRange = onceFor(
     name: `${entity.name}-delete-range`,
     summary: `Delete ${entity.name} of one ${entity.partition.fields.join(', ')}`,
     kind: 'write',
+    entity,
+    deeds: ['delete'],
     roles: rolesTo(entity, 'delete'),
     admit: (_, { partition }, view) => requireRemover(view, entity, partition),
     run: async (view, { partition, ...range }) =>
@@ -284,6 +307,8 @@ function transfer<Input extends TransferInput>(
         ? `Archive an entity of ${entity.name}`
         : `Move an entity of ${entity.name} to another ${entity.movable.join(', ')}`,
     kind: 'write',
+    entity,
+    deeds: [operation === 'move' ? 'update' : 'delete'],
     roles: rolesTo(entity, operation === 'move' ? 'update' : 'delete'),
     ...(operation === 'move' ? { input: () => moveSchema(entity) } : {}),
     output: () => Status.pick({ operationId: true, operation: true, status: true }),
@@ -319,6 +344,7 @@ export function getTransfer(entity: Entity, operation: Kind): Operation<Transfer
     name: `${entity.name}-status-${operation}`,
     summary: `Get the status of ${operation === 'archive' ? 'an archive' : 'a move'} operation`,
     kind: 'read',
+    entity,
     roles: entity.access.write,
     output: () => Status,
     async run({ engine }, { key, operationId }) {

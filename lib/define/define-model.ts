@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { withoutPrototype } from '../base/values.ts';
+import { frozenCopy, withoutPrototype } from '../base/values.ts';
 import { type Access, type Declared, declaredIn, linkTerms } from './declaration/access.ts';
 import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
+import { type RequestLimit, RequestLimitOptions } from './declaration/request-limit.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
@@ -20,6 +21,8 @@ export interface ModelDeclaration<
   readonly roles: Roles;
   /** The role that may run the operations: consistency checks, poison messages, the audit log. */
   readonly operatorRole: NoInfer<Roles[number]>;
+  /** How many requests each caller with a role may make. By default any number. */
+  readonly limits?: readonly RequestLimit<NoInfer<Roles[number]>, NoInfer<Declared[number]['name']>>[];
   readonly entities: CheckedRoles<Declared, Roles[number]>;
 }
 
@@ -55,6 +58,7 @@ export interface Model<Declared extends readonly DeclaredEntity[] = readonly Dec
   readonly list: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  readonly limits: readonly RequestLimit[];
   /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
 }
@@ -68,6 +72,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[]> {
   readonly prefix?: string;
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  readonly limits?: readonly RequestLimit[];
   readonly entities: Declared;
 }
 
@@ -75,6 +80,7 @@ const ModelOptions = optionsOf({
   prefix: z.string().optional(),
   roles: names,
   operatorRole: z.string(),
+  limits: z.array(RequestLimitOptions).readonly().optional(),
   entities: z.array(declaredEntity()).readonly(),
 } satisfies Record<keyof ModelDeclaration<readonly DeclaredEntity[]>, z.ZodType>);
 
@@ -84,15 +90,16 @@ export function linkModel<const Declared extends readonly DeclaredEntity[]>(
   { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature[] },
 ): Model<Declared> {
   refuse(optionErrors(ModelOptions, declaration));
-  const { entities, roles, operatorRole, prefix = '' } = declaration;
+  const { entities, roles, operatorRole, limits = [], prefix = '' } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
-  refuse(validateModel({ entities: list, roles, operatorRole, prefix }, reserved));
+  refuse(validateModel({ entities: list, roles, operatorRole, limits, prefix }, reserved));
   return Object.freeze({
     entities: byName<Declared>(list),
     list,
     roles: Object.freeze([...roles]),
     operatorRole,
+    limits: frozenCopy(limits),
     prefix,
   });
 }

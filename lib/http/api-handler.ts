@@ -64,6 +64,7 @@ export function createResponder(open: () => App, route: Route): Respond {
         ...exchange,
         app,
         engine: app.engine,
+        limits: app.limits,
         route,
         log: invocation,
         headers: request.headers,

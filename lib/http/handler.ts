@@ -28,7 +28,7 @@ export function createHandler(
     catchProblems(context, root, async (spent) => {
       // Works while a setting is wrong, as nothing of the app is needed.
       if (!roles) return withTiming(await handle(request, { caller: NOBODY, context }), spent);
-      const { engine, authenticate, ready } = app();
+      const { engine, limits, authenticate, ready } = app();
       const caller = await authenticate(request.headers.get('authorization') ?? undefined);
       const operation: Operation<HttpRequest, HttpResponseInit> = {
         name: context.functionName,
@@ -40,6 +40,7 @@ export function createHandler(
       // The store records the changes that the function makes.
       const call = {
         engine,
+        limits,
         caller,
         ready: () => ready(context),
         record: <Done>(write: () => Promise<Done>) => write(),

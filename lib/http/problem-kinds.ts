@@ -135,8 +135,9 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     status: 429,
     title: 'Too many requests',
     retry: AFTER_WAITING,
-    when: 'The identity exceeded the number of grants per minute, which `accepted` names.',
+    when: 'The identity exceeded a limit of requests, or of grants, which `accepted` names.',
     action: `${WAIT} Use a grant until it expires.`,
+    see: { Limits: 'access.md#limit-requests' },
   },
   internal: {
     status: 500,

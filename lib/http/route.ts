@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
 import type { Call, Operation, SchemaBuilder } from '../api/operation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { RequestLimit } from '../define/declaration/request-limit.ts';
 import type { Log } from '../engine/consume/consume.ts';
 import type { Engine } from '../engine/engine.ts';
 import type { AuditLog } from '../operations/audit-log.ts';
@@ -12,6 +13,8 @@ import type { TableSasSigner } from '../storage/table-sas.ts';
 export interface App {
   readonly engine: Engine;
   readonly entities: readonly Entity[];
+  /** The limits of the requests of each caller. */
+  readonly limits: readonly RequestLimit[];
   readonly signer: () => TableSasSigner;
   /** Changes are recorded here before the response is sent. */
   readonly audit: AuditLog;

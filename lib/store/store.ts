@@ -38,6 +38,7 @@ import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
+import type { RequestLimit } from '../define/declaration/request-limit.ts';
 import { type Total, toIndex } from '../define/declaration/totals.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/places/index-range.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -124,6 +125,8 @@ export type UnlimitedStore<All extends Entities> = Store<All> & {
 interface StoreSource {
   /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
   engine(): Promise<Engine>;
+  /** The limits of requests of the model. */
+  readonly limits?: readonly RequestLimit[];
   /** Runs a write and records its changes in the audit log before it returns or throws. */
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
 }
@@ -160,10 +163,13 @@ type Call = <Input, Output>(
 ) => Promise<Output>;
 
 function createCall(source: StoreSource, caller?: Caller): Call {
+  // The function of the app has counted the request itself.
+  const limits = source.limits?.filter(({ entity }) => entity !== undefined);
   return async (operation, input, { by = caller?.subject ?? THE_APP } = {}) => {
     const call = {
       engine: await source.engine(),
       caller,
+      limits,
       record: <Done>(write: () => Promise<Done>) => source.record(by, write),
     };
     return (await perform(operation, call, input)).output;

@@ -79,7 +79,11 @@ export async function createTestStore<All extends Entities>(
   }
 
   return {
-    store: createStore<All>(model.list, { engine: async () => engine, record: (_, write) => write() }),
+    store: createStore<All>(model.list, {
+      engine: async () => engine,
+      limits: model.limits,
+      record: (_, write) => write(),
+    }),
     storage: memory,
     advance(milliseconds) {
       ahead += milliseconds;

@@ -123,6 +123,20 @@ const restricted = defineEntity('employees', { ...common, access: { ...access, r
 defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [restricted] });
 // the role of operators
 defineModel({ roles: ['reader'], operatorRole: 'raeder', entities: [teams] });
+// the role of a limit
+defineModel({
+  roles: ['reader'],
+  operatorRole: 'reader',
+  limits: [{ role: 'raeder', requests: 1, per: 'day' }],
+  entities: [teams],
+});
+// the entity of a limit
+defineModel({
+  roles: ['reader'],
+  operatorRole: 'reader',
+  limits: [{ role: 'reader', entity: 'team', requests: 1, per: 'day' }],
+  entities: [teams],
+});
 
 declare const store: Store<typeof model.entities>;
 // a range without its first field

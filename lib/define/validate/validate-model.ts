@@ -1,5 +1,6 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
+import { limitErrors, type RequestLimit } from '../declaration/request-limit.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
@@ -29,6 +30,7 @@ interface ModelParts {
   readonly entities: readonly Entity[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  readonly limits: readonly RequestLimit[];
   readonly prefix: string;
 }
 
@@ -41,6 +43,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
   const checks = [
     prefixErrors(prefix),
     roleErrors(model),
+    limitErrors(model.limits, model),
     nameErrors(entities, reserved),
     tableErrors(entities, reserved),
     ...entities.map((entity) => naming(entity, [...entityErrors(entity), ...ruleErrors(entity)])),

@@ -59,6 +59,8 @@ const MESSAGES = {
   'a role': sentence('"raeder" is not a role of the model'),
   'a role of a restricted field': sentence('"raeder" is not a role of the model'),
   'the role of operators': type('"reader"'),
+  'the role of a limit': type('"reader"'),
+  'the entity of a limit': type('"teams"'),
   'a range without its first field': noHireDate,
   'a range with a field in place of another': sentence('A range gives the first fields of the row key, in its order'),
   'a range with a field that is not in the key': sentence('"jobTitle" is not a field of the key'),

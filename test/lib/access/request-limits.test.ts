@@ -1,0 +1,252 @@
+import { expect, test } from 'vitest';
+import { countRequest } from '../../../lib/access/request-limits.ts';
+import { RowkeyError } from '../../../lib/base/errors.ts';
+import type { Deed, RequestLimit } from '../../../lib/define/declaration/request-limit.ts';
+import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
+import { SYSTEM_TABLE } from '../../../lib/engine/read/continuation.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { explain } from '../../../lib/storage/explain.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { readRange, scanTable } from '../../../lib/storage/rows.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { tryFaults } from '../../fault-driver.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
+import { testStorage } from '../../storage.ts';
+
+const NOON = Date.parse('2026-11-20T12:00:00Z');
+const MINUTE = 60_000;
+
+/** A process of the app, with a clock of its own. */
+function openProcess(httpClient = faultyHttpClient()) {
+  const clock = { now: NOON };
+  const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
+  return { clock, httpClient, engine: createEngine(storage, { now: () => clock.now }) };
+}
+
+await provision(openProcess().engine.storage, { tables: [SYSTEM_TABLE], queues: [], containers: [] });
+
+interface Asked {
+  readonly roles?: readonly string[];
+  readonly entity?: string;
+  readonly deeds?: readonly Deed[];
+}
+
+function ask(engine: Engine, limits: readonly RequestLimit[], subject: string, asked: Asked = {}): Promise<void> {
+  const { roles = ['user'], entity, deeds = ['read'] } = asked;
+  return countRequest(engine, { limits, caller: { subject, roles, claims: {} }, roles, entity, deeds });
+}
+
+const limit = (requests: number): RequestLimit[] => [{ role: 'user', requests, per: 'minute' }];
+
+/** Asks one after another until the limit refuses, and returns how often it did not. */
+async function askUntilRefused(engine: Engine, limits: readonly RequestLimit[], subject: string): Promise<number> {
+  for (let admitted = 0; ; admitted += 1)
+    try {
+      await ask(engine, limits, subject);
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'too-many-requests' });
+      return admitted;
+    }
+}
+
+/** The numbers in docs/access.md. */
+const COSTS = [
+  [1, 2],
+  [20, 10],
+  [60, 13],
+  [600, 21],
+  [10_000, 31],
+  [1_000_000, 47],
+] as const;
+
+test.each(COSTS.slice(0, 4))('admits %i requests of a window with %i storage transactions', async (requests, cost) => {
+  const { engine, clock } = openProcess();
+  const limits = limit(requests);
+  const subject = `ann-${requests}`;
+  await measureCost(async (spent) => {
+    expect(await askUntilRefused(engine, limits, subject)).toBe(requests);
+    expect(spent.transactions).toBe(cost);
+    await expect(ask(engine, limits, subject)).rejects.toMatchObject({
+      code: 'too-many-requests',
+      message: `The role "user" has a limit of ${requests} request${requests === 1 ? '' : 's'} per minute, which is reached.`,
+      retryAfter: 60,
+    });
+    // A refusal needs no storage.
+    expect(spent.transactions).toBe(cost);
+  });
+  clock.now += MINUTE - 1;
+  await expect(ask(engine, limits, subject)).rejects.toMatchObject({ retryAfter: 1 });
+  clock.now += 1;
+  await measureCost(async (spent) => {
+    expect(await askUntilRefused(engine, limits, subject)).toBe(requests);
+    // The process knows the ETag of the row.
+    expect(spent.transactions).toBe(cost - 1);
+  });
+});
+
+test.each([
+  [20, 2, 21],
+  [60, 2, 28],
+  [600, 2, 52],
+])(
+  'admits %i requests of %i processes that are asked in turn with %i storage transactions',
+  async (requests, count, cost) => {
+    const processes = Array.from({ length: count }, () => openProcess());
+    const limits = limit(requests);
+    const subject = `turns-${requests}-${count}`;
+    let admitted = 0;
+    for (let asked = 0; asked < requests + count * count; asked += 1) {
+      const { engine } = processes[asked % count] as (typeof processes)[number];
+      admitted += await ask(engine, limits, subject).then(
+        () => 1,
+        () => 0,
+      );
+    }
+    expect(admitted).toBe(requests);
+    expect(processes.reduce((sum, { httpClient }) => sum + httpClient.calls, 0)).toBe(cost);
+  },
+);
+
+test.each(COSTS)('takes the share of %i requests in as many steps as documented', (requests, cost) => {
+  let left: number = requests;
+  let steps = 0;
+  for (; left > 0; steps += 1) left -= Math.ceil(left / 4);
+  expect(steps + 1).toBe(cost);
+});
+
+test('two processes admit the limit together, and a third one that is idle keeps at most a quarter', async () => {
+  const [first, second, idle] = [openProcess(), openProcess(), openProcess()];
+  const limits = limit(100);
+  await ask(idle.engine, limits, 'bob');
+  const counts = await Promise.all([first, second].map(({ engine }) => askUntilRefused(engine, limits, 'bob')));
+  expect(counts.reduce((sum, count) => sum + count, 0)).toBe(75);
+  expect(await askUntilRefused(idle.engine, limits, 'bob')).toBe(24);
+});
+
+test('concurrent requests of two processes are admitted up to the limit, and share the transactions', async () => {
+  const limits = limit(100);
+  const processes = [openProcess(), openProcess()];
+  const asked = Array.from({ length: 400 }, (_, index) => {
+    const { engine } = processes[index % 2] as (typeof processes)[number];
+    return ask(engine, limits, 'burst').then(
+      () => 'admitted',
+      (error: unknown) => (error instanceof RowkeyError ? error.code : 'failed'),
+    );
+  });
+  const outcomes = Map.groupBy(await Promise.all(asked), (outcome) => outcome);
+  expect([...outcomes].map(([outcome, { length }]) => [outcome, length]).toSorted()).toEqual([
+    ['admitted', 100],
+    ['too-many-requests', 300],
+  ]);
+  const calls = processes.reduce((sum, { httpClient }) => sum + httpClient.calls, 0);
+  expect(calls).toBeLessThan(100);
+});
+
+test('admits no more than the limit with each fault at each storage call, and all of it if storage replies to a retry', async () => {
+  const limits = limit(20);
+  let tries = 0;
+  await tryFaults(async ({ fault, label, client }) => {
+    tries += 1;
+    const subject = `faulty-${tries}`;
+    const [faulty, other] = [openProcess(client), openProcess()];
+    let admitted = 0;
+    for (let asked = 0; asked < 30; asked += 1)
+      await ask(faulty.engine, limits, subject).then(
+        () => {
+          admitted += 1;
+        },
+        () => undefined,
+      );
+    const together = admitted + (await askUntilRefused(other.engine, limits, subject));
+    expect(together, label).toBeLessThanOrEqual(20);
+    if (!fault?.startsWith('crash')) expect(together, label).toBe(20);
+  });
+});
+
+test('takes another share if another process was faster, and none twice', async () => {
+  const limits = limit(100);
+  const other = openProcess();
+  const slow = openProcess(interruptedHttpClient(2, () => ask(other.engine, limits, 'slow')));
+  await ask(slow.engine, limits, 'slow');
+  const admitted =
+    (await askUntilRefused(slow.engine, limits, 'slow')) + (await askUntilRefused(other.engine, limits, 'slow'));
+  expect(admitted + 2).toBe(100);
+});
+
+test('a request that cannot be counted is rejected, and one within the share needs no storage', async () => {
+  const limits = limit(8);
+  const down = openProcess(faultyHttpClient('crash before', 3));
+  await ask(down.engine, limits, 'down');
+  await ask(down.engine, limits, 'down');
+  await expect(ask(down.engine, limits, 'down')).rejects.toThrow();
+  await expect(ask(down.engine, limits, 'down')).rejects.toThrow();
+});
+
+test('a process whose clock is behind counts in the window that another one has begun', async () => {
+  const limits = limit(4);
+  const [ahead, behind] = [openProcess(), openProcess()];
+  ahead.clock.now += MINUTE;
+  await ask(ahead.engine, limits, 'skewed');
+  expect(await askUntilRefused(behind.engine, limits, 'skewed')).toBe(3);
+  await expect(ask(behind.engine, limits, 'skewed')).rejects.toMatchObject({ retryAfter: 120 });
+  behind.clock.now += 2 * MINUTE;
+  expect(await askUntilRefused(behind.engine, limits, 'skewed')).toBe(4);
+});
+
+test('counts what a request does, under all limits that concern it or under none', async () => {
+  const limits: RequestLimit[] = [
+    { role: 'user', requests: 10, per: 'hour' },
+    { role: 'user', entity: 'invitations', action: 'create', requests: 2, per: 'day' },
+    { role: 'user', entity: 'invitations', action: 'write', requests: 3, per: 'day' },
+  ];
+  const { engine } = openProcess();
+  const on = (entity: string, ...deeds: Deed[]) => ask(engine, limits, 'cid', { entity, deeds });
+  await on('invitations', ['create', 'update'], 'delete');
+  await expect(on('invitations', 'create', 'create')).rejects.toMatchObject({
+    code: 'too-many-requests',
+    accepted: '2 creates of invitations per day',
+    retryAfter: 43_200,
+  });
+  await expect(on('invitations', 'create', 'create', 'create')).rejects.toMatchObject({ code: 'too-large' });
+  await on('invitations', 'create');
+  await expect(on('invitations', 'delete')).rejects.toMatchObject({ accepted: '3 writes of invitations per day' });
+  await on('expenses', 'create', 'create', 'create');
+  await on('invitations', 'read', 'read', 'read', 'read');
+  await expect(on('expenses', 'read')).rejects.toMatchObject({ accepted: '10 requests per hour', retryAfter: 3_600 });
+});
+
+test('a role without a limit admits every request, and another role lends its limit', async () => {
+  const limits: RequestLimit[] = [
+    { role: 'user', requests: 1, per: 'minute' },
+    { role: 'guest', requests: 2, per: 'minute' },
+    { role: 'hr', action: 'write', requests: 1, per: 'minute' },
+  ];
+  const { engine } = openProcess();
+  const both = { roles: ['user', 'guest'] };
+  for (let times = 0; times < 3; times += 1) await ask(engine, limits, 'dan', both);
+  await expect(ask(engine, limits, 'dan', both)).rejects.toMatchObject({ accepted: '1 request per minute' });
+  await ask(engine, limits, 'dan', { roles: ['user', 'hr'] });
+  await ask(engine, limits, 'dan', { roles: ['user', 'hr'], deeds: ['create'] });
+  await expect(ask(engine, limits, 'dan', { roles: ['user', 'hr'], deeds: ['create'] })).rejects.toThrow();
+  await ask(engine, limits, 'eve');
+});
+
+test('an explained request counts, and its steps do not show how', async () => {
+  const { engine } = openProcess();
+  const limits = limit(1);
+  expect(await explain(() => ask(engine, limits, 'explained'))).toEqual([]);
+  await expect(ask(engine, limits, 'explained')).rejects.toThrow();
+});
+
+test('rows have no subject in clear, and one row counts all windows', async () => {
+  const { engine, clock } = openProcess();
+  for (let minutes = 0; minutes < 5; minutes += 1) {
+    await ask(engine, limit(4), 'frances@contoso.com');
+    clock.now += MINUTE;
+  }
+  const { rows } = await scanTable(engine.storage, { table: SYSTEM_TABLE, limit: 1_000 });
+  expect(JSON.stringify(rows)).not.toContain('frances');
+  const [{ partition = '' } = {}] = rows.filter(({ properties }) => String(properties.Window).includes('12:04'));
+  const counted = await readRange(engine.storage, { table: SYSTEM_TABLE, partition, from: '' });
+  expect(counted.rows).toHaveLength(1);
+});
