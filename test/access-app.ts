@@ -52,7 +52,8 @@ export async function openAccessApp(url: string, model: LinkedModel, { now = Dat
     signer: () => signer,
     authenticate: async () => caller,
   };
-  const handle = createApiHandler(() => testApp(url, over), createRoutes(model));
+  const app = testApp(url, over);
+  const handle = createApiHandler(() => app, createRoutes(model));
   const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body, more = {}) => {
     caller = { subject, roles, claims };
     const [whole = ''] = path.split('?');

@@ -1,17 +1,20 @@
-import { expect, test } from 'vitest';
+import { dirname } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
 import { compileTemplate } from '../../lib/define/keys/key-template.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
+import { deployedApp } from '../../local/instance/deployed-app.ts';
+import { loadSamples } from '../../local/packs/load-samples.ts';
 import { model } from '../../model/model.ts';
-import { useStartProcess } from '../../test/start-process.ts';
+import { useProduct } from '../../test/product.ts';
 
-const started = useStartProcess({ deployed: true });
+const product = useProduct(import.meta.url, { app: deployedApp });
+beforeAll(async () => {
+  await loadSamples({ folder: dirname(product.keyFile), url: product.url, token: await product.token('hr') });
+});
 
 test('another key of employees is rejected until npm run purge has deleted them with all they left elsewhere', async () => {
-  const { run } = started.process;
-  const { said: connectionString } = await run('secret', 'storage');
-  const storage = openStorage({ connectionString: connectionString.trim() }, model.prefix);
+  const { run, storage } = product;
   const changed = model.list.map((entity) =>
     entity.name === 'employees' ? { ...entity, row: compileTemplate('{employeeId}') } : entity,
   );
@@ -44,7 +47,6 @@ test('another key of employees is rejected until npm run purge has deleted them 
   await expect.poll(left).toBe(0);
   expect(await Promise.all(ofEmployees.map(rowsIn))).toEqual(ofEmployees.map(() => 0));
   expect((await run('verify', 'employees')).said).toMatch(/ 0 do not agree\.\n$/);
-  const ask = await started.process.as('hr');
-  expect(await (await ask('GET', 'departments/Sales')).json()).toMatchObject({ employeeCount: 0 });
+  expect(await product.as('hr')('GET', '/api/departments/Sales')).toMatchObject({ body: { employeeCount: 0 } });
   expect(await guard()).toEqual([]);
 });

@@ -11,6 +11,7 @@ import { signToken, startIdentityProvider } from '../../local/instance/identity-
 import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { checkTypes } from '../check-types.ts';
 import { PATIENCE_MS } from '../patience.ts';
+import { IS_EVERY_POINT } from '../points.ts';
 import { testStorage } from '../storage.ts';
 import { rowsOf } from '../world.ts';
 
@@ -263,42 +264,47 @@ test('serves two models in one app, and the function of the adopter under the ho
   });
 });
 
-test('runs under npm start of a clone, which makes tokens of its roles and creates its tables', async () => {
-  const data = join(folder, '.rowkey');
-  const command = (name: string) => join(ROOT, 'local', 'commands', `${name}.ts`);
-  const clone = spawnScript(command('start'), ['--app', folder, '--port', '0'], {
-    cwd: ROOT,
-    env: { YardStorage: yardConnection },
-  });
-  onTestFinished(() => endChild(clone));
-  let output = '';
-  for (const stream of [clone.stdout, clone.stderr])
-    stream.on('data', (chunk) => {
-      output += chunk;
+test.runIf(IS_EVERY_POINT)(
+  'runs under npm start of a clone, which makes tokens of its roles and creates its tables',
+  async () => {
+    const data = join(folder, '.rowkey');
+    const command = (name: string) => join(ROOT, 'local', 'commands', `${name}.ts`);
+    const clone = spawnScript(command('start'), ['--app', folder, '--port', '0'], {
+      cwd: ROOT,
+      env: { YardStorage: yardConnection },
     });
-  await vi.waitFor(() => expect(output).toContain('Ctrl-C stops'), { timeout: PATIENCE_MS });
-  expect(output).not.toContain('test mode');
-  const createToken = (role: string) => run(process.execPath, [command('token'), '--data', data, '--role', role]);
-  await expect(createToken('hr')).rejects.toMatchObject({
-    stderr: 'Allowed roles are reader, editor, operator; separate several with commas.\n',
-  });
-  const { stdout } = await createToken('editor');
-  const response = await fetch(`${/http:\S+\/api/.exec(output)?.[0]}/check-in/KA1234`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${stdout.trim()}` },
-  });
-  expect([response.status, await response.json()]).toMatchObject([201, { depot: 'north', plate: 'KA1234' }]);
+    onTestFinished(() => endChild(clone));
+    let output = '';
+    for (const stream of [clone.stdout, clone.stderr])
+      stream.on('data', (chunk) => {
+        output += chunk;
+      });
+    await vi.waitFor(() => expect(output).toContain('Ctrl-C stops'), { timeout: PATIENCE_MS });
+    expect(output).not.toContain('test mode');
+    const createToken = (role: string) => run(process.execPath, [command('token'), '--data', data, '--role', role]);
+    await expect(createToken('hr')).rejects.toMatchObject({
+      stderr: 'Allowed roles are reader, editor, operator; separate several with commas.\n',
+    });
+    const { stdout } = await createToken('editor');
+    const response = await fetch(`${/http:\S+\/api/.exec(output)?.[0]}/check-in/KA1234`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${stdout.trim()}` },
+    });
+    expect([response.status, await response.json()]).toMatchObject([201, { depot: 'north', plate: 'KA1234' }]);
 
-  // The commands of the app's log, in its folder, and those of the clone, on its data folder.
-  expect((await rowkeyCommand(['verify', 'vehicles'])).stdout).toMatch(/^\d+ rows checked: 0 do not agree\.$/m);
-  expect((await rowkeyCommand(['reindex', 'vehicles', 'plate'])).stdout).toMatch(/^\d+ rows checked: 0 of 0 missing/);
-  const cars = join(folder, 'cars.csv');
-  await writeFile(cars, 'depot,vehicleId,plate\nwest,1,WE 1\n');
-  const inClone = (...words: string[]) =>
-    run(process.execPath, [command(words[0] ?? ''), ...words.slice(1), '--data', data]);
-  expect((await inClone('import', 'vehicles', cars)).stdout).toMatch(/^1 read: 1 created/);
-  expect((await rowkeyCommand(['import', 'vehicles', cars])).stdout).toBe(
-    'Nothing to do: all 1 rows are already stored.\n',
-  );
-  expect((await inClone('export', 'vehicles', join(folder, 'all.ndjson'))).stdout).toMatch(/^Exported [2-9] vehicles/);
-});
+    // The commands of the app's log, in its folder, and those of the clone, on its data folder.
+    expect((await rowkeyCommand(['verify', 'vehicles'])).stdout).toMatch(/^\d+ rows checked: 0 do not agree\.$/m);
+    expect((await rowkeyCommand(['reindex', 'vehicles', 'plate'])).stdout).toMatch(/^\d+ rows checked: 0 of 0 missing/);
+    const cars = join(folder, 'cars.csv');
+    await writeFile(cars, 'depot,vehicleId,plate\nwest,1,WE 1\n');
+    const inClone = (...words: string[]) =>
+      run(process.execPath, [command(words[0] ?? ''), ...words.slice(1), '--data', data]);
+    expect((await inClone('import', 'vehicles', cars)).stdout).toMatch(/^1 read: 1 created/);
+    expect((await rowkeyCommand(['import', 'vehicles', cars])).stdout).toBe(
+      'Nothing to do: all 1 rows are already stored.\n',
+    );
+    expect((await inClone('export', 'vehicles', join(folder, 'all.ndjson'))).stdout).toMatch(
+      /^Exported [2-9] vehicles/,
+    );
+  },
+);

@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { readSecrets } from '../../local/instance/secrets.ts';
 import { PATIENCE_MS } from '../patience.ts';
-import { sampleItems } from '../points.ts';
+import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { envFor, ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
@@ -91,7 +91,7 @@ describe('npm start', () => {
     expect(said).toMatch(/^An instance runs on .* already, at http:\S+\.\n$/);
   });
 
-  test('makes one ready of two that start concurrently on the same data', async () => {
+  test.runIf(IS_EVERY_POINT)('makes one ready of two that start concurrently on the same data', async () => {
     const twice = join(started.folder, 'twice');
     const both = [1, 2].map(() => runCommand('start', ['--port', '0', '--empty', '--data', twice]));
     expect(await Promise.race(both)).toEqual({
@@ -184,25 +184,28 @@ describe('npm start', () => {
     },
   );
 
-  test('ends with exit code 1 after a refused change of the model, until AGREED_MODEL_CHANGES names it', async () => {
-    const data = join(started.folder, 'changed');
-    const running = await startCommand(data, ['--empty']);
-    const connection = await running.run('secret', 'storage');
-    const system = openStorage({ connectionString: connection.said.trim() }).table('system');
-    const { Shape } = await system.getEntity<{ Shape: string }>('model', 'employees');
-    const former = Shape.replace('"archive":"formeremployees"', '"archive":"earlieremployees"');
-    await system.updateEntity({ partitionKey: 'model', rowKey: 'employees', Shape: former }, 'Merge');
-    await running.end();
-    const { code, said } = await runCommand('start', ['--port', '0', '--data', data]);
-    expect({ code, said }).toEqual({
-      code: 1,
-      said: expect.stringContaining('the archive changed from earlieremployees'),
-    });
-    const [, word = ''] = /set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(said) ?? [];
-    vi.stubEnv('AGREED_MODEL_CHANGES', word);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    await (await startCommand(data, ['--empty'])).end();
-  });
+  test.runIf(IS_EVERY_POINT)(
+    'ends with exit code 1 after a refused change of the model, until AGREED_MODEL_CHANGES names it',
+    async () => {
+      const data = join(started.folder, 'changed');
+      const running = await startCommand(data, ['--empty']);
+      const connection = await running.run('secret', 'storage');
+      const system = openStorage({ connectionString: connection.said.trim() }).table('system');
+      const { Shape } = await system.getEntity<{ Shape: string }>('model', 'employees');
+      const former = Shape.replace('"archive":"formeremployees"', '"archive":"earlieremployees"');
+      await system.updateEntity({ partitionKey: 'model', rowKey: 'employees', Shape: former }, 'Merge');
+      await running.end();
+      const { code, said } = await runCommand('start', ['--port', '0', '--data', data]);
+      expect({ code, said }).toEqual({
+        code: 1,
+        said: expect.stringContaining('the archive changed from earlieremployees'),
+      });
+      const [, word = ''] = /set AGREED_MODEL_CHANGES to ([0-9a-f]{12})/.exec(said) ?? [];
+      vi.stubEnv('AGREED_MODEL_CHANGES', word);
+      onTestFinished(() => void vi.unstubAllEnvs());
+      await (await startCommand(data, ['--empty'])).end();
+    },
+  );
 
   test('ends when its data folder is deleted, and reports that data may be lost', async () => {
     const data = join(started.folder, 'gone');
