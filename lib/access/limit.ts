@@ -36,12 +36,12 @@ export type Limit = readonly (readonly Comparison[])[];
 
 /** What the caller reaches of an entity by an action; undefined for every row. */
 export async function limitOf(subject: Subject, entity: Entity, action: Action): Promise<Limit | undefined> {
-  return resolve(subject, entity, entity.access.rules?.[action]);
+  return resolveRule(subject, entity, entity.access.rules?.[action]);
 }
 
 /** What the caller reaches by a list of the entity, or of one of its indexes; undefined for every row. */
 export async function listLimitOf(subject: Subject, entity: Entity, index?: Index): Promise<Limit | undefined> {
-  return resolve(subject, entity, entity.access.rules && listingAlternatives(entity, index));
+  return resolveRule(subject, entity, entity.access.rules && listingAlternatives(entity, index));
 }
 
 /** True if the row with these values is within reach. */
@@ -96,7 +96,8 @@ export function refusedByRules({ name }: Entity, write: Exclude<Action, 'read'>)
   return new RowkeyError('forbidden', `The rules of ${name} do not let the caller ${write} this entity.`);
 }
 
-async function resolve(
+/** What the caller reaches by a rule; undefined for every row. */
+export async function resolveRule(
   { engine, caller }: Subject,
   entity: Entity,
   rule: readonly Alternative<string, Entity>[] | undefined,

@@ -127,11 +127,13 @@ interface TrustedClaim {
 
 /** The claims that decide which rows a caller reaches. */
 function trustedClaims({ list }: Pick<LinkedModel, 'list'>): TrustedClaim[] {
-  return list.flatMap(({ access: { own, rules } }) =>
-    [...(own && 'claim' in own ? [own] : []), ...claimsIn(rules)].map(({ claim, verifiedBy = {} }) => ({
-      claim,
-      verifiedBy,
-    })),
+  return list.flatMap(({ access }) =>
+    [...(access.own && 'claim' in access.own ? [access.own] : []), ...claimsIn(access)].map(
+      ({ claim, verifiedBy = {} }) => ({
+        claim,
+        verifiedBy,
+      }),
+    ),
   );
 }
 

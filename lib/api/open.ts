@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { isWithin, limitOf } from '../access/limit.ts';
+import { isWithin, limitOf, resolveRule } from '../access/limit.ts';
 import { canRead, hiddenFields } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
@@ -41,7 +41,9 @@ export async function openValues(
   values: Values,
   select?: readonly string[],
 ): Promise<Values> {
-  const read = select ? pick(values, withKeyOfReferences(entity, select)) : values;
+  // The fields that decide what is hidden may not be selected.
+  const shown = omit(values, await hiddenIn(view, entity, values));
+  const read = select ? pick(shown, withKeyOfReferences(entity, select)) : shown;
   const opened = await open(view, entity, read, (field) => {
     throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, { field });
   });
@@ -52,8 +54,21 @@ export async function openValues(
  * Opens the values, with null for a field that fails, so that it hides neither other entities nor the success of a write. A field
  * without a value is absent, and writes reject null, so null is unambiguous.
  */
-export function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
-  return open(view, entity, values, () => null);
+export async function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
+  return open(view, entity, omit(values, await hiddenIn(view, entity, values)), () => null);
+}
+
+/** The fields of this row that the caller may not read. */
+export async function hiddenIn(view: View, entity: Entity, values: Values): Promise<readonly string[]> {
+  if (!view.caller) return [];
+  const hidden = hiddenFields(entity, view.caller);
+  const { unveiled } = entity.access;
+  if (!unveiled) return hidden;
+  const inRow = hidden.map(async (field) => {
+    const rule = unveiled[field];
+    return rule && isWithin(await resolveRule(view, entity, rule), values) ? [] : [field];
+  });
+  return (await Promise.all(inRow)).flat();
 }
 
 /** What a write returns: the entity, or only its key for a caller who may not read the entity. */
@@ -69,12 +84,10 @@ export function openList(view: View, entity: Entity, list: readonly Values[]): P
   return pMap(list, (values) => openWithGaps(view, entity, values), { concurrency: OPEN_CONCURRENCY });
 }
 
-/** Throws `BlobGone` if the blob may only have been replaced. */
+/** The values have no field that the caller may not see. Throws `BlobGone` if the blob may only have been replaced. */
 function open(view: View, entity: Entity, values: Values, onFailure: (field: string) => null): Promise<Values> {
-  const { engine, caller, isLastAttempt } = view;
-  // Omitted before anything is decrypted or loaded.
-  const hidden = caller ? hiddenFields(entity, caller) : [];
-  return toPlain(engine, entity, hidden.length === 0 ? values : omit(values, hidden), (field, error) => {
+  const { engine, isLastAttempt } = view;
+  return toPlain(engine, entity, values, (field, error) => {
     if (error instanceof BlobGone && !isLastAttempt) throw error;
     return onFailure(field);
   });

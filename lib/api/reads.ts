@@ -44,7 +44,7 @@ import {
 import { wholeLists } from '../features/features.ts';
 import { toListEtag } from '../features/lookup/lookup.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
-import { openPage, openValues } from './open.ts';
+import { hiddenIn, openPage, openValues } from './open.ts';
 import type { Operation, View } from './operation.ts';
 
 /** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
@@ -83,11 +83,13 @@ export interface GetInput {
   /** The filter of each included child, by its name. */
   readonly where?: Readonly<Record<string, AskedFilter>> | undefined;
   /** True for a state that the caller has already, of which nothing is opened. Not called for a read with children. */
-  readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields'>) => boolean) | undefined;
+  readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields' | 'hidden'>) => boolean) | undefined;
 }
 
 interface Found {
   readonly etag: string;
+  /** The fields of this row that the caller may not read. */
+  readonly hidden: readonly string[];
   /** The fields of the entity that the read was limited to, if it was. */
   readonly fields: readonly string[] | undefined;
   /** Undefined for a known state. */
@@ -118,12 +120,13 @@ export const getEntity = onceFor(
       const fields = selection[entity.name];
       const limit = narrow(await limitOf(view, entity, 'read'), key);
       if (limit?.length === 0) throw notFound(entity, key);
-      const read = withLimited(fields, limit);
+      const read = withLimited(entity, fields, limit);
       if (kinds.length === 0) {
         const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
         if (!isWithin(limit, values)) throw notFound(entity, key);
-        if (isKnown?.({ etag, fields })) return { etag, fields, values: undefined };
-        return { etag, fields, values: await openValues(view, entity, values, fields) };
+        const hidden = await hiddenIn(view, entity, values);
+        if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
+        return { etag, fields, hidden, values: await openValues(view, entity, values, fields) };
       }
       const reaches = await pMap(
         kinds,
@@ -145,16 +148,24 @@ export const getEntity = onceFor(
         return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
       });
       const own = await openValues(view, entity, values, fields);
-      return { etag, fields, values: { ...own, ...Object.fromEntries(children) } };
+      const hidden = await hiddenIn(view, entity, values);
+      return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
     },
   }),
 );
 
 const NOTHING_INCLUDED = { kinds: [], groups: [] };
 
-/** The fields to read for these, with those that decide whether the row is within reach. */
-function withLimited(fields: readonly string[] | undefined, limit: Limit | undefined): readonly string[] | undefined {
-  return fields && limit ? [...new Set([...fields, ...comparedFields(toFilter(limit))])] : fields;
+/** The fields to read for these, with those that decide whether the row, and its restricted fields, are within reach. */
+function withLimited(
+  { access: { unveiled = {} } }: Entity,
+  fields: readonly string[] | undefined,
+  limit: Limit | undefined,
+): readonly string[] | undefined {
+  if (!fields) return undefined;
+  const shown = Object.entries(unveiled).flatMap(([field, rule]) => (fields.includes(field) ? rule : []));
+  const deciding = shown.flatMap(({ where = {} }) => Object.keys(where));
+  return [...new Set([...fields, ...deciding, ...comparedFields(toFilter(limit))])];
 }
 
 /** A page that storage is not asked for, because no row of the list is within reach. */
@@ -343,7 +354,7 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
       const fields = select && [...new Set([...entity.keyFields, ...select])];
       const limit = narrow(await limitOf(view, entity, 'read'), given);
       if (limit?.length === 0) throw notFound(entity, given);
-      const found = await readByCopy(view.engine, entity, index, given, withLimited(fields, limit));
+      const found = await readByCopy(view.engine, entity, index, given, withLimited(entity, fields, limit));
       if (!isWithin(limit, found)) throw notFound(entity, given);
       const values = await openValues(view, entity, found, fields);
       return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };

@@ -125,7 +125,7 @@ type Draft = Entity & {
 /** The entities that a declaration refers to, each with the kind of reference. */
 function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
   const { childOf, counts, denormalized, references: declaredReferences } = declared;
-  const { own, rules } = declared.access;
+  const { own } = declared.access;
   const references: [string, DeclaredEntity | undefined][] = [
     ['is a child of', childOf],
     ...Object.values(counts).map((counted): [string, DeclaredEntity] => ['counts', resolveDeclared(counted)]),
@@ -135,7 +135,7 @@ function referencesOf(declared: DeclaredEntity): [string, DeclaredEntity][] {
     ]),
     ...Object.values(declaredReferences).map(({ to }): [string, DeclaredEntity] => ['refers to', resolveDeclared(to)]),
     ['is granted through', own && 'through' in own ? own.through : undefined],
-    ...declaredIn(rules).map((of): [string, DeclaredEntity] => ['has rules with', declarationOf(of)]),
+    ...declaredIn(declared.access).map((of): [string, DeclaredEntity] => ['has rules with', declarationOf(of)]),
   ];
   return references.flatMap(([relation, other]) => (other ? [[relation, other]] : []));
 }
@@ -190,7 +190,7 @@ export function linkEntity(declared: DeclaredEntity): Entity {
 }
 
 function draftOf(declaration: DeclaredEntity): Draft {
-  const { own: _own, rules: _rules, ...access } = declaration.access;
+  const { own: _own, rules: _rules, unveiled: _unveiled, ...access } = declaration.access;
   const unlinked: unknown = {
     ...declaration,
     ...absentOptions('isLinked'),
@@ -230,11 +230,13 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
     return [field, reference] as const;
   });
   draft.references = withoutPrototype<Reference>(Object.fromEntries(referring));
-  const { own, rules, ...roles } = access;
+  const { own, rules, unveiled, ...roles } = access;
+  const findDeclared = (of: Declared) => find(declarationOf(of));
   const linked: Entity['access'] = {
     ...roles,
     ...(own ? { own: 'through' in own ? Object.freeze({ ...own, through: find(own.through) }) : own } : {}),
-    ...(rules ? { rules: linkTerms<Entity>(rules, draft, (of) => find(declarationOf(of))) } : {}),
+    ...(rules ? { rules: linkTerms<Entity, typeof rules>(rules, draft, findDeclared) } : {}),
+    ...(unveiled ? { unveiled: linkTerms<Entity, typeof unveiled>(unveiled, draft, findDeclared) } : {}),
   };
   Object.assign(draft, { access: linked });
 }

@@ -170,11 +170,20 @@ export function toViewEtag(etag: string, hidden: readonly string[], select?: rea
 export function toEntityHeaders(
   entity: Entity,
   caller: Caller,
-  { etag, select }: { readonly etag: string; readonly select?: readonly string[] | undefined },
+  {
+    etag,
+    select,
+    hidden = hiddenFields(entity, caller),
+  }: {
+    readonly etag: string;
+    readonly select?: readonly string[] | undefined;
+    /** The fields that the response leaves out; by default those that the roles of the caller leave out. */
+    readonly hidden?: readonly string[] | undefined;
+  },
 ): Record<string, string> & { readonly etag: string } {
   const { maxAge } = entity;
   return {
-    etag: toViewEtag(etag, hiddenFields(entity, caller), select),
+    etag: toViewEtag(etag, hidden, select),
     ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}),
   };
 }

@@ -57,3 +57,20 @@ export const groupsModel = defineModel({
   operatorRole: 'operator',
   entities: [members, expenses],
 });
+
+const payslips = defineEntity('payslips', {
+  schema: z.object({ year: z.string(), owner: z.string(), amount: z.number(), account: z.string().optional() }),
+  table: 'payslips',
+  key: { partition: '{year}', row: '{owner}' },
+  access: {
+    read: ['hr', 'employee'],
+    write: ['hr'],
+    restricted: { account: ['hr', { role: 'employee', where: { owner: subject() } }] },
+  },
+});
+
+/** Everybody reads all rows, and only the owner and hr the account. */
+export const rowsOfPay = {
+  payslips,
+  model: defineModel({ roles: ['hr', 'employee'], operatorRole: 'hr', entities: [payslips] }),
+};

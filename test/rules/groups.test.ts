@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { openAccessApp } from '../access-app.ts';
 import { openApp } from '../open-app.ts';
-import { groupsModel } from './groups-model.ts';
+import { groupsModel, rowsOfPay } from './groups-model.ts';
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
 const auditor = { subject: 'audit', roles: ['auditor'] };
@@ -108,4 +108,27 @@ test('a membership counts as soon as it is written by this process, and no longe
   expect((await app.ask(user('dan'), 'DELETE', 'members/g1/dan')).status).toBe(403);
   expect((await app.ask(user('ann'), 'DELETE', 'members/g1/dan')).status).toBe(204);
   expect(await see()).toBe(404);
+});
+
+test('a restricted field is shown in the rows of its rule alone, under an ETag of its own', async () => {
+  const { payslips } = rowsOfPay;
+  const [ann, bob] = ['ann', 'bob'].map((subject) => ({ subject, roles: ['employee'] }));
+  const pay = await openAccessApp(import.meta.url, rowsOfPay.model);
+  const hr = { subject: 'hr', roles: ['hr'] };
+  const row = { year: '2026', owner: 'ann', amount: 5, account: 'DE1' };
+  expect((await pay.ask(hr, 'POST', payslips.name, row)).status).toBe(201);
+  const path = `${payslips.name}/2026/ann`;
+  const [mine, other, all] = [
+    await pay.ask(ann ?? {}, 'GET', path),
+    await pay.ask(bob ?? {}, 'GET', path),
+    await pay.ask(hr, 'GET', path),
+  ];
+  expect(mine.body).toEqual(row);
+  expect(other.body).toEqual({ year: '2026', owner: 'ann', amount: 5 });
+  expect(all.body).toEqual(row);
+  expect(mine.headers.get('etag')).not.toBe(other.headers.get('etag'));
+  expect((await pay.ask(ann ?? {}, 'GET', `${path}?select=account`)).body).toEqual({ account: 'DE1' });
+  expect((await pay.ask(bob ?? {}, 'GET', `${path}?select=account`)).body).toEqual({});
+  expect((await pay.ask(bob ?? {}, 'GET', `${payslips.name}/2026`)).body.items).toEqual([other.body]);
+  expect((await pay.ask(ann ?? {}, 'GET', `${payslips.name}/2026?account=DE1`)).status).toBe(403);
 });

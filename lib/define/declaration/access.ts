@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { byName, declaredEntity, names, optionsOf } from '../schema/options.ts';
+import { mapValues } from '../../base/values.ts';
+import { byName, declaredEntity, optionsOf } from '../schema/options.ts';
 
 /**
  * Who may read and write an entity: roles, and rules that limit a role to some rows. A rule is a list of alternatives of terms that all
@@ -59,8 +60,8 @@ export interface AccessDeclaration<Field extends string = string, Role extends s
   readonly read: Rule<Role>;
   /** One rule for all writes, or one for each kind. */
   readonly write: Rule<Role> | { readonly [Kind in Write]?: Rule<Role> };
-  /** Fields that only these roles may read. */
-  readonly restricted?: Partial<Readonly<Record<Field, readonly string[]>>>;
+  /** Fields that only these roles may read. With terms, a role may read the field in these rows, and cannot set it or filter by it. */
+  readonly restricted?: Partial<Readonly<Record<Field, Rule>>>;
   /**
    * How the caller's own entities are found. Either one entity, by a claim of the token such as `oid` or `sub` and this
    * unique index of one field. Or all entities of the partition that the caller's entity of `through` leads to;
@@ -71,10 +72,14 @@ export interface AccessDeclaration<Field extends string = string, Role extends s
 
 /** The compiled form. */
 export interface Access<Field extends string = string, Role extends string = string, Through = Named, Of = Declared>
-  extends Pick<AccessDeclaration<Field, Role, Through>, 'restricted' | 'own'> {
+  extends Pick<AccessDeclaration<Field, Role, Through>, 'own'> {
   /** The roles that may read, and those that may write, at least some rows. */
   readonly read: readonly Role[];
   readonly write: readonly Role[];
+  /** Fields that only these roles may read, in every row. */
+  readonly restricted?: Partial<Readonly<Record<Field, readonly string[]>>>;
+  /** By the restricted field, the rows in which further roles may read it. */
+  readonly unveiled?: Readonly<Record<string, readonly Alternative<string, Of>[]>>;
   /** Set if a role reaches some rows only, or not by every kind of write. */
   readonly rules?: Rules<Role, Of>;
 }
@@ -128,7 +133,7 @@ export const AccessOptions = optionsOf({
       Record<Write, unknown>
     >),
   ]),
-  restricted: z.record(z.string(), names.optional()).optional(),
+  restricted: z.record(z.string(), rule.optional()).optional(),
   own: optionsOf({
     claim: z.string().optional(),
     index: z.string().optional(),
@@ -150,15 +155,13 @@ export const AccessOptions = optionsOf({
 export function compileAccess<Through>({
   read,
   write,
-  ...others
+  own,
+  restricted,
 }: AccessDeclaration<string, string, Through>): Access<string, string, Through> {
   const writes = Array.isArray(write) ? Object.fromEntries(WRITES.map((kind) => [kind, write])) : write;
   const rules = Object.fromEntries(
     [['read', read] as const, ...WRITES.map((kind) => [kind, Object(writes)[kind] ?? []] as const)].map(
-      ([action, given]) => [
-        action,
-        (given as Rule).map((one): Alternative => (typeof one === 'string' ? { role: one } : one)),
-      ],
+      ([action, given]) => [action, toAlternatives(given as Rule)],
     ),
   ) as unknown as Rules;
   const rolesOf = (...actions: Action[]) => [
@@ -167,10 +170,27 @@ export function compileAccess<Through>({
   const isLimited = Object.values(rules).some((rule) => rule.some(hasTerms));
   const isOneWrite = WRITES.every((kind) => rolesOf(kind).join() === rolesOf('create').join());
   return {
-    ...others,
+    ...(own ? { own } : {}),
+    ...(restricted ? compileRestricted(restricted) : {}),
     read: rolesOf('read'),
     write: rolesOf(...WRITES),
     ...(isLimited || !isOneWrite ? { rules } : {}),
+  };
+}
+
+function toAlternatives(rule: Rule): Alternative[] {
+  return rule.map((one) => (typeof one === 'string' ? { role: one } : one));
+}
+
+function compileRestricted(
+  restricted: NonNullable<AccessDeclaration['restricted']>,
+): Pick<Access, 'restricted' | 'unveiled'> {
+  const rules = Object.entries(restricted).map(([field, rule = []]) => [field, toAlternatives(rule)] as const);
+  const always = rules.map(([field, rule]) => [field, rule.filter((one) => !hasTerms(one)).map(({ role }) => role)]);
+  const unveiled = rules.flatMap(([field, rule]) => (rule.some(hasTerms) ? [[field, rule.filter(hasTerms)]] : []));
+  return {
+    restricted: Object.fromEntries(always),
+    ...(unveiled.length > 0 ? { unveiled: Object.fromEntries(unveiled) } : {}),
   };
 }
 
@@ -179,8 +199,15 @@ export function hasTerms({ where = {} }: Alternative<string, unknown>): boolean 
   return Object.keys(where).length > 0;
 }
 
-/** The access with these entities in place of declarations. */
-export function linkTerms<Of>(rules: Rules, owner: Of, find: (declared: Declared) => Of): Rules<string, Of> {
+/** Rules by action, or by field. */
+type RulesBy<Of> = Readonly<Record<string, readonly Alternative<string, Of>[]>>;
+
+/** The rules with these entities in place of declarations. */
+export function linkTerms<Of, By extends RulesBy<Declared>>(
+  rules: By,
+  owner: Of,
+  find: (declared: Declared) => Of,
+): { readonly [Name in keyof By]: readonly Alternative<string, Of>[] } {
   const linkTerm = (term: Term): Term<Of> => {
     if (typeof term !== 'object') return term;
     if (term.is === 'own') return { ...term, of: term.of ? find(term.of) : owner };
@@ -190,26 +217,30 @@ export function linkTerms<Of>(rules: Rules, owner: Of, find: (declared: Declared
     ...alternative,
     where: Object.fromEntries(Object.entries(where).map(([field, term]) => [field, linkTerm(term)])),
   });
-  return Object.fromEntries(
-    Object.entries(rules).map(([action, rule]) => [action, rule.map(link)]),
-  ) as unknown as Rules<string, Of>;
+  return mapValues(rules, (rule) => rule.map(link)) as { [Name in keyof By]: Alternative<string, Of>[] };
 }
 
 type AnyTerm = Term<unknown>;
 
-function termsIn<Of>(rules: Rules<string, Of> | undefined): Exclude<Term<Of>, Scalar>[] {
-  const all = Object.values(rules ?? {}).flatMap((rule) => rule.flatMap(({ where = {} }) => Object.values(where)));
+interface Ruled<Of> {
+  readonly rules?: RulesBy<Of>;
+  readonly unveiled?: RulesBy<Of>;
+}
+
+function termsIn<Of>({ rules = {}, unveiled = {} }: Ruled<Of>): Exclude<Term<Of>, Scalar>[] {
+  const every = [...Object.values(rules), ...Object.values(unveiled)].flat();
+  const all = every.flatMap(({ where = {} }) => Object.values(where));
   return all.filter((term) => typeof term === 'object');
 }
 
 /** The declarations to which the terms refer. */
-export function declaredIn(rules: Rules | undefined): Declared[] {
-  return termsIn(rules).flatMap((term) => ('of' in term && term.of ? [term.of] : []));
+export function declaredIn(access: Ruled<Declared>): Declared[] {
+  return termsIn(access).flatMap((term) => ('of' in term && term.of ? [term.of] : []));
 }
 
 /** The claims that the terms compare. */
-export function claimsIn(rules: Rules<string, unknown> | undefined): Extract<AnyTerm, { is: 'claim' }>[] {
-  return termsIn(rules).filter((term) => term.is === 'claim');
+export function claimsIn(access: Ruled<unknown>): Extract<AnyTerm, { is: 'claim' }>[] {
+  return termsIn(access).filter((term) => term.is === 'claim');
 }
 
 /** The field is one of these values. */

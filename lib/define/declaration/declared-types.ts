@@ -75,7 +75,7 @@ type CheckedCopies<Links, Field extends string, Written extends string> = {
 };
 type CheckedAccess<Given, Field extends string, IndexName extends string> = {
   readonly [Part in keyof Given]: Part extends 'restricted'
-    ? CheckedNames<Given[Part], Field>
+    ? CheckedRules<CheckedNames<Given[Part], Field>, Field>
     : Part extends 'own'
       ? WithIndex<Given[Part], IndexName>
       : Part extends 'read' | 'write'
@@ -83,6 +83,12 @@ type CheckedAccess<Given, Field extends string, IndexName extends string> = {
         : Part extends keyof AccessDeclaration
           ? Given[Part]
           : NotAnOption<Part>;
+};
+/** Rules by field. A sentence about a name stays. */
+type CheckedRules<Given, Field extends string> = {
+  readonly [Name in keyof Given]: Given[Name] extends readonly unknown[]
+    ? CheckedRule<Given[Name], Field>
+    : Given[Name];
 };
 /** A rule, or a record of rules, whose terms are of fields. */
 type CheckedRule<Given, Field extends string> = Given extends readonly unknown[]
@@ -164,7 +170,7 @@ export interface TypesBy<Given> {
 /** `string` if the compiler does not know the roles. */
 type RoleOf<Given> =
   | RolesIn<Of<Of<Given, 'access'>, 'read' | 'write'>>
-  | EachMember<Of<Of<Given, 'access'>, 'restricted'>>;
+  | RolesIn<MemberOf<Of<Of<Given, 'access'>, 'restricted', Record<never, never>>>>;
 type RolesIn<Rule> = Rule extends readonly (infer One)[]
   ? RoleIn<One>
   : Rule extends object

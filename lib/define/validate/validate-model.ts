@@ -96,7 +96,12 @@ function* roleErrors({ entities, roles, operatorRole }: ModelParts): Generator<s
   if (!roles.includes(operatorRole))
     yield `operatorRole is "${operatorRole}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
   for (const { name, access } of entities) {
-    const named = new Set([...access.read, ...access.write, ...Object.values(access.restricted ?? {}).flat()]);
+    const named = new Set([
+      ...access.read,
+      ...access.write,
+      ...Object.values(access.restricted ?? {}).flat(),
+      ...Object.values(access.unveiled ?? {}).flatMap((rule) => rule.map(({ role }) => role)),
+    ]);
     for (const role of named)
       if (role !== undefined && !roles.includes(role))
         yield `Entity "${name}": access names the role "${role}", which is not a role of the model. Use one of ${roles.join(', ')}.`;

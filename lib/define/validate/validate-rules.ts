@@ -7,7 +7,15 @@ import { ISSUED_CLAIMS, keepsExactly } from './validate-entity.ts';
 
 /** Yields the errors of the rules on rows of an entity. */
 export function* ruleErrors(entity: Entity): Generator<string> {
-  const { rules } = entity.access;
+  const { rules, unveiled = {} } = entity.access;
+  for (const [field, rule] of Object.entries(unveiled)) {
+    for (const { role, where = {} } of rule)
+      for (const [compared, term] of Object.entries(where))
+        for (const error of termErrors(entity, 'read', compared, term))
+          yield `the rule to read "${field}" of the role "${role}" compares "${compared}", ${error}`;
+    if (Object.hasOwn(entity.attachments, field) || entity.lookup || entity.maxAge !== undefined)
+      yield `the restricted field "${field}" has rules, and a ${entity.lookup ? 'list in memory (lookup)' : entity.maxAge === undefined ? 'file' : 'response with maxAge'} is the same for all callers of a role. Name roles without terms.`;
+  }
   if (!rules) return;
   for (const [action, rule] of Object.entries(rules) as [Action, (typeof rules)[Action]][])
     for (const alternative of rule)

@@ -67,13 +67,13 @@ function getRoute(entity: Entity, path: string): Route {
       const isKnown: GetInput['isKnown'] =
         context.headers.get('if-none-match') === null
           ? undefined
-          : ({ etag, fields: select }) =>
-              isNotModified(context, toEntityHeaders(entity, context.caller, { etag, select }).etag);
+          : ({ etag, fields: select, hidden }) =>
+              isNotModified(context, toEntityHeaders(entity, context.caller, { etag, select, hidden }).etag);
       // Most requests have no query, of which nothing has to be read.
       return context.query.size === 0 ? { key, isKnown } : { key, isKnown, ...readGetQuery(entity, context) };
     },
-    present({ etag, fields: select, values }, { caller }, { include }) {
-      const headers = toEntityHeaders(entity, caller, { etag, select });
+    present({ etag, fields: select, hidden, values }, { caller }, { include }) {
+      const headers = toEntityHeaders(entity, caller, { etag, select, hidden });
       if (!values) return { status: 304, headers };
       // The children may change without the entity, so a client may not reuse them.
       const hasChildren = include?.some((name) => childNames.includes(name));

@@ -1,6 +1,5 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { hiddenFields } from '../../access/rule.ts';
 import { type Operation, perform } from '../../api/operation.ts';
 import {
   checkFields,
@@ -197,8 +196,8 @@ async function runGet(
     const all = small || names.length > 0 ? names : undefined;
     return { key: checkFields(entity, key, entity.keyFields), include, where, select: all };
   });
-  const { etag, fields, values = {} } = output;
-  return { etag: toViewEtag(etag, hiddenFields(entity, context.caller), fields), entity: values };
+  const { etag, fields, hidden, values = {} } = output;
+  return { etag: toViewEtag(etag, hidden, fields), entity: values };
 }
 
 /** One entity, if the index leads to one, or a list. */
