@@ -191,7 +191,7 @@ function undefinedIf(code: ErrorCode): (error: unknown) => undefined {
 }
 
 /** The most memberships of a caller in one entity. */
-export const MAX_MEMBERSHIPS = 100;
+const MAX_MEMBERSHIPS = 100;
 
 async function memberships(
   { engine, caller }: Known,
@@ -218,7 +218,7 @@ async function memberships(
 }
 
 /** How long a process remembers what a term has read, in milliseconds, unless it writes to the partition itself. */
-export const RULES_KEPT_MS = 30_000;
+const RULES_KEPT_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
 
 interface Remembered {

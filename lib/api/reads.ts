@@ -88,8 +88,8 @@ export interface GetInput {
 
 interface Found {
   readonly etag: string;
-  /** The fields of this row that the caller may not read. */
-  readonly hidden: readonly string[];
+  /** The fields of this row that the caller may not read; undefined if the roles of the caller alone decide. */
+  readonly hidden: readonly string[] | undefined;
   /** The fields of the entity that the read was limited to, if it was. */
   readonly fields: readonly string[] | undefined;
   /** Undefined for a known state. */
@@ -118,13 +118,14 @@ export const getEntity = onceFor(
       // Throws for a filter of a child that is not included.
       const filters = where ? compileChildFilters(entity, kinds, where) : {};
       const fields = selection[entity.name];
-      const limit = narrow(await limitOf(view, entity, 'read'), key);
+      const { rules, unveiled } = entity.access;
+      const limit = rules && narrow(await limitOf(view, entity, 'read'), key);
       if (limit?.length === 0) throw notFound(entity, key);
-      const read = withLimited(entity, fields, limit);
+      const read = limit || unveiled ? withLimited(entity, fields, limit) : fields;
       if (kinds.length === 0) {
         const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
-        if (!isWithin(limit, values)) throw notFound(entity, key);
-        const hidden = await hiddenIn(view, entity, values);
+        if (limit && !isWithin(limit, values)) throw notFound(entity, key);
+        const hidden = unveiled && (await hiddenIn(view, entity, values));
         if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
         return { etag, fields, hidden, values: await openValues(view, entity, values, fields) };
       }
@@ -148,7 +149,7 @@ export const getEntity = onceFor(
         return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
       });
       const own = await openValues(view, entity, values, fields);
-      const hidden = await hiddenIn(view, entity, values);
+      const hidden = unveiled && (await hiddenIn(view, entity, values));
       return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
     },
   }),

@@ -122,7 +122,7 @@ export function placeOfMine(entity: Entity): PlaceOfMine | undefined {
 }
 
 /** How the memberships of one caller are found: by the key of the members, or by an index. */
-export interface Memberships {
+interface Memberships {
   /** The field with the caller's subject. */
   readonly of: string;
   /** Undefined for the key. */
