@@ -14,6 +14,7 @@ import type { Engine } from '../engine/engine.ts';
 import { notFound } from '../engine/read/entity-rows.ts';
 import { readByCopies } from '../engine/read/read-through-index.ts';
 import { readEntities } from '../engine/read/retrieve.ts';
+import { hideCost } from '../storage/cost.ts';
 import { isExplaining } from '../storage/explain.ts';
 import { countPartitionWrites } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -49,6 +50,11 @@ export function isWithin(limit: Limit | undefined, values: Values): boolean {
   return limit?.some((each) => matches(each, values)) ?? true;
 }
 
+/** Runs work on one row for a caller whom this limits: an error that there is no such row has no cost, as if storage had not been asked. */
+export function hideAbsent<Result>(limit: unknown, work: () => Promise<Result>): Promise<Result> {
+  return limit === undefined ? work() : hideCost(work, (error) => hasCode(error, 'not-found'));
+}
+
 /** What is left to compare in rows with these values of some fields. */
 export function narrow(limit: Limit | undefined, given: Values): Limit | undefined {
   const isKnown = ({ field }: Comparison) => given[field] !== undefined;
@@ -66,7 +72,12 @@ export function toFilter(limit: Limit | undefined): Filter {
 /** The engine, with which the writes of a request on an entity follow the rules of the caller. */
 export async function guardedEngine(subject: Subject, entity: Entity): Promise<Engine> {
   const { engine, caller } = subject;
-  const referredTo = Object.values(entity.references).map(({ to }) => to);
+  const { references, denormalized, childOf } = entity;
+  const referredTo = [
+    ...Object.values(references).map(({ to }) => to),
+    ...Object.values(denormalized).map(({ source }) => source),
+    ...(childOf ? [childOf] : []),
+  ];
   if (!caller || (!entity.access.rules && !referredTo.some((to) => hasRowRules(to, 'read')))) return engine;
   const [read, create, update, remove] = await Promise.all(
     (['read', 'create', 'update', 'delete'] as const).map((action) => limitOf(subject, entity, action)),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { admitGrant, VALID_FOR_MS, validityAt } from '../access/grant.ts';
-import { guardedEngine, isWithin, limitOf } from '../access/limit.ts';
+import { guardedEngine, hideAbsent, isWithin, limitOf } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
 import { checkMentions, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
@@ -53,8 +53,13 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   const isPublic = declaration.public;
   const readers = rolesToReadBy(entity, [field]);
   const name = `${entity.name}-file-${field}`;
-  const requireReadable = async (view: View, key: Values, values: Values) => {
-    if (!isWithin(await limitOf(view, entity, 'read'), values)) throw notFound(entity, key);
+  const describe = async (view: View, key: Values) => {
+    const limit = await limitOf(view, entity, 'read');
+    return hideAbsent(limit, () =>
+      describeAttachment(view.engine, { entity, key, field }, (values) => {
+        if (!isWithin(limit, values)) throw notFound(entity, key);
+      }),
+    );
   };
   const write = {
     kind: 'write',
@@ -92,12 +97,10 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     async run(view, { key, version, isKnown }) {
       const { engine } = view;
       const at = { entity, key, field };
-      const file = await describeAttachment(engine, at, (values) => requireReadable(view, key, values)).catch(
-        (error: unknown) => {
-          // Without a token, nobody learns which entities exist.
-          throw isPublic && error instanceof RowkeyError && error.code === 'not-found' ? fileNotFound(field) : error;
-        },
-      );
+      const file = await describe(view, key).catch((error: unknown) => {
+        // Without a token, nobody learns which entities exist.
+        throw isPublic && error instanceof RowkeyError && error.code === 'not-found' ? fileNotFound(field) : error;
+      });
       const etag = etagOf(file);
       if (version !== undefined && `"${version}"` !== etag) throw fileNotFound(field);
       const bytes = isKnown(etag) ? undefined : await readAttachment(engine, at, file);
@@ -139,10 +142,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     output: () => ReadGrant,
     async run(view, { key, subject }) {
       const { engine } = view;
-      const [startsAt, file] = await Promise.all([
-        admitGrant(engine, subject),
-        describeAttachment(engine, { entity, key, field }, (values) => requireReadable(view, key, values)),
-      ]);
+      const [startsAt, file] = await Promise.all([admitGrant(engine, subject), describe(view, key)]);
       const times = validityAt(startsAt);
       const blob = { container: declaration.container, name: file.blob };
       const url = await signBlobUrl(engine.storage, blob, {
@@ -178,7 +178,10 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
       const { engine } = view;
       // The row is compared again when the file is accepted.
       const { guard } = await guardedEngine(view, entity);
-      if (guard) guard.checkBefore(entity.name, key, 'update', (await readEntity(engine, entity, key)).values);
+      if (guard)
+        await hideAbsent(guard, async () =>
+          guard.checkBefore(entity.name, key, 'update', (await readEntity(engine, entity, key)).values),
+        );
       const { uploadId, blob } = announceFile(entity, key, field, parse(File, await file()));
       const times = validityAt(await admitGrant(engine, subject));
       const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { isWithin, type Limit, limitOf, listLimitOf, narrow, toFilter } from '../access/limit.ts';
+import { hideAbsent, isWithin, type Limit, limitOf, listLimitOf, narrow, toFilter } from '../access/limit.ts';
 import { hiddenFields, requireFields, requireReader, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
@@ -122,35 +122,41 @@ export const getEntity = onceFor(
       const limit = rules && narrow(await limitOf(view, entity, 'read'), key);
       if (limit?.length === 0) throw notFound(entity, key);
       const read = limit || unveiled ? withLimited(entity, fields, limit) : fields;
-      if (kinds.length === 0) {
-        const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
-        if (limit && !isWithin(limit, values)) throw notFound(entity, key);
+      const work = async () => {
+        if (kinds.length === 0) {
+          const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
+          if (limit && !isWithin(limit, values)) throw notFound(entity, key);
+          const hidden = unveiled && (await hiddenIn(view, entity, values));
+          if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
+          return { etag, fields, hidden, values: await openValues(view, entity, values, fields) };
+        }
+        const reaches = await pMap(
+          kinds,
+          async (kind) => [kind, narrow(await limitOf(view, kind, 'read'), key)] as const,
+        );
+        const reached = reaches.filter(([, reach]) => reach?.length !== 0);
+        const kindsToRead = reached.map(([kind]) => kind);
+        const filtersToRead = reached.map(([{ name }, reach]) => [
+          name,
+          [...(filters[name] ?? []), ...toFilter(reach)],
+        ]);
+        const { etag, values } = await readWithChildren(view.engine, entity, key, kindsToRead, {
+          select: read ? { ...selection, [entity.name]: read } : selection,
+          where: Object.fromEntries(filtersToRead),
+          check(found) {
+            if (!isWithin(limit, found)) throw notFound(entity, key);
+          },
+        });
+        const children = await pMap(kinds, async (kind) => {
+          const list = values[kind.name];
+          const page = { items: Array.isArray(list) ? list : [], next: undefined };
+          return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
+        });
+        const own = await openValues(view, entity, values, fields);
         const hidden = unveiled && (await hiddenIn(view, entity, values));
-        if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
-        return { etag, fields, hidden, values: await openValues(view, entity, values, fields) };
-      }
-      const reaches = await pMap(
-        kinds,
-        async (kind) => [kind, narrow(await limitOf(view, kind, 'read'), key)] as const,
-      );
-      const reached = reaches.filter(([, reach]) => reach?.length !== 0);
-      const kindsToRead = reached.map(([kind]) => kind);
-      const filtersToRead = reached.map(([{ name }, reach]) => [name, [...(filters[name] ?? []), ...toFilter(reach)]]);
-      const { etag, values } = await readWithChildren(view.engine, entity, key, kindsToRead, {
-        select: read ? { ...selection, [entity.name]: read } : selection,
-        where: Object.fromEntries(filtersToRead),
-        check(found) {
-          if (!isWithin(limit, found)) throw notFound(entity, key);
-        },
-      });
-      const children = await pMap(kinds, async (kind) => {
-        const list = values[kind.name];
-        const page = { items: Array.isArray(list) ? list : [], next: undefined };
-        return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
-      });
-      const own = await openValues(view, entity, values, fields);
-      const hidden = unveiled && (await hiddenIn(view, entity, values));
-      return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
+        return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
+      };
+      return limit ? hideAbsent(limit, work) : work();
     },
   }),
 );
@@ -355,8 +361,11 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
       const fields = select && [...new Set([...entity.keyFields, ...select])];
       const limit = narrow(await limitOf(view, entity, 'read'), given);
       if (limit?.length === 0) throw notFound(entity, given);
-      const found = await readByCopy(view.engine, entity, index, given, withLimited(entity, fields, limit));
-      if (!isWithin(limit, found)) throw notFound(entity, given);
+      const found = await hideAbsent(limit, async () => {
+        const values = await readByCopy(view.engine, entity, index, given, withLimited(entity, fields, limit));
+        if (!isWithin(limit, values)) throw notFound(entity, given);
+        return values;
+      });
       const values = await openValues(view, entity, found, fields);
       return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
     },

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { guardedEngine, limitOf, narrow } from '../access/limit.ts';
+import { guardedEngine, hideAbsent, limitOf, narrow } from '../access/limit.ts';
 import { checkMentions, hasWriteOnlyRoles, requireWriter } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
@@ -314,11 +314,11 @@ function transfer<Input extends TransferInput>(
     output: () => Status.pick({ operationId: true, operation: true, status: true }),
     repeatable: true,
     admit: (_, { key }, view) => requireRemover(view, entity, key),
-    run: async (view, input) => ({
-      operationId: await request({ ...view, engine: await guardedEngine(view, entity) }, input),
-      operation,
-      status: 'running',
-    }),
+    async run(view, input) {
+      const engine = await guardedEngine(view, entity);
+      const operationId = await hideAbsent(engine.guard, () => request({ ...view, engine }, input));
+      return { operationId, operation, status: 'running' };
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import type { PipelinePolicy, PipelineRequest, PipelineResponse } from '@azure/c
 import { type Span, SpanKind } from '@opentelemetry/api';
 import { count } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
+import { explainApart } from './explain.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
 export interface Cost {
@@ -46,6 +47,26 @@ export function transactionsSoFar(): number {
 export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Promise<Result> {
   const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole: meters.getStore() };
   return meters.run(meter, work, meter);
+}
+
+/**
+ * Runs `work`. If it throws an error that `isHidden`, neither the cost nor an explanation of the work around it tells of it: what a caller
+ * cannot see costs the same whether it exists or not. Metrics count it.
+ */
+export async function hideCost<Result>(
+  work: () => Promise<Result>,
+  isHidden: (error: unknown) => boolean,
+): Promise<Result> {
+  const part: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole: meters.getStore() };
+  try {
+    return await meters.run(part, () => explainApart(work, isHidden));
+  } catch (error) {
+    for (let meter = part.whole; meter && isHidden(error); meter = meter.whole) {
+      meter.transactions -= part.transactions;
+      meter.milliseconds = Math.max(0, meter.milliseconds - part.milliseconds);
+    }
+    throw error;
+  }
 }
 
 /**

@@ -56,6 +56,25 @@ export async function explain(work: () => Promise<unknown>): Promise<Step[]> {
   return steps;
 }
 
+/** Runs `work`, and leaves its steps out of the explanation if it throws an error that `isHidden`. */
+export async function explainApart<Result>(
+  work: () => Promise<Result>,
+  isHidden: (error: unknown) => boolean,
+): Promise<Result> {
+  const whole = explanations.getStore();
+  if (!whole) return work();
+  const steps: Step[] = [];
+  let isTold = true;
+  try {
+    return await explanations.run(steps, work);
+  } catch (error) {
+    isTold = !isHidden(error);
+    throw error;
+  } finally {
+    if (isTold) whole.push(...steps);
+  }
+}
+
 /** Runs work of the process, not of the request: executed for real and left out of the explanation. */
 export function runUnexplained<Result>(work: () => Result): Result {
   return explanations.exit(work);

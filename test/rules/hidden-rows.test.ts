@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { subject } from '../../lib/define.ts';
 import { defineModel } from '../../lib/define-model.ts';
@@ -8,9 +9,10 @@ import { openAccessApp, type Reply } from '../access-app.ts';
 /** What a caller learns of rows outside of reach: nothing. */
 
 const folders = defineEntity('folders', {
-  schema: z.object({ team: z.string(), folderId: z.string().regex(/^\d+$/), owner: z.string() }),
+  schema: z.object({ team: z.string(), folderId: z.string().regex(/^\d+$/), owner: z.string(), label: z.string() }),
   table: 'folders',
   key: { partition: '{team}', row: 'f_{folderId}' },
+  indexes: { label: interPartitionIndex({ table: 'foldersbylabel', partition: '{label}', row: 'l', unique: true, copies: 'keys' }) },
   access: {
     read: ['root', { role: 'user', where: { owner: subject() }, lists: 'filtered' }],
     write: ['root', { role: 'user', where: { owner: subject() } }],
@@ -49,7 +51,9 @@ beforeAll(async () => {
     ['1', 'ann'],
     ['2', 'bob'],
   ]) {
-    expect((await app.ask(root, 'POST', 'folders', { team: 't', folderId, owner })).status).toBe(201);
+    expect((await app.ask(root, 'POST', 'folders', { team: 't', folderId, owner, label: `l${folderId}` })).status).toBe(
+      201,
+    );
     const file = { team: 't', folderId, fileId: '1', author: 'bob' };
     expect((await app.ask(root, 'POST', 'files', file)).status).toBe(201);
   }
@@ -64,7 +68,7 @@ const said = ({ status, headers, text }: Reply, id: string) => ({
 
 test('a put does not tell a hidden row from an absent one if the caller may create neither', async () => {
   const putBy = (folderId: string, headers = {}) =>
-    app.ask(ann, 'PUT', `folders/t/${folderId}`, { team: 't', folderId, owner: 'bob' }, headers);
+    app.ask(ann, 'PUT', `folders/t/${folderId}`, { team: 't', folderId, owner: 'bob', label: 'x' }, headers);
   expect(said(await putBy('2'), '2')).toEqual(said(await putBy('9'), '9'));
   expect((await putBy('2')).status).toBe(403);
   const condition = { 'if-match': '"x"' };
@@ -74,7 +78,7 @@ test('a put does not tell a hidden row from an absent one if the caller may crea
 });
 
 test('a put on a hidden row is a conflict for a caller who may create the row, as a create is', async () => {
-  const row = { team: 't', folderId: '2', owner: 'ann' };
+  const row = { team: 't', folderId: '2', owner: 'ann', label: 'x' };
   const put = await app.ask(ann, 'PUT', 'folders/t/2', row);
   const created = await app.ask(ann, 'POST', 'folders', row);
   expect([put.status, put.body]).toEqual([409, created.body]);
@@ -84,4 +88,34 @@ test('a put on a hidden row is a conflict for a caller who may create the row, a
 test('an include is empty if the caller reaches no child', async () => {
   const { status, body } = await app.ask(ann, 'GET', 'folders/t/1?include=files');
   expect([status, body.files]).toEqual([200, []]);
+});
+
+test('a hidden row has the response, the cost and the explanation of an absent one', async () => {
+  const answers = async (id: string) => {
+    const one = [
+      await app.ask(ann, 'GET', `folders/by/label/l${id}`),
+      await app.ask(ann, 'GET', `folders/t/${id}?include=files`),
+      await app.ask(ann, 'PATCH', `folders/t/${id}`, { label: 'y' }),
+      await app.ask(ann, 'DELETE', `folders/t/${id}`),
+    ].map((reply) => said(reply, id));
+    const reads = {
+      by: { by: 'label', entity: 'folders', values: { label: `l${id}` } },
+      get: { get: 'folders', key: { team: 't', folderId: id }, include: ['files'] },
+    };
+    const several = [
+      await app.ask(ann, 'POST', 'query', { reads }),
+      await app.ask(ann, 'POST', 'query?explain=true', { reads }),
+    ].map((reply) => said(reply, id));
+    return JSON.stringify([...one, ...several]).replaceAll(`l${id}`, 'l…');
+  };
+  expect(await answers('2')).toBe(await answers('9'));
+  expect(await answers('1')).toContain('"transactions":"2"');
+});
+
+test('a child of a hidden parent is rejected like one of an absent parent', async () => {
+  const create = (folderId: string) =>
+    app.ask(ann, 'POST', 'files', { team: 't', folderId, fileId: '5', author: 'ann' });
+  expect((await create('1')).status).toBe(201);
+  const [hidden, absent] = [await create('2'), await create('9')];
+  expect([hidden.status, hidden.body]).toEqual([400, absent.body]);
 });

@@ -1,5 +1,6 @@
 import type { Values } from '../../base/values.ts';
 import type { Action, Address, Properties, Row } from '../../storage/rows.ts';
+import type { Guard } from './engine.ts';
 
 export interface Change {
   readonly address: Address;
@@ -56,6 +57,8 @@ export interface PlanDraft {
   readonly writeId: string;
   /** Milliseconds. */
   readonly now: number;
+  /** Set if the write follows the rules of a caller: a row that the caller cannot refer to counts as absent. */
+  readonly guard?: Pick<Guard, 'canRefer'> | undefined;
   readonly siblings: Siblings;
   /** The rows that are not siblings, by `relatedKey`, read after the write began. A missing row is absent. */
   readonly related: ReadonlyMap<string, Row>;

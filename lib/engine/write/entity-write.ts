@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import { isReference, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
@@ -9,6 +9,7 @@ import type { Change, Live, Unread } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, judgeRow, notFound, readJoinedRow } from '../read/entity-rows.ts';
@@ -58,6 +59,11 @@ export interface PlannedWrite extends EntityChange {
  * the write's `next`.
  */
 export async function planWrite(engine: Engine, write: EntityWrite): Promise<PlannedWrite> {
+  const plan = () => planOpenly(engine, write);
+  return engine.guard?.isLimited(write.entity.name) ? hideCost(plan, (error) => hasCode(error, 'not-found')) : plan();
+}
+
+async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWrite> {
   const {
     entity,
     address,

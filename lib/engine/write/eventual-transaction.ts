@@ -111,7 +111,7 @@ async function commitAnnounced(
   const sentAt = engine.now();
   const deadline = sentAt + engine.timing.commitWithinMs;
   const rows = siblingRowsOf(changes);
-  const mark = { writeId, now: sentAt, related: await readRelated(engine, changes, rows) };
+  const mark = { writeId, now: sentAt, guard: engine.guard, related: await readRelated(engine, changes, rows) };
   const planned = await planFirst(engine, changes, { rows, mark, assumeNew });
   await checkRelated(engine, actingOf(changes));
   const intent = await announce(engine, table, planned.plan, writeId);

@@ -87,7 +87,7 @@ export interface Plan {
 }
 
 /** The id and the time of a write, in milliseconds, and the related rows that it has read. */
-export type WriteMark = Pick<PlanDraft, 'writeId' | 'now'> & Partial<Pick<PlanDraft, 'related'>>;
+export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard'> & Partial<Pick<PlanDraft, 'related'>>;
 
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(changes: readonly EntityChange[]): string[] {

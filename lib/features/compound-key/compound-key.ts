@@ -2,7 +2,13 @@ import pMap from 'p-map';
 import { busy, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
-import { type CarriedRows, type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
+import {
+  type CarriedRows,
+  type Change,
+  liveValues,
+  type PlanDraft,
+  type Siblings,
+} from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import { type Entity, type Feature, hasRowsBeside } from '../../define/declaration/entity.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
@@ -25,10 +31,10 @@ export const compoundKey: Feature = {
     *siblings({ childOf: parent }, { before, after }) {
       if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
     },
-    plan(entity, changes, { siblings, actions, writeId }) {
+    plan(entity, changes, { siblings, actions, writeId, guard }) {
       for (const change of changes)
         for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
-      for (const [row, etag] of collectParentEtags(entity, changes, siblings))
+      for (const [row, etag] of collectParentEtags(entity, changes, { siblings, guard }))
         actions.push({
           action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
           part: { of: 'sibling' },
@@ -112,10 +118,14 @@ async function copyChildren(
 }
 
 /**
- * Returns the row keys of the parents of changed children, with their ETags. Throws `invalid-input` if a child has no parent,
- * and `busy` while the parent is being moved to this partition.
+ * Returns the row keys of the parents of changed children, with their ETags. Throws `invalid-input` if a new child has no parent that
+ * the caller can read, and `busy` while the parent is being moved to this partition.
  */
-function collectParentEtags(entity: Entity, changes: readonly Change[], siblings: Siblings): Map<string, string> {
+function collectParentEtags(
+  entity: Entity,
+  changes: readonly Change[],
+  { siblings, guard }: Pick<PlanDraft, 'siblings' | 'guard'>,
+): Map<string, string> {
   const { childOf: parent, name } = entity;
   const touched = new Map<string, string>();
   if (!parent) return touched;
@@ -124,7 +134,8 @@ function collectParentEtags(entity: Entity, changes: readonly Change[], siblings
     const row = buildKey(parent.row, values);
     const found = siblings.get(row);
     const snapshot = toSnapshot(parent, found?.properties.EntityType === parent.name ? found : undefined);
-    if (snapshot.state === 'live') {
+    const isSeen = before.state === 'live' || !guard || guard.canRefer(parent.name, liveValues(snapshot) ?? {});
+    if (snapshot.state === 'live' && isSeen) {
       if (snapshot.system.MovingFrom) throw busy('The parent entity is being moved to this partition.');
       touched.set(row, snapshot.etag);
     } else if (after) {

@@ -59,12 +59,14 @@ export const denormalization: Feature = {
         }
       if (before.state === 'live' && before.system.DenormalizedTo) yield before.system.DenormalizedTo;
     },
-    complete(entity, { after }, { siblings }) {
+    complete(entity, { before, after }, { siblings, guard }) {
       let completed = after;
       for (const link of linksOf(entity)) {
         const row = sourceRow(link, completed);
         const source = toSnapshot(link.source, row === undefined ? undefined : siblings.get(row));
-        if (row !== undefined && source.state !== 'live') {
+        const isKept = row === sourceRow(link, liveValues(before));
+        const isSeen = isKept || !guard || guard.canRefer(link.source.name, liveValues(source) ?? {});
+        if (row !== undefined && (source.state !== 'live' || !isSeen)) {
           const { field } = link;
           throw new RowkeyError(
             'invalid-input',

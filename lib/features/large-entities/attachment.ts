@@ -124,10 +124,10 @@ export function fileHeaders({ public: isPublic }: AttachmentDeclaration, type: s
 export async function describeAttachment(
   engine: Engine,
   { entity, key, field }: AttachmentKey,
-  check?: (values: Values) => Promise<void>,
+  check?: (values: Values) => void,
 ): Promise<Attachment> {
   const { values } = await readEntity(engine, entity, key);
-  await check?.(values);
+  check?.(values);
   if (values[field] === undefined) throw entityError('not-found', entity, key, `has no "${field}".`, { field });
   return readDescription(entity, field, values[field]);
 }
