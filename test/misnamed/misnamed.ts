@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { createClient } from '../../lib/client/index.ts';
 import {
+  defineClaims,
   defineEntity,
   defineModel,
   defineUnion,
   indexEntity,
   interPartitionIndex,
   intraPartitionIndex,
+  memberOf,
   type Store,
   total,
 } from '../../lib/index.ts';
@@ -15,6 +17,7 @@ import type { model } from '../fixtures/model.ts';
 /** What adopters misname. compiler-errors.test.ts has the compiler's sentence for each call, by the comment above the call. */
 
 const access = { read: [], write: [] } as const;
+const claims = defineClaims({ departments: { verifiedBy: {} } });
 const common = {
   schema: z.object({
     department: z.string(),
@@ -103,6 +106,19 @@ defineEntity('employees', { ...common, movable: ['departmnt'] });
 defineEntity('employees', { ...common, split: { contact: ['mail'] } });
 // an option of an entity
 defineEntity('employees', { ...common, indices: {} });
+// a field of a rule
+defineEntity('employees', { ...common, access: { read: [{ role: 'reader', where: { mail: 'x' } }], write: [] } });
+// a field of a rule of a restricted field
+defineEntity('employees', {
+  ...common,
+  access: { ...access, restricted: { email: [{ role: 'reader', where: { mail: 'x' } }] } },
+});
+// a claim of a rule
+claims.departmnts;
+// the key of a membership
+memberOf(teams, 'teamid');
+// a field of the members
+memberOf(teams, 'teamId', { nmae: 'x' });
 // an option of the access
 defineEntity('employees', { ...common, access: { reads: [], write: [] } });
 // an option of an index in the partition

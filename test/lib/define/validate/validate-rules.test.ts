@@ -1,0 +1,140 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Declaration } from '../../../../lib/define/declaration/declaration.ts';
+import { compileEntity } from '../../../../lib/define/define-entity.ts';
+import {
+  between,
+  type DeclaredEntity,
+  defineClaims,
+  defineModel,
+  interPartitionIndex,
+  memberOf,
+  oneOf,
+  own,
+  startsWith,
+  subject,
+} from '../../../../lib/define.ts';
+
+const members = (over: Partial<Declaration> = {}) =>
+  compileEntity('members', {
+    schema: z.object({ groupId: z.string(), userId: z.string(), role: z.enum(['admin', 'member']) }),
+    table: 'members',
+    key: { partition: '{groupId}', row: '{userId}' },
+    indexes: { userId: interPartitionIndex({ table: 'membersbyuser', partition: '{userId}', row: '{groupId}' }) },
+    access: { read: ['user'], write: [] },
+    ...over,
+  });
+
+const notes = (access: Declaration['access'], over: Partial<Declaration> = {}) =>
+  compileEntity('notes', {
+    schema: z.object({
+      groupId: z.string(),
+      noteId: z.string(),
+      owner: z.string(),
+      alias: z.string().toLowerCase(),
+      state: z.enum(['draft', 'final']),
+      size: z.int32(),
+      tags: z.array(z.string()),
+    }),
+    table: 'notes',
+    key: { partition: '{groupId}', row: '{noteId}' },
+    access,
+    ...over,
+  });
+
+const model =
+  (...entities: DeclaredEntity[]) =>
+  () =>
+    defineModel({ roles: ['user', 'admin'], operatorRole: 'admin', entities });
+const read = (where: Record<string, unknown>, more: object = {}) =>
+  ({ read: [{ role: 'user', where, ...more }], write: [] }) as unknown as Declaration['access'];
+const inGroup = { groupId: 'g' };
+
+test.each<[string, Declaration['access'], RegExp, Partial<Declaration>?]>([
+  ['an unknown field', read({ ...inGroup, ownr: subject() }), /"ownr", which the schema does not have\. Add it/],
+  ['a field that storage cannot compare', read({ ...inGroup, tags: 'x' }), /"tags", which is stored as JSON/],
+  [
+    'a value that no row has',
+    read({ ...inGroup, state: oneOf('final', 'public') }),
+    /"state", which cannot be "public"/,
+  ],
+  ['a prefix of a number', read({ ...inGroup, size: startsWith('1') }), /"size", which is not a text.*Use between/],
+  ['a subject that the schema changes', read({ ...inGroup, alias: subject() }), /store two subjects as one value/],
+  [
+    'a claim that nobody verifies',
+    read({ ...inGroup, owner: defineClaims({ email: {} }).email }),
+    /the claim "email", which the issuer may not have verified/,
+  ],
+  ['an own entity that no caller has', read({ ...inGroup, owner: own() }), /own entity of "notes", which has none/],
+  [
+    'a list that no partition bounds',
+    read({ owner: subject() }),
+    /bounds no list: no partition key consists of owner.*Declare an index, such as byOwner: interPartitionIndex\({ table: 'notesbyowner', partition: '{owner}', row: '{groupId}_{noteId}' }\), or say lists/,
+  ],
+  ['a cache of a browser', read(inGroup), /maxAge lets a browser show one caller/, { maxAge: 60 }],
+  [
+    'a public file',
+    read(inGroup),
+    /the attachment "photo" is public, and rules limit/,
+    { attachments: { photo: { container: 'photos', maxBytes: 9, types: ['image/png'], public: true } } },
+  ],
+  [
+    'a value that the engine sets, before a create',
+    { read: ['user'], write: { create: [{ role: 'user', where: { owner: 'x' } }] } },
+    /the rule to create of the role "user" compares "owner", which the engine sets/,
+    {
+      expiry: { days: 1, clock: 'owner' },
+      schema: z.object({ groupId: z.string(), noteId: z.string(), owner: z.iso.date() }),
+    },
+  ],
+  ['an unknown role', { read: [{ role: 'usr', where: inGroup }], write: [] }, /the role "usr", which is not a role/],
+  [
+    'an unknown field of a restricted field',
+    { read: ['user'], write: [], restricted: { owner: [{ role: 'user', where: { ownr: subject() } }] } },
+    /the rule to read "owner" of the role "user" compares "ownr", which the schema does not have/,
+  ],
+])('a rule with %s is an error of the model', (_, access, message, over) => {
+  expect(model(notes(access, over))).toThrow(message);
+});
+
+test.each<[string, DeclaredEntity, RegExp, string?]>([
+  [
+    'without a list of those of a caller',
+    members({ indexes: {} }),
+    /no partition has all of a caller. Declare an index there/,
+  ],
+  [
+    'whose key has a third field',
+    members({ key: { partition: '{groupId}', row: '{userId}_{role}' } }),
+    /memberships in "members", whose key is not "groupId" and the caller/,
+  ],
+  [
+    'whose user the schema changes',
+    members({ schema: z.object({ groupId: z.string(), userId: z.string().toLowerCase(), role: z.enum(['admin']) }) }),
+    /whose "userId" may store two subjects as one value/,
+  ],
+  ['with a value that no row has', members(), /whose "role" is "owner", which no row has/, 'owner'],
+])('memberships %s are an error of the model', (_, of, message, role) => {
+  const term = memberOf(of, 'groupId' as never, (role ? { role } : {}) as never);
+  expect(model(of, notes(read({ groupId: term })))).toThrow(message);
+});
+
+test('terms of each kind are accepted', () => {
+  const of = members();
+  const where = {
+    groupId: memberOf(of, 'groupId' as never),
+    owner: subject(),
+    state: oneOf('draft', 'final'),
+    size: between(1, 5),
+    noteId: startsWith('n'),
+  };
+  expect(model(of, notes(read(where)))).not.toThrow();
+  expect(model(of, notes(read({ owner: subject() }, { lists: 'none' })))).not.toThrow();
+  expect(model(of, notes(read({ owner: subject() }, { lists: 'filtered' })))).not.toThrow();
+});
+
+test('a rule may refer to an entity that the model does not have in no other way', () => {
+  expect(model(notes(read({ groupId: memberOf(members(), 'groupId' as never) })))).toThrow(
+    'Entity "notes" has rules with "members", which is not in the model.',
+  );
+});
