@@ -3,10 +3,12 @@ import { createCommand, run } from '../cli/command.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
 
+type Claims = Readonly<Record<string, string | readonly string[]>>;
+
 interface Options {
   readonly role: readonly string[];
   readonly email?: string;
-  readonly claim: Readonly<Record<string, string>>;
+  readonly claim: Claims;
   readonly data: string;
 }
 
@@ -14,7 +16,7 @@ interface Options {
 const program = createCommand('Prints a token for the running instance, valid for eight hours.')
   .requiredOption('--role <roles>', 'the roles of the token, separated by commas; may be repeated', addRoles)
   .option('--email <address>', 'the same as --claim email=<address>')
-  .option('--claim <name=value>', 'a claim of the token; may be repeated', addClaim, {})
+  .option('--claim <name=value>', 'a claim of the token, such as sub=ann; may be repeated, of one name for a list', addClaim, {})
   .action(async ({ role, email, claim: claims, data }: Options) => {
     const instance = await readInstance(data);
     if (!instance) throw new Error(`No instance is running on the data folder ${data}: run npm start first.`);
@@ -29,9 +31,10 @@ function addRoles(text: string, before: readonly string[] = []): string[] {
   return [...before, ...text.split(',').map((name) => name.trim())];
 }
 
-function addClaim(text: string, before: Readonly<Record<string, string>>): Record<string, string> {
+function addClaim(text: string, before: Claims): Claims {
   const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
   if (name === undefined || value === undefined)
     throw new InvalidArgumentError('A claim must be name=value, such as oid=1234.');
-  return { ...before, [name]: value };
+  const known = before[name];
+  return { ...before, [name]: known === undefined ? value : [known, value].flat() };
 }

@@ -126,7 +126,7 @@ export interface TokenOptions {
   readonly role: string | readonly string[];
   readonly email?: string;
   /** More claims, by name. */
-  readonly claims?: Readonly<Record<string, string>>;
+  readonly claims?: Readonly<Record<string, string | readonly string[]>>;
   /** Milliseconds since 1970. */
   readonly now?: number;
 }
@@ -136,11 +136,11 @@ export async function signToken(options: TokenOptions): Promise<string> {
   const { folder, issuer, audience, role, email, claims = {}, now = Date.now() } = options;
   const key = await readSigningKey(folder);
   const issuedAt = Math.floor(now / 1000);
-  const all: Record<string, string> = { ...claims, ...(email === undefined ? {} : { email }) };
+  const all: Record<string, string | readonly string[]> = { ...claims, ...(email === undefined ? {} : { email }) };
   // The app accepts an email address only if the issuer has verified it.
   return new SignJWT({ ...all, ...(all.email ? { email_verified: true } : {}), roles: [role].flat() })
     .setProtectedHeader({ alg: ALGORITHM, kid: key.kid })
-    .setSubject(all.sub ?? all.email ?? [role].flat().join('+'))
+    .setSubject(String(all.sub ?? all.email ?? [role].flat().join('+')))
     .setIssuer(issuer)
     .setAudience(audience)
     .setIssuedAt(issuedAt)

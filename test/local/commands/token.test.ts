@@ -48,6 +48,15 @@ test('puts every role into the token', async () => {
   }
 });
 
+test('makes a list of a claim that is given twice', async () => {
+  const claims = ['sub=ann', 'departments=Sales', 'departments=HR'].flatMap((claim) => ['--claim', claim]);
+  const { stdout } = await run('--role', 'hr', ...claims);
+  expect(await createAuthenticator(provider, model)(`Bearer ${stdout.trim()}`)).toMatchObject({
+    subject: 'ann',
+    claims: { departments: ['Sales', 'HR'] },
+  });
+});
+
 test('prints only a token of the running instance', async () => {
   const { code, stdout, stderr } = await run('--role', 'hr', '--email', 'Ann@contoso.com');
   expect([code, stderr]).toEqual([0, '']);
