@@ -31,6 +31,12 @@ export async function startMemoryServer(): Promise<MemoryServer> {
 
   async function answer(request: IncomingMessage, response: ServerResponse, port: number): Promise<void> {
     const { method, url = '', headers } = request;
+    // The console uploads files directly to storage. Origins are checked only by the emulator.
+    response.setHeader('access-control-allow-origin', '*').setHeader('access-control-expose-headers', '*');
+    if (method === 'OPTIONS')
+      return void response
+        .writeHead(200, { 'access-control-allow-methods': '*', 'access-control-allow-headers': '*' })
+        .end();
     const account = accounts.get(url.split(/[/?]/)[1] ?? '');
     if (!account) throw new Error(`No account has the address ${url}.`);
     const received = createPipelineRequest({
