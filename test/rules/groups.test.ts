@@ -132,3 +132,21 @@ test('a restricted field is shown in the rows of its rule alone, under an ETag o
   expect((await pay.ask(bob ?? {}, 'GET', `${payslips.name}/2026`)).body.items).toEqual([other.body]);
   expect((await pay.ask(ann ?? {}, 'GET', `${payslips.name}/2026?account=DE1`)).status).toBe(403);
 });
+
+test('a rule adds no transaction but one for the memberships, and that once', async () => {
+  const cost = async (caller: { subject: string; roles: string[] }, path: string) => {
+    const { headers } = await app.ask(caller, 'GET', path);
+    return Number(/desc="(\d+) transactions?/.exec(headers.get('server-timing') ?? '')?.[1]);
+  };
+  const paths = ['expenses/g1/e1', 'expenses/g1', 'expenses/by/paidBy/ann', 'expenses/totals/perGroup/g1'];
+  const withoutRules = [1, 1, 1, 1];
+  for (const [at, path] of paths.entries()) expect(await cost(auditor, path), path).toBe(withoutRules[at]);
+  await app.ask(auditor, 'POST', 'members', { groupId: 'g1', userId: 'eve', role: 'member' });
+  expect(await cost(user('eve'), 'expenses/g1/e1')).toBe(2);
+  expect(await cost(user('eve'), 'expenses/g1/e1')).toBe(1);
+  expect(await cost(user('eve'), 'expenses/g1')).toBe(1);
+  expect(await cost(user('eve'), 'expenses/totals/perGroup/g1')).toBe(1);
+  // A row out of reach by its key is not read.
+  expect(await cost(user('eve'), 'expenses/g2/e3')).toBe(0);
+  expect(await cost({ subject: 'ann', roles: ['payer'] }, 'expenses/by/paidBy/ann')).toBe(1);
+});

@@ -12,7 +12,15 @@ const folders = defineEntity('folders', {
   schema: z.object({ team: z.string(), folderId: z.string().regex(/^\d+$/), owner: z.string(), label: z.string() }),
   table: 'folders',
   key: { partition: '{team}', row: 'f_{folderId}' },
-  indexes: { label: interPartitionIndex({ table: 'foldersbylabel', partition: '{label}', row: 'l', unique: true, copies: 'keys' }) },
+  indexes: {
+    label: interPartitionIndex({
+      table: 'foldersbylabel',
+      partition: '{label}',
+      row: 'l',
+      unique: true,
+      copies: 'keys',
+    }),
+  },
   access: {
     read: ['root', { role: 'user', where: { owner: subject() }, lists: 'filtered' }],
     write: ['root', { role: 'user', where: { owner: subject() } }],
