@@ -5,6 +5,7 @@ import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
 import { type Access, type AccessDeclaration, AccessOptions } from './access.ts';
 import { AttachmentDeclaration } from './attachment.ts';
+import type { Expiry } from './expiry.ts';
 import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
 import { type Total, TotalDescription } from './totals.ts';
 
@@ -72,9 +73,10 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly period?: Period<Field>;
   /**
    * Expiry: entities that have not changed for `days` whole days are deleted with their index entries. `clock` is a
-   * `z.iso.date()` field that the engine sets to the UTC day of each change through the API.
+   * `z.iso.date()` field that the engine sets to the UTC day of each change through the API. Or `at`: a `z.iso.datetime()` field with
+   * the instant from which on the entity is absent.
    */
-  readonly expiry?: { readonly days: number; readonly clock: Field };
+  readonly expiry?: Expiry<Field>;
   /**
    * Denormalization pattern: fields that are copied from another entity, by the field that refers to it. No `ByField`, because the
    * compiler would not infer the functions of a link that may be undefined.
@@ -249,10 +251,21 @@ const ENTITY_OPTIONS = {
       .optional(),
   },
   expiry: {
-    accepts: optionsOf({ days: anything(), clock: z.string() } satisfies OptionsOf<Declaration['expiry']>).optional(),
+    accepts: optionsOf({
+      days: anything(),
+      clock: z.string().optional(),
+      at: z.string().optional(),
+    } satisfies OptionsOf<Declaration['expiry']>)
+      .refine(
+        ({ days, clock, at }) => (at === undefined ? clock !== undefined : days === undefined && clock === undefined),
+        {
+          error: 'days and clock are accepted, or at alone',
+        },
+      )
+      .optional(),
     notInArchive: true,
     decides: 'clock',
-    described: z.object({ days: z.int(), clock: z.string() }).optional(),
+    described: z.union([z.object({ days: z.int(), clock: z.string() }), z.object({ at: z.string() })]).optional(),
   },
   denormalized: {
     accepts: z

@@ -5,6 +5,7 @@ import { withDefaultFields } from '../../define/codec/further-rows.ts';
 import { comparedFields, type Filter, matches, rowFilterOf, withKeyOfReferences } from '../../define/codec/query.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import { expiryFields, hasExpired } from '../../define/declaration/expiry.ts';
 import type { CopyIndex, Index, IndexEntity } from '../../define/declaration/indexes.ts';
 import { buildKey, buildKeys, isKeyOf, parseKey } from '../../define/keys/key-template.ts';
 import {
@@ -102,7 +103,7 @@ export const readByCopies = inPattern(
     const entityOf = async (row: Row) => {
       // The key of an entity may have the same form as that of a copy.
       if (!isCopy(row)) return undefined;
-      if (!isReference(row)) return valuesOfCopy(entity, index, row, { given, select, where });
+      if (!isReference(row)) return valuesOfCopy(engine, entity, index, row, { given, select, where });
       const values = await follow(engine, entity, index, { row, select, where });
       return values && hasGiven(values, given) && matches(where, values)
         ? withSelected(entity, copied ? pick(values, copied) : values, select)
@@ -130,6 +131,7 @@ function isOlderPart(entity: Entity, { copies }: CopyIndex, { properties }: Row)
  * row key that begins with a field. An upgrade may change fields, but not the key, of a copy of an earlier version.
  */
 function valuesOfCopy(
+  { now }: Engine,
   entity: Entity,
   index: CopyIndex,
   { row, properties }: Row,
@@ -137,9 +139,8 @@ function valuesOfCopy(
 ): Values | undefined {
   const values = toValues(entity, properties);
   const compared = storedVersion(entity, properties) === entity.version ? values : {};
-  return isKeyOf(index.row, row, compared) && hasGiven(compared, given) && matches(where, values)
-    ? withSelected(entity, values, select)
-    : undefined;
+  const isWanted = hasGiven(compared, given) && matches(where, values) && !hasExpired(entity, values, now());
+  return isWanted && isKeyOf(index.row, row, compared) ? withSelected(entity, values, select) : undefined;
 }
 
 /** False for another value with the same hash in the partition key. A partial copy may lack a field. */
@@ -195,13 +196,13 @@ function fieldsToRead(entity: Entity, index: Index, { select, where = [], given 
   // An upgrade needs the whole row.
   if (!select || entity.version > 1) return undefined;
   const inIndex = index.kind === 'index-entity' ? index.uses : indexKeyFields(index);
-  const compared = [...comparedFields(where), ...Object.keys(given), ...inIndex];
+  const compared = [...comparedFields(where), ...Object.keys(given), ...inIndex, ...expiryFields(entity)];
   const inKey = index.remote ? [] : entity.partition.fields;
   return [...new Set([...withKeyOfReferences(entity, select), ...compared, ...inKey])];
 }
 
-/** Reads the entity of a reference or of a member, as far as it is wanted. */
-function readWanted(
+/** Reads the entity of a reference or of a member, as far as it is wanted. Undefined for one that has expired. */
+async function readWanted(
   engine: Engine,
   entity: Entity,
   index: Index,
@@ -212,7 +213,8 @@ function readWanted(
   const exact = index.when ? undefined : fieldsToRead(entity, index, wanted);
   const fields = exact ?? (wanted.select && withDefaultFields(entity, wanted.select));
   const select = exact && storedNames(entity, exact);
-  return readLive(engine, entity, { ...address, select }, { fields, isWhole: true });
+  const found = await readLive(engine, entity, { ...address, select }, { fields, isWhole: true });
+  return found && !hasExpired(entity, found.values, engine.now()) ? found : undefined;
 }
 
 /** Other fields may be needed to present the selected ones. */
@@ -240,8 +242,11 @@ export const readByCopy = inPattern(
     const read = isFull ? fieldsToRead(entity, index, { select }) : undefined;
     const copy = await readCopy(engine, entity, index, given, read);
     const isData = !isUnique(index) || isConfirmed(copy);
-    if (isData && isFull && !isOlderPart(entity, index, copy))
-      return withSelected(entity, toValues(entity, copy.properties), select);
+    if (isData && isFull && !isOlderPart(entity, index, copy)) {
+      const values = toValues(entity, copy.properties);
+      if (hasExpired(entity, values, engine.now())) throw notFound(entity, given);
+      return withSelected(entity, values, select);
+    }
     // A claim is not data: only the entity shows whether its writer has committed.
     const found = await follow(engine, entity, index, { row: copy, select });
     if (!found) throw notFound(entity, given);

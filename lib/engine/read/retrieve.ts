@@ -12,6 +12,7 @@ import {
   withKeyOfReferences,
 } from '../../define/codec/query.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import { expiryFields, hasExpired } from '../../define/declaration/expiry.ts';
 import { keptPeriods, periodOf, periodOfTable, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import { buildKey, type KeyRange, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
@@ -77,7 +78,7 @@ export const readEntity = inPattern(
       { ...addressOf(entity, key), select },
       { fields: wanted, isWhole: true },
     );
-    if (!found) throw notFound(entity, key);
+    if (!found || hasExpired(entity, found.values, engine.now())) throw notFound(entity, key);
     return { etag: found.etag, values: selectValues(entity, found.values, wanted) };
   },
 );
@@ -126,7 +127,7 @@ export const readWithChildren = inPattern(
     const columns = ({ columns }: Entity) => Object.keys(columns);
     const compared = (kind: Entity) => comparedFields(where[kind.name]);
     const stored = all.flatMap((kind) =>
-      storedNames(kind, [...(fields.get(kind) ?? columns(kind)), ...compared(kind)]),
+      storedNames(kind, [...(fields.get(kind) ?? columns(kind)), ...compared(kind), ...expiryFields(kind)]),
     );
     const read = isWhole ? undefined : [...new Set(stored)];
     // If the children's keys escape a `_` of the parent's key, they do not sort after the parent, which then takes its own read.
@@ -162,11 +163,14 @@ export const readWithChildren = inPattern(
     const found = joined?.lost.length === 0 ? entityIn(entity, joined.row) : undefined;
     const address = { table, partition, row, select: read };
     const snapshot = found ?? (await readLive(engine, entity, address, { fields: names, isWhole: true }));
-    if (!snapshot) throw notFound(entity, key);
+    if (!snapshot || hasExpired(entity, snapshot.values, engine.now())) throw notFound(entity, key);
     check?.(snapshot.values);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const children = kinds.map((kind) => {
-      return { name: kind.name, list: entitiesIn(kind, beside, { where: where[kind.name], select: fields.get(kind) }) };
+      return {
+        name: kind.name,
+        list: entitiesIn(engine, kind, beside, { where: where[kind.name], select: fields.get(kind) }),
+      };
     });
     const items = children.flatMap(({ list }) => list);
     const isOver = items.length > MAX_CHILDREN || withinPage(items, valuesLength).length < items.length;
@@ -194,7 +198,7 @@ export const readEntities = inPattern(
   async (engine: Engine, entity: Entity, key: Values, options: RangeOptions): Promise<Page> => {
     const { wanted } = projectionOf(entity, options);
     const { rows, next } = await readEntityRows(engine, entity, key, options);
-    return { items: entitiesIn(entity, rows, { where: options.where, select: wanted }), next };
+    return { items: entitiesIn(engine, entity, rows, { where: options.where, select: wanted }), next };
   },
 );
 
@@ -262,7 +266,8 @@ function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 
   const wanted = select && withKeyOfReferences(entity, select);
   // An upgrade, and the check of a row that a client wrote, need the whole row.
   const isWhole = entity.version > 1 || entity.isWrittenByClients;
-  const read = wanted && !isWhole ? [...new Set([...wanted, ...comparedFields(where)])] : undefined;
+  const read =
+    wanted && !isWhole ? [...new Set([...wanted, ...comparedFields(where), ...expiryFields(entity)])] : undefined;
   return { wanted, read, select: read && storedNames(entity, read) };
 }
 
@@ -288,7 +293,7 @@ export const scanEntities = inPattern(
       isWhole: !options.mayLackRows,
     });
     const page = withinPage(rows, rowLength);
-    const items = entitiesIn(entity, page, { where: options.where, select: wanted });
+    const items = entitiesIn(engine, entity, page, { where: options.where, select: wanted });
     const isCut = page.length < rows.length;
     if (resume !== undefined && !isCut) return { items, next: toPausedPosition(after, { resume }) };
     const last = more || isCut ? page.at(-1) : undefined;
@@ -302,6 +307,7 @@ function typeOf(entity: Entity): string | undefined {
 }
 
 function entitiesIn(
+  { now }: Engine,
   entity: Entity,
   rows: readonly Row[],
   { where = [], select }: Pick<ScanOptions, 'where' | 'select'>,
@@ -309,7 +315,7 @@ function entitiesIn(
   return rows
     .map((row) => entityIn(entity, row)?.values)
     .filter((values) => values !== undefined)
-    .filter((values) => matches(where, values))
+    .filter((values) => matches(where, values) && !hasExpired(entity, values, now()))
     .map((values) => (select ? pick(values, select) : values));
 }
 

@@ -9,6 +9,7 @@ import { maskOf, parse } from '../../define/codec/validation.ts';
 import type { CarriedRows, Change, Live, Snapshot } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
+import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf, indexEntriesOf, isContested } from '../../define/places/index-entries.ts';
 import { type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
@@ -103,7 +104,7 @@ async function requestTransfer(
   const source = await readLive(engine, entity, address, { fields, isWhole: true });
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
-  if (!source) throw notFound(entity, asked.key);
+  if (!source || hasExpired(entity, source.values, engine.now())) throw notFound(entity, asked.key);
   checkAllowed(engine, entity, asked, source.values);
   const transfer: Transfer = {
     version: MESSAGE_VERSION,

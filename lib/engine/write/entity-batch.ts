@@ -22,6 +22,7 @@ import {
   prepareValidPut,
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
+import { prepareExpiredDeletes } from './expired.ts';
 import { splitAfter } from './plan.ts';
 
 /**
@@ -263,7 +264,7 @@ async function commitTogether(
       return [];
     } catch (error) {
       failure = error;
-      if (!isOvertaken(error, planned)) break;
+      if (!(await deleteExpired(engine, planned, error)) && !isOvertaken(error, planned)) break;
       for (const write of left) write.found = undefined;
       await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
     }
@@ -274,6 +275,15 @@ async function commitTogether(
   if (others.length > 0) return splitAfter(failure, left);
   if (only) outcomes.set(only, error);
   return [];
+}
+
+/** True if an expired entity was in the way of the writes and is deleted, whatever the caller may delete. */
+async function deleteExpired(engine: Engine, planned: readonly PlannedWrite[], failure: unknown): Promise<boolean> {
+  const writing = start({ ...engine, guard: undefined });
+  // Not through `writeTogether`, which would wait for the write that is in work.
+  for (const write of await prepareExpiredDeletes(writing.engine, planned, failure))
+    await commitTogether(writing, [write], engine.now() + PATIENCE_MS);
+  return [...writing.outcomes.values()].some((outcome) => !(outcome instanceof RowkeyError));
 }
 
 function planAll({ engine }: Writing, writes: readonly EntityWrite[]) {

@@ -8,6 +8,7 @@ import { validate, validateFields } from '../../define/codec/validation.ts';
 import type { Change, Live, Unread } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
+import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
@@ -43,6 +44,8 @@ export interface EntityWrite
   /** True if it needs a transaction of its own. */
   readonly isAlone?: boolean;
   readonly isDelete?: boolean;
+  /** True for a write of the engine that finds an expired entity. For others it is absent. */
+  readonly isOfExpired?: boolean;
   /** The values to store, or undefined to delete the entity. Without `current` there is no entity. */
   next(current: Current | undefined): Promise<Values | undefined>;
 }
@@ -100,6 +103,12 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
     };
   }
   const before = judged.snapshot;
+  if (!isUpkeep && !write.isOfExpired && hasExpired(entity, before.values, engine.now())) {
+    if (expects === 'one') throw notFound(entity, key);
+    checkConditions(conditions, undefined);
+    // The insert finds the row, which is then deleted: see expired.ts.
+    return { ...of, before: { state: 'absent' }, after: await write.next(undefined), outcome: 'created' };
+  }
   // A put is answered like a create under this key, which tells no more of the row than a caller who may create it learns anyway.
   if (!isUpkeep && expects === 'any' && engine.guard?.isHidden(entity.name, 'update', before.values)) {
     checkConditions(conditions, undefined);

@@ -11,6 +11,7 @@ import {
 } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import { type Entity, type Feature, hasRowsBeside } from '../../define/declaration/entity.ts';
+import { hasExpired } from '../../define/declaration/expiry.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
@@ -31,10 +32,10 @@ export const compoundKey: Feature = {
     *siblings({ childOf: parent }, { before, after }) {
       if (parent) yield buildKey(parent.row, after ?? liveValues(before) ?? {});
     },
-    plan(entity, changes, { siblings, actions, writeId, guard }) {
+    plan(entity, changes, { siblings, actions, writeId, now, guard }) {
       for (const change of changes)
         for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
-      for (const [row, etag] of collectParentEtags(entity, changes, { siblings, guard }))
+      for (const [row, etag] of collectParentEtags(entity, changes, { siblings, now, guard }))
         actions.push({
           action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
           part: { of: 'sibling' },
@@ -124,7 +125,7 @@ async function copyChildren(
 function collectParentEtags(
   entity: Entity,
   changes: readonly Change[],
-  { siblings, guard }: Pick<PlanDraft, 'siblings' | 'guard'>,
+  { siblings, now, guard }: Pick<PlanDraft, 'siblings' | 'now' | 'guard'>,
 ): Map<string, string> {
   const { childOf: parent, name } = entity;
   const touched = new Map<string, string>();
@@ -135,7 +136,8 @@ function collectParentEtags(
     const found = siblings.get(row);
     const snapshot = toSnapshot(parent, found?.properties.EntityType === parent.name ? found : undefined);
     const isSeen = before.state === 'live' || !guard || guard.canRefer(parent.name, liveValues(snapshot) ?? {});
-    if (snapshot.state === 'live' && isSeen) {
+    const isGone = after !== undefined && hasExpired(parent, liveValues(snapshot) ?? {}, now);
+    if (snapshot.state === 'live' && isSeen && !isGone) {
       if (snapshot.system.MovingFrom) throw busy('The parent entity is being moved to this partition.');
       touched.set(row, snapshot.etag);
     } else if (after) {

@@ -1,10 +1,12 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
+import { isoInstant } from '../../base/time.ts';
 import { pick } from '../../base/values.ts';
 import { currentValues, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
+import type { Expiry } from '../../define/declaration/expiry.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
 import { addPeriods, periodOf } from '../../define/keys/calendar.ts';
 import { compileTemplate } from '../../define/keys/key-template.ts';
@@ -16,16 +18,17 @@ import {
   rowsAt,
 } from '../../define/places/index-entries.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
-import { entityIn, readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { readJoinedRow } from '../../engine/read/entity-rows.ts';
 import { repairEntries } from '../../engine/reconcile/reconcile.ts';
 import { writePartitions } from '../../engine/write/entity-batch.ts';
-import { type EntityWrite, prepareDelete } from '../../engine/write/entity-write.ts';
-import { type Row, scanTable } from '../../storage/rows.ts';
+import type { EntityWrite } from '../../engine/write/entity-write.ts';
+import { prepareDeleteOfExpired } from '../../engine/write/expired.ts';
+import { type Row, scanTable, type TableScan } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 
 /**
- * Expiry: a timer deletes entities that have not changed for a number of days, with their index entries, children and
- * blobs. Their unique values become free.
+ * Expiry: a timer deletes entities that have not changed for a number of days, or whose instant has passed, with their index entries,
+ * children and blobs. Their unique values become free.
  *
  * The clock is a field with the day (UTC) of the last change. Each change through the API sets it. A request without effect
  * does not, nor does upkeep by the engine: a write of a child, a new count, a new copy of another entity's fields, a repair,
@@ -33,15 +36,18 @@ import { inPattern } from '../../telemetry/span.ts';
  * reads only the entries of due days. The entry moves when the day changes; further changes on the same day cost nothing
  * more. The entities of a partition are deleted together, each under the ETag with which its clock was read, so an entity that changes
  * concurrently stays.
+ *
+ * With an instant, reads and writes treat the entity as absent from that instant on (`hasExpired`), so the timer may be late. The index has
+ * its entry under the day of the instant, and the row key begins with the instant: the timer reads the entries that are due, by days.
  */
 export const expiry: Feature = {
   name: 'expiry',
   isUsed: (entity) => entity.expiry !== undefined,
   validate: validationErrors,
-  keptFields: ({ expiry: declared }) => (declared ? [declared.clock] : []),
+  keptFields: ({ expiry: declared }) => (declared?.clock === undefined ? [] : [declared.clock]),
   write: {
     complete({ expiry: declared }, { after, isUpkeep }, { now }) {
-      if (!declared || (isUpkeep && after[declared.clock] !== undefined)) return after;
+      if (declared?.clock === undefined || (isUpkeep && after[declared.clock] !== undefined)) return after;
       return { ...after, [declared.clock]: periodOf('day', now) };
     },
   },
@@ -51,7 +57,7 @@ export const expiry: Feature = {
       expiryTable === undefined || entity?.expiry ? undefined : (table) => table === expiryTable,
   },
   projections: {
-    of: (entity) => (entity.expiry ? [toProjection(entity, entity.expiry.clock)] : []),
+    of: (entity) => (entity.expiry ? [toProjection(entity, entity.expiry)] : []),
   },
   timer: {
     name: 'expire',
@@ -79,18 +85,25 @@ function tableOf({ table }: Entity): string {
   return `${table}${INDEX}`;
 }
 
-function toProjection(entity: Entity, clock: string): Projection {
+function toProjection(entity: Entity, { clock, at: instant }: Expiry): Projection {
+  const source = `${entity.partition.template}_${entity.row.template}`;
+  const bucket = `{${entity.keyFields.at(-1)}%${BUCKETS}}`;
   const at = {
     table: tableOf(entity),
-    partition: compileTemplate(`{${clock}}_{${entity.keyFields.at(-1)}%${BUCKETS}}`),
-    row: compileTemplate(`${entity.partition.template}_${entity.row.template}`),
+    partition: compileTemplate(instant === undefined ? `{${clock}}_${bucket}` : `{${instant}.day}_${bucket}`),
+    row: compileTemplate(instant === undefined ? source : `{${instant}}_${source}`),
   };
   return {
     name: INDEX,
     at,
     settle: 'inline',
     // An entity that was stored before expiry was declared has no clock until it changes.
-    rows: (values) => (typeof values[clock] === 'string' ? rowsAt(INDEX, at, [values]) : []),
+    rows(values) {
+      if (instant === undefined) return typeof values[clock] === 'string' ? rowsAt(INDEX, at, [values]) : [];
+      const due = Date.parse(String(values[instant]));
+      // In one form, so that the keys sort by time: the schema may accept an offset, or no milliseconds.
+      return Number.isNaN(due) ? [] : rowsAt(INDEX, at, [{ ...values, [instant]: isoInstant(due) }]);
+    },
     properties: (values) => copyProperties(entity, values, 'keys'),
     isPartial: true,
   };
@@ -98,11 +111,30 @@ function toProjection(entity: Entity, clock: string): Projection {
 
 function* validationErrors(entity: Entity): Generator<string> {
   if (!entity.expiry) return;
-  const { days, clock } = entity.expiry;
+  const { days, clock, at } = entity.expiry;
+  if (at !== undefined) {
+    yield* instantErrors(entity, at);
+    return;
+  }
   if (!Number.isInteger(days) || days < 1 || days > MAX_DAYS)
     yield `expiry.days is ${days}. Use a whole number of days from 1 to ${MAX_DAYS}.`;
   const type = fieldSchemas(entity.schema)[clock];
   if (type?.format !== 'date') yield `expiry.clock "${clock}" is not a date. Declare it as z.iso.date().`;
+}
+
+/** Reads must know the instant wherever they find the entity, and nothing may list it past the instant. */
+function* instantErrors(entity: Entity, at: string): Generator<string> {
+  const field = fieldSchemas(entity.schema)[at];
+  if (field?.format !== 'date-time') yield `expiry.at "${at}" is not an instant. Declare it as z.iso.datetime().`;
+  if ([...entity.encrypted, ...entity.apartFields, ...entity.keptFields, ...entity.keyFields].includes(at))
+    yield `expiry.at "${at}" is encrypted, split, in the key or set by a pattern. Use a field that callers write and every read can see.`;
+  for (const [name, index] of Object.entries(entity.indexes))
+    if ('copies' in index && Array.isArray(index.copies) && !index.copies.includes(at))
+      yield `the index "${name}" copies no "${at}", so a read through it could not tell what has expired. Copy it too.`;
+  if (entity.lookup)
+    yield 'a lookup table is kept in memory, past the instants of its entities. Remove expiry.at or lookup.';
+  if (entity.isWrittenByClients)
+    yield 'clients write the rows straight to storage, so they have no entries of expiry. Remove expiry.at or access.own.';
 }
 
 interface Expired {
@@ -116,9 +148,7 @@ export const expireEntities = inPattern(
   'expiry',
   async (engine: Engine, entity: Entity, { until }: { readonly until: number }): Promise<Expired> => {
     if (!entity.expiry) return { deleted: 0, failed: 0 };
-    const { days } = entity.expiry;
-    // A change late on a day leaves `days` whole days.
-    const firstKept = addPeriods('day', periodOf('day', engine.now()), -days);
+    const range = dueAt(entity.expiry, engine.now());
     const table = tableOf(entity);
     const limit = entity.furtherRows ? WIDE_PAGE_ROWS : PAGE_ROWS;
     let deleted = 0;
@@ -128,7 +158,7 @@ export const expireEntities = inPattern(
       const { rows, more } = await scanTable(engine.storage, {
         table,
         after,
-        beforePartition: firstKept,
+        ...range,
         limit,
       });
       if (engine.now() >= until) return { deleted, failed };
@@ -148,6 +178,14 @@ export const expireEntities = inPattern(
   },
 );
 
+/** The entries that are due. */
+function dueAt({ days, at }: Expiry, now: number): Pick<TableScan, 'beforePartition' | 'rowKeys'> {
+  const today = periodOf('day', now);
+  // A change late on a day leaves `days` whole days.
+  if (at === undefined) return { beforePartition: addPeriods('day', today, -days) };
+  return { beforePartition: addPeriods('day', today, 1), rowKeys: { from: '', before: isoInstant(now + 1) } };
+}
+
 const OVERTAKEN = new Set<string>(['etag-mismatch', 'not-found']);
 
 /** Returns the delete of the entity of an entry that is due. Settles the entry if the entity has another one, or does not exist. */
@@ -165,11 +203,7 @@ async function findDue(
     const found = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
     const values = liveValues(toSnapshot(entity, found));
     if (values && indexEntriesOf(entity, values).some((each) => isSameEntry(each, entry))) {
-      // A row that a client wrote may be no entity.
-      const current = found && entityIn(entity, found);
-      if (!current) return undefined;
-      const key = pick(current.values, entity.keyFields);
-      return prepareDelete(engine, entity, key, found, { ifMatch: found.etag });
+      return found && prepareDeleteOfExpired(engine, entity, found);
     }
     await repairEntries(engine, entity, address, entry);
     return undefined;

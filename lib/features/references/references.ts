@@ -6,6 +6,7 @@ import { storedNames, toSnapshot, toValues } from '../../define/codec/entity-cod
 import { type Change, type Live, liveValues } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, EntityChange, Feature, Reference } from '../../define/declaration/entity.ts';
+import { expiryFields, hasExpired } from '../../define/declaration/expiry.ts';
 import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, indexKeyFields, isConfirmed, isCopy, isUnique } from '../../define/places/index-entries.ts';
@@ -45,13 +46,13 @@ export const references: Feature = {
         if (address) yield address.row;
       }
     },
-    plan(entity, changes, { siblings, actions, writeId }) {
+    plan(entity, changes, { siblings, actions, writeId, now }) {
       for (const reference of referencesOf(entity).filter(isBeside))
         for (const change of changes) {
           const address = changedTarget(reference, change);
           if (!address) continue;
           const found = siblings.get(address.row);
-          if (!found || !canReferTo(reference, found)) throw danglingError(reference);
+          if (!found || !canReferTo(reference, found, now)) throw danglingError(reference);
           // Another action on the row checks its ETag as well. A transaction must not name a row twice.
           if (actions.some(({ action }) => action.row === found.row)) continue;
           const { row, etag } = found;
@@ -201,8 +202,10 @@ function isTarget({ to }: Reference, found: Row | undefined): boolean {
 }
 
 /** True if the reference may name the row. Throws `busy` while its entity is being moved to this row: the move may still be undone. */
-function canReferTo(reference: Reference, found: Row | undefined): boolean {
+function canReferTo(reference: Reference, found: Row | undefined, now: number): boolean {
+  const { to } = reference;
   if (!isTarget(reference, found)) return false;
+  if (expiryFields(to).length > 0 && hasExpired(to, toValues(to, found?.properties ?? {}), now)) return false;
   if (found?.properties.MovingFrom) throw busy(`The entity that "${reference.field}" refers to is being moved.`);
   return true;
 }
@@ -217,16 +220,19 @@ async function hasTarget(
   key: Values,
   { isCheck = false, together = [] }: { readonly isCheck?: boolean; readonly together?: readonly EntityChange[] } = {},
 ): Promise<boolean> {
-  const { storage } = engine;
+  const { storage, now } = engine;
   const { to, by } = reference;
   const fields = engine.guard?.fieldsToRefer(to.name);
   const changed = together.find(({ entity, after }) => entity === to && after && isOfKey(after, key));
   if (changed?.after) return !fields || engine.guard?.canRefer(to.name, changed.after) === true;
-  const select = fields ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', by];
+  const instant = expiryFields(to);
+  // An upgrade needs the whole row.
+  const isWhole = fields !== undefined || (instant.length > 0 && to.version > 1);
+  const select = isWhole ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', by, ...instant];
   const isThere = isCheck ? isTarget : canReferTo;
   // To a caller who cannot read the entity, it does not exist.
   const exists = (found: Row | undefined) =>
-    isThere(reference, found) &&
+    isThere(reference, found, now()) &&
     (!fields || engine.guard?.canRefer(to.name, toValues(to, found?.properties ?? {})) === true);
   if (isByKey(reference)) {
     const address = addressIfAny(to, key);
@@ -243,9 +249,9 @@ async function hasTarget(
   if (!entry || !isCopy(entry)) return false;
   const address = sourceAddress(to, entry);
   if (isChanged(together, address)) return false;
-  if (isConfirmed(entry) && !isCheck && !fields) return true;
+  if (isConfirmed(entry) && !isCheck && !fields && instant.length === 0) return true;
   // An upgrade needs the whole row.
-  const needed = [by, ...(fields ?? [])];
+  const needed = [by, ...(fields ?? []), ...instant];
   const projection = to.version > 1 ? undefined : [...storedNames(to, needed), 'MovingFrom'];
   const found = await readJoinedRow(engine, to, { ...address, select: projection }, { fields: needed });
   return exists(found) && toValues(to, found?.properties ?? {})[by] === key[by];

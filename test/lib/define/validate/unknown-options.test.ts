@@ -29,7 +29,7 @@ test.each<[string, () => unknown, string]>([
     () => define({ period: { per: 'day', field: 'at', keep: 3, keeps: 3 } }),
     '"period.keeps" is not an option. Use per, field, keep, archiveTo.',
   ],
-  ['expiry', () => define({ expiry: { days: 3, clok: 'at' } }), '"expiry.clok" is not an option. Use days, clock.'],
+  ['expiry', () => define({ expiry: { days: 3, clok: 'at' } }), '"expiry.clok" is not an option. Use days, clock, at.'],
   ['lookup', () => define({ lookup: { index: 'all', age: 3 } }), '"lookup.age" is not an option. Use index, maxAge.'],
   [
     'attachment',

@@ -1,0 +1,364 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Values } from '../../../../lib/base/values.ts';
+import type { CopyIndex, Index } from '../../../../lib/define/declaration/indexes.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import type { Engine } from '../../../../lib/engine/engine.ts';
+import {
+  readByCopies,
+  readByCopy,
+  readByList,
+  readByReference,
+} from '../../../../lib/engine/read/read-through-index.ts';
+import { readEntities, readEntity, readWithChildren, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
+import { requestArchive, requestMove } from '../../../../lib/engine/transfer/transfer.ts';
+import { writeAtomically, writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
+import {
+  createEntity,
+  deleteEntity,
+  mergeEntity,
+  patchEntity,
+  putEntity,
+  replaceEntity,
+} from '../../../../lib/engine/write/entity-store.ts';
+import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
+import { verifyPage } from '../../../../lib/operations/verify.ts';
+import { costOf } from '../../../cost-of.ts';
+import { outcomeOf, tryFaults } from '../../../fault-driver.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
+import { load, testRejections } from '../../define/validate/declarations.ts';
+
+const HOUR = 3_600_000;
+const text = z.string().min(1);
+const access = { read: [], write: [] } as const;
+
+const declared = defineEntity('invitations', {
+  schema: z.object({
+    groupId: text,
+    email: text,
+    code: text,
+    by: text,
+    note: text.optional(),
+    expiresAt: z.iso.datetime({ offset: true }).optional(),
+  }),
+  table: 'invitations',
+  key: { partition: '{groupId}', row: 'invitation_{email}' },
+  indexes: {
+    code: interPartitionIndex({ table: 'invitationsbycode', partition: '{code#}', row: '{code}', unique: true }),
+    email: interPartitionIndex({ table: 'invitationsbyemail', partition: '{email}', row: '{groupId}', copies: 'keys' }),
+    by: intraPartitionIndex({ row: 'by_{by}_{email}', copies: ['by', 'expiresAt'] }),
+    byAnywhere: interPartitionIndex({ table: 'invitationsby', partition: '{by}', row: '{groupId}_{email}' }),
+    list: indexEntity({ row: 'list_{by}', holds: '{email}' }),
+  },
+  archive: { table: 'oldinvitations' },
+  movable: ['groupId'],
+  expiry: { at: 'expiresAt' },
+  access,
+});
+const declaredChild = defineEntity('remarks', {
+  schema: z.object({ groupId: text, email: text, number: z.int32().min(0).max(99) }),
+  table: 'invitations',
+  key: { partition: '{groupId}', row: 'invitation_{email}_{number:2}' },
+  childOf: declared,
+  access,
+});
+const declaredReply = defineEntity('replies', {
+  schema: z.object({ groupId: text, replyId: text, email: text.optional(), code: text.optional() }),
+  table: 'invitations',
+  key: { partition: '{groupId}', row: 'reply_{replyId}' },
+  references: {
+    email: { to: declared, onDelete: 'report' },
+    code: { to: declared, by: 'code', onDelete: 'report' },
+  },
+  access,
+});
+const { invitations, remarks, replies } = deploy(declared, declaredChild, declaredReply);
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [invitations, remarks, replies]);
+});
+
+/** An engine whose clock is ahead. */
+const later = (milliseconds: number, engine = world.engine): Engine => ({
+  ...engine,
+  now: () => Date.now() + milliseconds,
+});
+const inHours = (hours: number) => new Date(Date.now() + hours * HOUR).toISOString();
+const expire = (engine: Engine, entity = invitations) =>
+  expireEntities(engine, entity, { until: Number.POSITIVE_INFINITY });
+
+let count = 0;
+function invitation(groupId: string, hours = 1): Values & { groupId: string; email: string } {
+  count += 1;
+  return { groupId, email: `e${count}`, code: `c${count}`, by: `ann of ${groupId}`, expiresAt: inHours(hours) };
+}
+
+const index = (name: keyof typeof invitations.indexes): Index => invitations.indexes[name];
+const copyIndex = (name: keyof typeof invitations.indexes) => index(name) as CopyIndex;
+const found = (read: Promise<unknown>) =>
+  read.then(
+    () => 'found',
+    (error: { code?: string }) => error.code,
+  );
+const listed = async (page: Promise<{ items: readonly Values[] }>) => (await page).items.length;
+
+/** What each read returns of the invitation. */
+async function readAll(engine: Engine, one: Values) {
+  const page = { top: 10 };
+  const list = index('list');
+  if (list.kind !== 'index-entity') throw new Error('It lists.');
+  return {
+    key: await found(readEntity(engine, invitations, one)),
+    selected: await found(readEntity(engine, invitations, one, { select: ['email'] })),
+    children: await found(readWithChildren(engine, invitations, one, [remarks], { select: { invitations: ['by'] } })),
+    unique: await found(readByCopy(engine, invitations, copyIndex('code'), { code: one.code })),
+    uniqueSelected: await found(readByCopy(engine, invitations, copyIndex('code'), { code: one.code }, ['by'])),
+    copyOfKeys: await found(
+      readByCopy(engine, invitations, copyIndex('email'), { email: one.email, groupId: one.groupId }, ['email']),
+    ),
+    reference: await found(readByReference(engine, invitations, copyIndex('code'), { code: one.code })),
+    range: await listed(readEntities(engine, invitations, one, { ...page, select: ['email'] })),
+    by: await listed(readByCopies(engine, invitations, copyIndex('by'), one, page)),
+    bySelected: await listed(readByCopies(engine, invitations, copyIndex('by'), one, { ...page, select: ['by'] })),
+    byAnywhere: await listed(
+      readByCopies(engine, invitations, copyIndex('byAnywhere'), { by: one.by }, { ...page, select: ['email'] }),
+    ),
+    email: await listed(readByCopies(engine, invitations, copyIndex('email'), { email: one.email }, page)),
+    list: await listed(
+      readByList(engine, invitations, list, { groupId: one.groupId, by: one.by }, { ...page, select: ['email'] }),
+    ),
+    scan: (await scanEntities(engine, invitations, { top: 1_000, select: ['email'] })).items.filter(
+      ({ email }) => email === one.email,
+    ).length,
+  };
+}
+
+describe('an entity whose instant has passed', () => {
+  test('is absent from every read, and present until then', async () => {
+    const one = invitation('Reads');
+    await createEntity(world.engine, invitations, one);
+    const present = await readAll(later(HOUR - 30_000), one);
+    expect(new Set(Object.values(present))).toEqual(new Set(['found', 1]));
+    const gone = await readAll(later(HOUR), one);
+    expect(new Set(Object.values(gone))).toEqual(new Set(['not-found', 0]));
+  });
+
+  test('can be neither referred to nor a parent, and what refers to it already stays', async () => {
+    const one = invitation('Referred');
+    await createEntity(world.engine, invitations, one);
+    const { groupId, email, code } = one;
+    const reply = { groupId, replyId: 'before', email, code };
+    await createEntity(later(HOUR - 30_000), replies, reply);
+    const refused = [
+      createEntity(later(HOUR), replies, { groupId, replyId: 'by key', email }),
+      createEntity(later(HOUR), replies, { groupId, replyId: 'by value', code }),
+      createEntity(later(HOUR), remarks, { groupId, email, number: 1 }),
+    ];
+    expect(await Promise.all(refused.map(found))).toEqual(['invalid-input', 'invalid-input', 'invalid-input']);
+    await replaceEntity(later(HOUR), replies, reply, reply);
+  });
+
+  test('is absent to every change', async () => {
+    const one = invitation('Writes');
+    const { etag } = await createEntity(world.engine, invitations, one);
+    const engine = later(HOUR);
+    const changes = {
+      patch: await found(patchEntity(engine, invitations, one, { note: 'n' })),
+      longer: await found(patchEntity(engine, invitations, one, { expiresAt: inHours(9) })),
+      merge: await found(mergeEntity(engine, invitations, one, { note: 'n' })),
+      replace: await found(replaceEntity(engine, invitations, one, { ...one, note: 'n' })),
+      delete: await found(deleteEntity(engine, invitations, one)),
+      archive: await found(requestArchive(engine, invitations, one)),
+      move: await found(requestMove(engine, invitations, one, { groupId: 'Other' })),
+    };
+    expect(new Set(Object.values(changes))).toEqual(new Set(['not-found']));
+    expect(await found(putEntity(engine, invitations, one, one, { ifMatch: etag }))).toBe('etag-mismatch');
+    const outcomes = await writeBatch(engine, invitations, [{ patch: { ...one, note: 'n' } }, { delete: one }]);
+    expect(outcomes.map((outcome) => 'code' in outcome && outcome.code)).toEqual(['not-found', 'not-found']);
+    expect((await readEntity(world.engine, invitations, one)).etag).toBe(etag);
+  });
+
+  test.each(['create', 'put', 'put if absent', 'batch', 'atomic batch'])(
+    'makes room for a new one: %s',
+    async (way) => {
+      const one = invitation('Again');
+      await createEntity(world.engine, invitations, { ...one, note: 'before' });
+      const { groupId, email } = one;
+      await createEntity(world.engine, remarks, { groupId, email, number: 1 });
+      const engine = later(HOUR);
+      const next = { ...one, code: `${one.code}-new`, expiresAt: inHours(3) };
+      const beside = invitation('Again', 9);
+      if (way === 'create') await createEntity(engine, invitations, next);
+      if (way === 'put') expect((await putEntity(engine, invitations, one, next)).isCreated).toBe(true);
+      if (way === 'put if absent') await putEntity(engine, invitations, one, next, { ifNoneMatch: '*' });
+      if (way === 'batch')
+        expect(await writeBatch(engine, invitations, [{ create: next }, { create: beside }])).toMatchObject([
+          { outcome: 'created' },
+          { outcome: 'created' },
+        ]);
+      if (way === 'atomic batch') await writeAtomically(engine, invitations, [{ put: next }, { create: beside }]);
+      await world.settle();
+      const { values } = await readWithChildren(engine, invitations, one, [remarks]);
+      expect(values).toEqual({ ...next, remarks: [] });
+      expect(await found(readByCopy(engine, invitations, copyIndex('code'), { code: one.code }))).toBe('not-found');
+      expect(await found(createEntity(engine, invitations, next))).toBe('duplicate-key');
+    },
+  );
+
+  test('makes room for one of several concurrent creates', async () => {
+    const one = invitation('Concurrent');
+    await createEntity(world.engine, invitations, one);
+    const next = { ...one, expiresAt: inHours(9) };
+    const creates = Array.from({ length: 4 }, (_, index) =>
+      outcomeOf(createEntity(later(HOUR), invitations, { ...next, note: `n${index}` })),
+    );
+    const outcomes = await Promise.all(creates);
+    expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(1);
+    await world.settle();
+    expect(await readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
+  });
+
+  test('costs a create under its key a rejected create and a delete besides', async () => {
+    const one = invitation('Cost');
+    const next = { ...one, expiresAt: inHours(9) };
+    const first = await costOf(() => createEntity(world.engine, invitations, one));
+    const again = await costOf(() => createEntity(later(HOUR), invitations, next));
+    const removed = await costOf(() => deleteEntity(later(HOUR), invitations, next));
+    await createEntity(world.engine, invitations, next);
+    const rejected = await costOf(() => found(createEntity(world.engine, invitations, next)));
+    expect(again).toBeLessThanOrEqual(rejected + removed + first);
+    await world.settle();
+  });
+
+  test('gives its unique value to another one', async () => {
+    const one = invitation('Unique');
+    await createEntity(world.engine, invitations, one);
+    const other = { ...invitation('Elsewhere', 9), code: one.code };
+    expect(await found(createEntity(later(HOUR - 30_000), invitations, other))).toBe('duplicate-value');
+    await createEntity(later(HOUR), invitations, other);
+    expect(await readByReference(world.engine, invitations, copyIndex('code'), { code: one.code })).toMatchObject({
+      groupId: 'Elsewhere',
+    });
+    const third = invitation('Third', 9);
+    await createEntity(world.engine, invitations, third);
+    expect(await found(patchEntity(later(HOUR), invitations, third, { code: one.code }))).toBe('duplicate-value');
+    await patchEntity(later(10 * HOUR), invitations, third, { code: one.code }).catch(() => undefined);
+    await world.settle();
+  });
+
+  test.each(['created again', 'deleted by the timer'])(
+    'is %s with any fault, and nothing is left over',
+    async (way) => {
+      const group = `Faults ${way}`;
+      await tryFaults(
+        async ({ client, label }) => {
+          const one = invitation(group);
+          await createEntity(world.engine, invitations, one);
+          const faulty = later(HOUR, world.engineThrough(client, QUICK));
+          const next = { ...one, expiresAt: inHours(9) };
+          if (way === 'created again') await outcomeOf(createEntity(faulty, invitations, next));
+          else await expire(faulty).catch(() => undefined);
+          await world.settle();
+          if (way === 'created again') await outcomeOf(createEntity(later(HOUR), invitations, next));
+          else await expire(later(HOUR));
+          await world.settle();
+          const rest = (await rowsOf(world.storage, 'invitationsexpiry')).filter(({ rowKey }) =>
+            String(rowKey).endsWith(`invitation_${one.email}`),
+          );
+          expect(rest, label).toHaveLength(way === 'created again' ? 1 : 0);
+          if (way === 'created again')
+            expect(await readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
+          else await createEntity(world.engine, invitations, one);
+          const verify = { position: undefined, top: 1_000, patience: 0, repair: false } as const;
+          expect((await verifyPage(world.engine, invitations, verify)).findings, label).toEqual([]);
+        },
+        { concurrency: 1 },
+      );
+    },
+  );
+});
+
+test('an entity without an instant never expires, and one in another form expires at the same moment', async () => {
+  const at = new Date(Date.now() + HOUR);
+  const offset = new Date(at.getTime() + 2 * HOUR).toISOString().replace(/\.\d+Z$/, '+02:00');
+  const forms = [undefined, offset].map((expiresAt) => ({ ...invitation('Forms'), expiresAt }));
+  for (const one of forms) await createEntity(world.engine, invitations, one);
+  const foundAt = (milliseconds: number) =>
+    Promise.all(forms.map((one) => found(readEntity(later(milliseconds), invitations, one))));
+  expect(await foundAt(HOUR - 2_000)).toEqual(['found', 'found']);
+  expect(await foundAt(HOUR + 2_000)).toEqual(['found', 'not-found']);
+  expect(await foundAt(1_000 * 24 * HOUR)).toEqual(['found', 'not-found']);
+});
+
+describe('the timer', () => {
+  test('deletes what is due, whatever the day, and reads nothing that is due later', async () => {
+    await expire(later(1_000 * 24 * HOUR));
+    await world.settle();
+    const due = [-50, -1, 0.5].map((hours) => invitation('Due', hours));
+    const open = [1.5, 30].map((hours) => invitation('Due', hours));
+    for (const one of [...due, ...open]) await createEntity(world.engine, invitations, one);
+    expect(await expire(later(HOUR))).toEqual({ deleted: 3, failed: 0 });
+    await world.settle();
+    for (const one of due)
+      for (const table of ['invitations', 'invitationsbycode', 'invitationsby', 'invitationsexpiry'])
+        expect(JSON.stringify(await rowsOf(world.storage, table))).not.toContain(`invitation_${one.email}"`);
+    for (const one of open) await readEntity(later(HOUR), invitations, one);
+    // One query.
+    expect(await costOf(() => expire(later(HOUR)))).toBe(1);
+    await patchEntity(world.engine, invitations, open[0] as Values, { expiresAt: inHours(20) });
+    expect(await expire(later(2 * HOUR))).toEqual({ deleted: 0, failed: 0 });
+    expect(await expire(later(40 * HOUR))).toEqual({ deleted: 2, failed: 0 });
+  });
+});
+
+const base = {
+  schema: z.object({ a: text, b: text, c: text, day: z.iso.date(), at: z.iso.datetime().optional() }),
+  table: 'things',
+  key: { partition: '{a}', row: '{b}' },
+  access,
+} as const;
+testRejections([
+  [
+    'an expiry at a day',
+    () => load(defineEntity('things', { ...base, expiry: { at: 'day' } })),
+    /"day" is not an instant/,
+  ],
+  [
+    'an index that does not tell what has expired',
+    () =>
+      load(
+        defineEntity('things', {
+          ...base,
+          indexes: { c: intraPartitionIndex({ row: 'c_{c}_{b}', copies: ['c'] }) },
+          expiry: { at: 'at' },
+        }),
+      ),
+    /the index "c" copies no "at"/,
+  ],
+  [
+    'an instant in a row of its own',
+    () => load(defineEntity('things', { ...base, split: { apart: ['at'] }, expiry: { at: 'at' } })),
+    /expiry.at "at" is encrypted, split/,
+  ],
+  [
+    'a lookup table with instants',
+    () =>
+      load(
+        defineEntity('things', {
+          ...base,
+          indexes: { all: interPartitionIndex({ table: 'all', partition: 'all', row: '{a}_{b}' }) },
+          lookup: { index: 'all' },
+          expiry: { at: 'at' },
+        }),
+      ),
+    /a lookup table is kept in memory/,
+  ],
+  [
+    'both forms of expiry',
+    () => defineEntity('things', { ...base, expiry: { at: 'at', days: 2, clock: 'day' } as never }),
+    /days and clock are accepted, or at alone/,
+  ],
+]);
