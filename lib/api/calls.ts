@@ -167,7 +167,7 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * of an index with whole copies. Throws `forbidden` for a caller who may read all.
    *
    * @example
-   * for await (const { plate } of rowkey.store.as(caller).vehicles.mine()) console.log(plate);
+   * for await (const { plate } of store.vehicles.mine()) console.log(plate);
    */
   readonly mine: ListCall<Of, As, Listed<Of>, [], As['list']>;
   /**

@@ -295,9 +295,15 @@ export function own(of?: Declared, field?: string): Term {
  * values count.
  *
  * @example
+ * const drivers = defineEntity('drivers', {
+ *   schema: z.object({ depot: z.string(), userId: z.string(), rank: z.string() }),
+ *   table: 'drivers',
+ *   key: { partition: '{userId}', row: '{depot}' },
+ *   access: { read: ['editor'], write: ['editor'] },
+ * });
  * const access = {
- *   read: [{ role: 'user', where: { groupId: memberOf(members, 'groupId') } }],
- *   write: [{ role: 'user', where: { groupId: memberOf(members, 'groupId', { role: 'admin' }) } }],
+ *   read: [{ role: 'reader', where: { depot: memberOf(drivers, 'depot') } }],
+ *   write: [{ role: 'reader', where: { depot: memberOf(drivers, 'depot', { rank: 'chief' }) } }],
  * };
  */
 export function memberOf<const Of extends Named>(
