@@ -16,7 +16,12 @@ interface Options {
 const program = createCommand('Prints a token for the running instance, valid for eight hours.')
   .requiredOption('--role <roles>', 'the roles of the token, separated by commas; may be repeated', addRoles)
   .option('--email <address>', 'the same as --claim email=<address>')
-  .option('--claim <name=value>', 'a claim of the token, such as sub=ann; may be repeated, of one name for a list', addClaim, {})
+  .option(
+    '--claim <name=value>',
+    'a claim of the token, such as sub=ann; may be repeated, of one name for a list',
+    addClaim,
+    {},
+  )
   .action(async ({ role, email, claim: claims, data }: Options) => {
     const instance = await readInstance(data);
     if (!instance) throw new Error(`No instance is running on the data folder ${data}: run npm start first.`);
