@@ -12,7 +12,7 @@ import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
 const { tables, containers } = resourcesOf([]);
 const RESERVED: Reserved = {
   // The routes are created later, by an instance, and reject these names too.
-  routes: ['grants', 'health', 'model', 'operations', 'problems', 'query'],
+  routes: ['grants', 'health', 'model', 'operations', 'problems', 'query', 'transact'],
   tables,
   containers: [...containers, PERIOD_ARCHIVES_CONTAINER],
   entities: OWN_ENTITIES,

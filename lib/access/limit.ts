@@ -69,37 +69,57 @@ export function toFilter(limit: Limit | undefined): Filter {
   return limit ? [{ anyOf: limit }] : [];
 }
 
-/** The engine, with which the writes of a request on an entity follow the rules of the caller. */
-export async function guardedEngine(subject: Subject, entity: Entity): Promise<Engine> {
+/** The engine, with which the writes of a request on these entities follow the rules of the caller. */
+export async function guardedEngine(subject: Subject, ...entities: readonly Entity[]): Promise<Engine> {
   const { engine, caller } = subject;
-  const { references, denormalized, childOf } = entity;
-  const referredTo = [
-    ...Object.values(references).map(({ to }) => to),
-    ...Object.values(denormalized).map(({ source }) => source),
-    ...(childOf ? [childOf] : []),
-  ];
-  if (!caller || (!entity.access.rules && !referredTo.some((to) => hasRowRules(to, 'read')))) return engine;
-  const [read, create, update, remove] = await Promise.all(
-    (['read', 'create', 'update', 'delete'] as const).map((action) => limitOf(subject, entity, action)),
+  const referredTo = [...new Set(entities.flatMap(entitiesReferredTo))];
+  const isRuled = entities.some(({ access }) => access.rules) || referredTo.some((to) => hasRowRules(to, 'read'));
+  if (!caller || !isRuled) return engine;
+  const limitsOf = new Map(
+    await Promise.all(entities.map(async (entity) => [entity.name, await writeLimits(subject, entity)] as const)),
   );
   const toRefer = new Map(
     await Promise.all(referredTo.map(async (to) => [to.name, await limitOf(subject, to, 'read')] as const)),
   );
-  const limits = { create, update, delete: remove };
   const guard: Guard = {
-    isLimited: (of) => of === entity.name && Object.values(limits).some((limit) => limit !== undefined),
-    isHidden: (of, write, before) => of === entity.name && !isWithin(limits[write], before) && !isWithin(read, before),
+    isLimited(of) {
+      const limits = limitsOf.get(of);
+      return [limits?.create, limits?.update, limits?.delete].some((limit) => limit !== undefined);
+    },
+    isHidden(of, write, before) {
+      const limits = limitsOf.get(of);
+      return !isWithin(limits?.[write], before) && !isWithin(limits?.read, before);
+    },
     checkBefore(of, key, write, before) {
-      if (of !== entity.name || isWithin(limits[write], before)) return;
+      const limits = limitsOf.get(of);
+      if (!limits || isWithin(limits[write], before)) return;
+      const { entity } = limits;
       throw guard.isHidden(of, write, before) ? notFound(entity, key) : refusedByRules(entity, write);
     },
     checkAfter(of, write, after) {
-      if (of === entity.name && !isWithin(limits[write], after)) throw refusedByRules(entity, write);
+      const limits = limitsOf.get(of);
+      if (limits && !isWithin(limits[write], after)) throw refusedByRules(limits.entity, write);
     },
     fieldsToRefer: (to) => toRefer.get(to)?.flatMap((each) => each.map(({ field }) => field)),
     canRefer: (to, values) => isWithin(toRefer.get(to), values),
   };
   return { ...engine, guard };
+}
+
+/** The entities of which a write of this one tells whether they exist. */
+function entitiesReferredTo({ references, denormalized, childOf }: Entity): Entity[] {
+  return [
+    ...Object.values(references).map(({ to }) => to),
+    ...Object.values(denormalized).map(({ source }) => source),
+    ...(childOf ? [childOf] : []),
+  ];
+}
+
+async function writeLimits(subject: Subject, entity: Entity) {
+  const [read, create, update, remove] = await Promise.all(
+    (['read', 'create', 'update', 'delete'] as const).map((action) => limitOf(subject, entity, action)),
+  );
+  return { entity, read, create, update, delete: remove };
 }
 
 /** The error of a write that the rules on rows do not allow, of a row that the caller can read or makes. */

@@ -21,6 +21,8 @@ import type {
   Selectable,
   Selected,
   TotalCalls,
+  TransactAction,
+  TransactResult,
   Types,
   Where,
 } from './entity-types.ts';
@@ -188,6 +190,22 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * const vans = await store.vehicles.by.model({ depot: 'north', model: 'Van' }).page({ top: 10 });
    */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name], As> };
+}
+
+/** The calls over all entities of a model. */
+export interface ModelCalls<All extends Entities, As extends Binding> {
+  /**
+   * Executes up to 100 actions on entities of one table and partition in one transaction, or none of them. Each takes effect after
+   * those before it: create a parent before its children. Throws the error of the first action that fails, whose message begins with
+   * the position of the action, and `too-large` if the actions do not fit into one transaction.
+   *
+   * @example
+   * await store.transact([
+   *   { vehicles: { create: { depot: 'north', vehicleId: '9', plate: 'EF 11111' } } },
+   *   { depots: { patch: { depot: 'north', name: 'North' } } },
+   * ]);
+   */
+  transact(actions: readonly TransactAction<All>[], options?: As['create']): One<As, readonly TransactResult[]>;
 }
 
 interface CallsOfSeries<Of extends Declared, As extends Binding> {

@@ -8,6 +8,7 @@ import type { Deed, RequestLimit } from '../define/declaration/request-limit.ts'
 import type { Engine } from '../engine/engine.ts';
 import { FurtherRowLost } from '../engine/read/entity-rows.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
+import { atAction } from '../engine/write/conflict.ts';
 
 /** Who calls, and on what. */
 export interface View {
@@ -42,12 +43,39 @@ export interface Operation<Input, Output> {
   readonly input?: SchemaBuilder;
   /** What a caller gets, if that is a document. */
   readonly output?: SchemaBuilder;
+  /** The operations that it executes together, each of which must admit the caller and counts by itself. */
+  parts?(input: Input): readonly Part[];
   /** True if a repeated call with the same id is executed once. */
   readonly repeatable?: true;
   /** Throws `forbidden` if the caller may not do this with the input. May read what decides it, such as the caller's own entity. */
   admit?(caller: Caller, input: Input, view: View): void | Promise<void>;
   /** Throws `invalid-input`, which names a member of the input. */
   run(view: View, input: Input): Promise<Output>;
+}
+
+/** An operation with its input, as a part of another one. */
+export interface Part {
+  count(call: Call): Promise<void>;
+  /** Throws `forbidden`. */
+  admit(caller: Caller, view: View): Promise<void>;
+}
+
+export function toPart<Input>(operation: Operation<Input, unknown>, input: Input): Part {
+  return {
+    count: (call) => count(operation, call, input),
+    async admit(caller, view) {
+      if (operation.roles) requireRole(caller, operation.roles);
+      await operation.admit?.(caller, input, view);
+    },
+  };
+}
+
+/** Calls the parts in their order. An error names the part. */
+async function eachPart(parts: readonly Part[] = [], work: (part: Part) => Promise<void>): Promise<void> {
+  for (const [position, part] of parts.entries())
+    await work(part).catch((error: unknown) => {
+      throw atAction({ position }, error);
+    });
 }
 
 /** The call of a binding. */
@@ -77,11 +105,14 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
   await call.ready?.();
   const input = await read(call);
   await count(operation, call, input);
+  const parts = operation.parts?.(input);
+  await eachPart(parts, (part) => part.count(call));
   // A write is not repeated: its row is not stale, so a missing blob is lost.
   for (let attempt = operation.kind === 'read' ? 1 : READ_ATTEMPTS; ; attempt += 1) {
     const view = { engine, caller, isLastAttempt: attempt === READ_ATTEMPTS };
     try {
       if (caller) await operation.admit?.(caller, input, view);
+      if (caller) await eachPart(parts, (part) => part.admit(caller, view));
       const output =
         operation.kind === 'read'
           ? await operation.run(view, input)

@@ -195,7 +195,7 @@ function deedOf(action: BatchAction): Deed {
 }
 
 /** The number of actions of an entity group transaction. */
-const MAX_BATCH = 100;
+export const MAX_BATCH = 100;
 /** Longer than the ETag of any view. */
 const MAX_CONDITION_LENGTH = 1_000;
 const ACTION_FORM = 'one of create, put, patch and delete is required; ifMatch may be beside put, patch and delete';
@@ -209,7 +209,7 @@ export const batch = onceFor(
     entity,
     deeds: ({ actions }) => actions.map(deedOf),
     roles: entity.access.write,
-    input: () => describedBatch(entity),
+    input: () => batchSchema(actionSchema(entity)),
     async admit(caller, { actions }, view) {
       for (const action of actions) {
         if ('delete' in action) await requireRemover(view, entity, Object(action.delete));
@@ -232,19 +232,20 @@ function batchSchema<Action extends z.ZodType>(action: Action) {
 }
 
 /** The engine validates each entity, so that an invalid one does not fail the others. */
-export const AnyBatch = batchSchema(
-  z.union(
-    [
-      z.strictObject({ create: z.unknown() }),
-      z.strictObject({ put: z.unknown(), ifMatch }),
-      z.strictObject({ patch: z.unknown(), ifMatch }),
-      z.strictObject({ delete: z.unknown(), ifMatch }),
-    ],
-    { error: ACTION_FORM },
-  ),
+export const AnyAction = z.union(
+  [
+    z.strictObject({ create: z.unknown() }),
+    z.strictObject({ put: z.unknown(), ifMatch }),
+    z.strictObject({ patch: z.unknown(), ifMatch }),
+    z.strictObject({ delete: z.unknown(), ifMatch }),
+  ],
+  { error: ACTION_FORM },
 );
 
-function describedBatch(entity: Entity) {
+export const AnyBatch = batchSchema(AnyAction);
+
+/** Describes an action on an entity. */
+export const actionSchema = onceFor((entity: Entity) => {
   const whole = creatableSchema(entity);
   // Other fields beside the key of a delete are ignored.
   const key = z
@@ -263,8 +264,8 @@ function describedBatch(entity: Entity) {
       .strictObject({ patch: z.intersection(changes.extend(derived.shape), key), ifMatch })
       .meta({ title: `${entity.name}-patch-action` }),
   ];
-  return batchSchema(z.xor(actions));
-}
+  return z.xor(actions);
+});
 
 type DeleteRange = typeof deleteRangeOf;
 export type DeleteRangeInput = Parameters<DeleteRange>[3] & { readonly partition: Values };

@@ -1,6 +1,13 @@
 import type { Values } from '../base/values.ts';
-import type { BatchOptions, BatchResult, DeletedRange, DeleteRange } from './client-types.ts';
-import type { EntityCalls, Tools } from './core.ts';
+import type {
+  BatchOptions,
+  BatchResult,
+  CreateOptions,
+  DeletedRange,
+  DeleteRange,
+  Explanation,
+} from './client-types.ts';
+import type { Core, EntityCalls, Tools } from './core.ts';
 import type { Problem } from './errors.ts';
 import type { EntityDescription } from './paths.ts';
 
@@ -32,6 +39,32 @@ export async function batch(
     }
     return toBatchResult(core.tools, result);
   });
+}
+
+/** Executes actions on entities of one partition in one transaction. The API recognizes a repeated request by an entity that it creates. */
+export async function transact(
+  core: Core,
+  actions: readonly Readonly<Record<string, Readonly<Record<string, Values>>>>[],
+  { idempotencyKey, signal, explains }: CreateOptions & { readonly explains: boolean },
+): Promise<unknown> {
+  const path = explains ? '/transact?explain=true' : '/transact';
+  const headers = { 'idempotency-key': idempotencyKey };
+  const isRepeatable = actions.some((named) => Object.values(named).some((action) => 'create' in action));
+  const repeat = isRepeatable ? {} : ({ repeat: 'limited' } as const);
+  const { text } = await core.send({ method: 'POST', path, body: { actions }, headers, signal, ...repeat });
+  const response: Explanation | { readonly results: readonly (ActionResult & { readonly key: Values })[] } =
+    JSON.parse(text);
+  if (!('results' in response)) return response;
+  return Promise.all(
+    response.results.map(async ({ status, etag, key }, index) => {
+      const [name = ''] = Object.keys(actions[index] ?? {});
+      const entity = await core.entity(name);
+      const entityPath = core.tools.pathOf(entity, key);
+      core.forget(entityPath);
+      core.noteEtag(entityPath, etag ?? null);
+      return { outcome: OUTCOMES[status as keyof typeof OUTCOMES], key, ...(etag === undefined ? {} : { etag }) };
+    }),
+  );
 }
 
 function toBatchResult({ toProblemError }: Tools, { status, problem }: ActionResult): BatchResult {

@@ -1,4 +1,4 @@
-import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
+import type { EntityCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type {
   Binding,
   Declared,
@@ -241,12 +241,12 @@ export type Client<All extends Entities> = {
   readonly [Name in keyof All & string]: All[Name]['series'] extends object
     ? SeriesClient<All[Name]>
     : EntityClient<All[Name], All>;
-} & {
-  readonly query: Query<All, false>;
-  /** Explains a call: `client.explain.employees.get(key)`. Writes need a role that may read the whole entity. */
-  readonly explain: {
-    readonly [Name in keyof All & string]: All[Name]['series'] extends object
-      ? SeriesCalls<All[Name], Explaining>
-      : Calls<All[Name], All, Explaining>;
-  } & { readonly query: Query<All, true> };
-};
+} & ModelCalls<All, OverFetch> & {
+    readonly query: Query<All, false>;
+    /** Explains a call: `client.explain.employees.get(key)`. Writes need a role that may read the whole entity. */
+    readonly explain: {
+      readonly [Name in keyof All & string]: All[Name]['series'] extends object
+        ? SeriesCalls<All[Name], Explaining>
+        : Calls<All[Name], All, Explaining>;
+    } & ModelCalls<All, Explaining> & { readonly query: Query<All, true> };
+  };

@@ -1,5 +1,6 @@
 import type { Entities } from '../api/entity-types.ts';
-import type { Client } from './client-types.ts';
+import type * as Batches from './batches.ts';
+import type { Client, CreateOptions } from './client-types.ts';
 import { byName, createCore, load } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
 import type { RunQuery } from './query.ts';
@@ -67,9 +68,14 @@ export function createClient<Of extends AnyModel>(options: ClientOptions<Of>): C
     (explains: boolean): RunQuery =>
     async (build, given = {}) =>
       (await load(import('./query.ts'))).runQuery(core, build, { ...given, explains });
-  const explain = byName((name) => createEntityClient(core, name, true), { query: query(true) });
+  const transact =
+    (explains: boolean) =>
+    async (actions: Parameters<typeof Batches.transact>[1], given: CreateOptions = {}) =>
+      (await load(import('./batches.ts'))).transact(core, actions, { ...given, explains });
+  const ofAll = (explains: boolean) => ({ query: query(explains), transact: transact(explains) });
+  const explain = byName((name) => createEntityClient(core, name, true), ofAll(true));
   // The members accept and return any values. Their types are those of the entities' declarations.
-  return byName((name) => createEntityClient(core, name, false), { explain, query: query(false) }) as Client<
+  return byName((name) => createEntityClient(core, name, false), { explain, ...ofAll(false) }) as Client<
     Of['entities']
   >;
 }

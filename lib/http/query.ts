@@ -39,9 +39,11 @@ export function checkQuery({
     throw queryError(name.slice(0, 100), why, names.length > 0 ? names.join(', ') : 'no query parameters');
   }
   // The steps of a write and of a check name rows, whose keys are fields of all entities in the table.
-  if (isExplanation && route.kind !== 'read')
+  if (isExplanation && route.kind !== 'read') {
+    const tables = [route.entity, ...(route.writes ?? [])].map((entity) => entity?.table);
     for (const entity of withArchives(app.entities))
-      if (entity.table === route.entity?.table) requireWholeReader(entity, caller);
+      if (tables.includes(entity.table)) requireWholeReader(entity, caller);
+  }
 }
 
 /** A Boolean parameter, false by default. Throws `invalid-input`. */

@@ -134,6 +134,8 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
   readonly handle: (context: RequestContext) => Promise<RouteResult>;
   /** The entity that the route reads or writes, if there is one. */
   readonly entity?: Entity;
+  /** The entities that the route may write, if it is not of one. */
+  readonly writes?: readonly Entity[];
   /** Set for a route that all entities have: OpenAPI describes one operation, whose path has the parameter `entity`. */
   readonly ofAll?: Pick<Route, 'name' | 'path' | 'summary'>;
 }

@@ -16,6 +16,7 @@ import { modelRoute } from './routes/model-route.ts';
 import { operatorRoutes } from './routes/operator-routes.ts';
 import { queryRoute } from './routes/query-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
+import { transactRoute } from './routes/transact-route.ts';
 import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
 
 /**
@@ -49,7 +50,7 @@ export function createRoutes(model: LinkedModel): Route[] {
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(withEntity((entity) => [rewrapRoute(entity, upkeep)])),
     ...entities.filter(({ period }) => !period).flatMap(withEntity((entity) => verifyRoutes(entity, upkeep))),
-    ...(single.length > 0 ? [queryRoute(withArchives(single))] : []),
+    ...(single.length > 0 ? [queryRoute(withArchives(single)), transactRoute(entities)] : []),
     healthRoute,
     modelRoute(model),
     problemsRoute,

@@ -1,5 +1,5 @@
 import type { Caller } from '../access/token.ts';
-import type { EntityCalls, SeriesCalls } from '../api/calls.ts';
+import type { EntityCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type { Binding, Declared, Entities, RangeLimit, TotalCalls, WholeListCalls } from '../api/entity-types.ts';
 import { listMine } from '../api/mine.ts';
 import { type Operation, perform } from '../api/operation.ts';
@@ -20,6 +20,7 @@ import {
   wholeListOf,
 } from '../api/reads.ts';
 import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
+import { entitiesToTransact, readTransaction, transact } from '../api/transact.ts';
 import {
   batch,
   create,
@@ -105,7 +106,7 @@ export type Store<All extends Entities> = {
   readonly [Name in keyof All & string]: All[Name]['series'] extends Slots
     ? SeriesStore<All[Name]>
     : EntityStore<All[Name], All>;
-};
+} & ModelCalls<All, InProcess>;
 
 /** The store of the app itself, without access rules. */
 export type UnlimitedStore<All extends Entities> = Store<All> & {
@@ -150,9 +151,20 @@ export function createStore<All extends Entities>(list: readonly Entity[], sourc
 }
 
 function storesOf(list: readonly Entity[], call: Call): object {
-  return Object.fromEntries(
-    list.map((entity) => [entity.name, entity.series ? seriesStore(entity, call) : entityStore(entity, call)]),
-  );
+  const stores = list.map((entity) => [
+    entity.name,
+    entity.series ? seriesStore(entity, call) : entityStore(entity, call),
+  ]);
+  return { ...Object.fromEntries(stores), transact: transactThrough(list, call) };
+}
+
+function transactThrough(list: readonly Entity[], call: Call) {
+  const entities = entitiesToTransact(list);
+  const operation = transact(entities);
+  return (actions: unknown, { by, requestId }: CreateOptions = {}) => {
+    const id = requestId === undefined ? undefined : toRequestId([operation.name, requestId]);
+    return call(operation, () => ({ actions: readTransaction(entities, { actions }), id }), { by });
+  };
 }
 
 /** Performs an operation for a caller, or for the app itself, which may do everything. `input` throws `invalid-input`. */

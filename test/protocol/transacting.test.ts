@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -9,7 +10,13 @@ import { defineModel } from '../../lib/define-model.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { type BatchAction, type TransactionAction, transact } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import {
+  createEntity,
+  deleteEntity,
+  patchEntity,
+  putEntity,
+  transactOnce,
+} from '../../lib/engine/write/entity-store.ts';
 import { costOf } from '../cost-of.ts';
 import { expectRetried, outcomeOf, tryFaults, tryInterruptions, UNANSWERED_INSERT } from '../fault-driver.ts';
 import { linkedEntities } from '../fixtures/deploy.ts';
@@ -85,10 +92,18 @@ const declaredBalances = defineEntity('balances', {
   key: { partition: '{club}', row: 'balance_{of}' },
   access,
 });
+/** Half of its key is generated. */
+const declaredVisits = defineEntity('visits', {
+  schema: z.object({ club: text, visitId: z.uuid().default(() => randomUUID()), by: text }),
+  table,
+  key: { partition: '{club}', row: 'visit_{visitId}' },
+  access,
+});
+
 const model = defineModel({
   roles: ['user', 'operator'],
   operatorRole: 'operator',
-  entities: [declaredGuests, declaredClubs, declaredBills, declaredReceipts, declaredBalances],
+  entities: [declaredGuests, declaredClubs, declaredBills, declaredReceipts, declaredBalances, declaredVisits],
 });
 const entities = linkedEntities(model);
 const { guests, clubs, bills } = entities;
@@ -107,11 +122,9 @@ function newClub(): string {
 
 type Name = keyof typeof entities;
 type Given = readonly [name: Name, action: BatchAction];
-const run = (engine: Engine, given: readonly Given[]) =>
-  transact(
-    engine,
-    given.map(([name, action]): TransactionAction => ({ entity: entities[name], action })),
-  );
+const toActions = (given: readonly Given[]) =>
+  given.map(([name, action]): TransactionAction => ({ entity: entities[name], action }));
+const run = (engine: Engine, given: readonly Given[]) => transact(engine, toActions(given));
 const now = (...given: readonly Given[]) => run(world.engine, given);
 const member = (club: string, userId: string, more: Values = {}) => ({
   club,
@@ -368,7 +381,52 @@ describe('a transaction over several entities', () => {
   }, 1_800_000);
 });
 
+describe('a transaction that may be repeated', () => {
+  const repeat = (ids: readonly string[], ...given: readonly Given[]) =>
+    transactOnce(world.engine, toActions(given), ids);
+
+  test('is executed once, also if it generates keys, and returns the keys again', async () => {
+    const club = newClub();
+    const ids = Array.from({ length: 4 }, () => randomUUID());
+    await now(['guests', { create: member(club, 'old') }]);
+    const actions: Given[] = [
+      ['visits', { create: { club, by: 'ann' } }],
+      ['guests', { create: member(club, 'ann') }],
+      ['guests', { delete: { club, userId: 'old' } }],
+      ['balances', { put: { club, of: 'ann', amount: 1 } }],
+    ];
+    const first = await repeat(ids, ...actions);
+    expect(first.map(({ outcome }) => outcome)).toEqual(['created', 'created', 'deleted', 'stored']);
+    const before = await rowsOf(world.storage, table);
+    expect(await repeat(ids, ...actions)).toEqual(first);
+    expect(await rowsOf(world.storage, table)).toEqual(before);
+    const others = Array.from({ length: 4 }, () => randomUUID());
+    await expect(repeat(others, ...actions)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await rowsOf(world.storage, table)).toEqual(before);
+  });
+
+  test('is executed once by concurrent attempts', async () => {
+    const club = newClub();
+    const ids = [randomUUID(), randomUUID()];
+    const attempt = () =>
+      repeat(ids, ['visits', { create: { club, by: 'ann' } }], ['guests', { create: member(club, 'ann') }]);
+    const done = await Promise.all([attempt(), attempt(), attempt()]);
+    expect(done).toEqual([done[0], done[0], done[0]]);
+    expect(await stateOf(club)).toMatchObject({ guests: [{}], visits: [{}] });
+    await expectAgreement();
+  });
+});
+
 describe('a transaction beside other writers', () => {
+  test('puts what another one puts at the same time', async () => {
+    const club = newClub();
+    const puts = Array.from({ length: 4 }, (_, at) =>
+      now(['clubs', { put: { club, title: `${at}` } }], ['balances', { put: { club, of: `${at}` } }]),
+    );
+    await Promise.all(puts);
+    expect(await stateOf(club)).toMatchObject({ clubs: [{}], balances: [{}, {}, {}, {}] });
+  });
+
   test('counts and adds up whatever its rivals do', async () => {
     const club = newClub();
     await createEntity(world.engine, clubs, { club, title: 'a' });

@@ -78,6 +78,8 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (caller.roles.length === 0) return 401;
   const may = (allowed: boolean) => (allowed ? 'open' : 403);
   if (path === 'query') return may(caller.roles.length > 0);
+  if (path === 'transact')
+    return may(has(caller, ['hr']) && (!explain || model.list.every((one) => seesAll(one, caller))));
   if (path === 'grants') return may(caller.email === OWNER && caller.roles.includes('reader'));
   const beside = model.list.filter(({ table }) => table === entity?.table);
   if (explain && method !== 'GET' && beside.some((one) => !seesAll(one, caller))) return 403;
@@ -298,6 +300,10 @@ interface Request {
 async function requestFor({ route, parts, entity }: Target, fresh: boolean): Promise<Request> {
   const { method, path } = route;
   if (path === 'grants') return { path: '/api/grants', body: { entity: 'employees', scope: 'own' } };
+  if (path === 'transact') {
+    const employee = SAMPLES.employees?.(counter++);
+    return { path: '/api/transact', body: { actions: [{ employees: { create: employee } }] } };
+  }
   if (path === 'query') {
     const single = [...seeds.values()].filter((one) => !one.entity.series);
     const reads = single.slice(0, 16).map(({ entity: one, values }) => {

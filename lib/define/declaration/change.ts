@@ -11,6 +11,8 @@ export interface Change {
   readonly position?: number | undefined;
   /** True if `after` has only the fields to change. `before` is then unread. */
   readonly isPartial?: boolean | undefined;
+  /** True for a put: it replaces an entity that has been created meanwhile. */
+  readonly mayExist?: boolean;
   /** True if `after` equals `before`, and the transaction must fail if the entity has changed. */
   readonly isUnchanged?: boolean;
   /** True for a repair or other work of the operator, which changes nothing that a caller has set. */

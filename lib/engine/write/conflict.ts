@@ -31,7 +31,7 @@ export async function readChanged(engine: Engine, changes: readonly EntityChange
 }
 
 /**
- * The error of a create over a live entity, or of an update of an entity that changed. Undefined for a create over a
+ * The error of a create over a live entity, or of an update or a put of an entity that changed. Undefined for a create over a
  * tombstone.
  */
 export function conflictOf(planned: readonly EntityChange[], fresh: readonly Fresh[]): Error | undefined {
@@ -44,7 +44,7 @@ export function conflictOf(planned: readonly EntityChange[], fresh: readonly Fre
     } else if (then.state === 'live') {
       if (now.state !== 'live' || now.etag !== then.etag) return new EntityChanged();
     } else if (now.state === 'live') {
-      return atAction(change, duplicateKey(entity, after ?? {}));
+      return change.mayExist ? new EntityChanged() : atAction(change, duplicateKey(entity, after ?? {}));
     }
   }
   return undefined;

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
+import { busy, RowkeyError } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { validate, validateKey } from '../../define/codec/validation.ts';
@@ -117,9 +117,13 @@ export async function writePartitions(
 }
 
 /** An action on an entity of this declaration. */
-export interface TransactionAction {
+export interface TransactionAction extends Pick<EntityWrite, 'incarnation'> {
   readonly entity: Entity;
   readonly action: BatchAction;
+}
+
+export interface TransactionDone extends BatchDone {
+  readonly key: Values;
 }
 
 /** Executes all actions on entities of one declaration as `transact` does. */
@@ -128,20 +132,21 @@ export async function writeAtomically(
   entity: Entity,
   actions: readonly BatchAction[],
 ): Promise<BatchDone[]> {
-  return transact(
+  const done = await transact(
     engine,
     actions.map((action) => ({ entity, action })),
   );
+  return done.map(({ key: _, ...rest }) => rest);
 }
 
 /**
  * Executes all actions in one entity group transaction, or none. Each takes effect after those before it. Throws the error of the first
  * action that fails, and `invalid-input` or `too-large` if the actions do not fit into one transaction.
  */
-export async function transact(engine: Engine, actions: readonly TransactionAction[]): Promise<BatchDone[]> {
-  const writes = actions.map(({ entity, action }, position) => {
+export async function transact(engine: Engine, actions: readonly TransactionAction[]): Promise<TransactionDone[]> {
+  const writes = actions.map(({ entity, action, incarnation }, position) => {
     try {
-      return { ...toWrite(engine, entity, action), position };
+      return { ...toWrite(engine, entity, action), position, incarnation };
     } catch (error) {
       throw atAction({ position }, error);
     }
@@ -158,7 +163,7 @@ export async function transact(engine: Engine, actions: readonly TransactionActi
   }
   const writing = start(engine, true);
   await writeTogether(writing, writes);
-  return writes.map((write) => toBatchDone(writing.outcomes.get(write) as Done));
+  return writes.map((write) => ({ ...toBatchDone(writing.outcomes.get(write) as Done), key: write.key }));
 }
 
 function refuse(index: number, why: string): RowkeyError {
@@ -264,7 +269,7 @@ async function commitTogether(
       return [];
     } catch (error) {
       failure = error;
-      if (!(await deleteExpired(engine, planned, error)) && !isOvertaken(error, planned)) break;
+      if (!(error instanceof EntityChanged) && !(await deleteExpired(engine, planned, error))) break;
       for (const write of left) write.found = undefined;
       await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
     }
@@ -308,13 +313,6 @@ async function commitPlanned(
       return [write, { outcome, etag, values }];
     }),
   );
-}
-
-/** True if the writes must be planned again: an entity has changed, or has been created where a put found none. */
-function isOvertaken(error: unknown, [only, ...others]: readonly PlannedWrite[]): boolean {
-  if (error instanceof EntityChanged) return true;
-  const isPut = only?.write.expects === 'any' && others.length === 0;
-  return isPut && hasCode(error, 'duplicate-key');
 }
 
 /** Errors of one entity are its outcome; errors of storage are thrown. */

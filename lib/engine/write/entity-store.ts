@@ -1,15 +1,16 @@
-import { type ErrorCode, hasCode } from '../../base/errors.ts';
+import { type ErrorCode, hasCode, isOutcomeUnknown } from '../../base/errors.ts';
 import { DAY_MS } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { withDefaultFields } from '../../define/codec/further-rows.ts';
-import { validate } from '../../define/codec/validation.ts';
+import { validate, validateKey } from '../../define/codec/validation.ts';
 import { type Conditions, checkConditions } from '../../define/declaration/conditions.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readLive } from '../read/entity-rows.ts';
-import { writeOne } from './entity-batch.ts';
+import { atAction } from './conflict.ts';
+import { type TransactionAction, type TransactionDone, transact, writeOne } from './entity-batch.ts';
 import {
   type EntityWrite,
   prepareCreate,
@@ -59,12 +60,60 @@ export async function createOnce(
   id: string | undefined,
 ): Promise<Stored> {
   if (id === undefined) return createEntity(engine, entity, input);
+  return createEntity(engine, entity, await withRecordedKey(engine, entity, input, id), id);
+}
+
+/** The input of a create with the generated parts of its key, which are those of the first attempt. */
+async function withRecordedKey(engine: Engine, entity: Entity, input: unknown, id: string): Promise<unknown> {
   const values = validate(entity, input);
-  const given = typeof input === 'object' && input !== null ? input : {};
+  const given = Object(input);
   const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in entity.derived));
-  if (madeUp.length === 0) return createEntity(engine, entity, input, id);
-  const key = await recordedKey(engine, entity, id, pick(values, madeUp));
-  return createEntity(engine, entity, { ...given, ...key }, id);
+  if (madeUp.length === 0) return input;
+  return { ...given, ...(await recordedKey(engine, entity, id, pick(values, madeUp))) };
+}
+
+/**
+ * Executes a transaction once for a request that may be repeated. `ids` identify the request, one for each action. An earlier attempt
+ * is recognized by the entities that it has created. Throws as `transact` does.
+ */
+export async function transactOnce(
+  engine: Engine,
+  actions: readonly TransactionAction[],
+  ids: readonly string[] | undefined,
+): Promise<TransactionDone[]> {
+  if (!ids) return transact(engine, actions);
+  const identified = await Promise.all(
+    actions.map(async ({ entity, action }, position): Promise<TransactionAction> => {
+      const incarnation = ids[position];
+      if (!('create' in action) || incarnation === undefined) return { entity, action };
+      const input = await withRecordedKey(engine, entity, action.create, incarnation).catch((error: unknown) => {
+        throw atAction({ position }, error);
+      });
+      return { entity, action: { create: input }, incarnation };
+    }),
+  );
+  try {
+    return await transact(engine, identified);
+  } catch (error) {
+    const earlier = isOutcomeUnknown(error) ? undefined : await findDone(engine, identified);
+    if (!earlier) throw error;
+    return earlier;
+  }
+}
+
+/** The present state of the entities of an earlier attempt; undefined if there was none that succeeded. */
+async function findDone(engine: Engine, actions: readonly TransactionAction[]): Promise<TransactionDone[] | undefined> {
+  const states = await Promise.all(
+    actions.map(async ({ entity, action, incarnation }) => {
+      const [given] = Object.values(action);
+      const key = validateKey(entity, given);
+      const live = await readLive(engine, entity, addressOf(entity, key));
+      const isOurs = incarnation !== undefined && live?.system.Incarnation === incarnation;
+      const outcome = isOurs ? 'created' : 'delete' in action ? 'deleted' : 'stored';
+      return { isOurs, done: { outcome, key, ...(live ? { etag: live.etag } : {}) } as const };
+    }),
+  );
+  return states.some(({ isOurs }) => isOurs) ? states.map(({ done }) => done) : undefined;
 }
 
 /** The generated key of the first attempt. */

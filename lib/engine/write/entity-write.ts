@@ -98,6 +98,7 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
       ...of,
       before,
       after: await write.next(undefined),
+      mayExist: expects === 'any',
       incarnation: write.incarnation,
       outcome: 'created',
     };

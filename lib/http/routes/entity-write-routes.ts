@@ -120,7 +120,7 @@ const BatchResult = z.object({
 });
 
 /** An ETag of any view stands for the stored state that it was created from. */
-function withStoredEtag(action: BatchAction): BatchAction {
+export function withStoredEtag(action: BatchAction): BatchAction {
   return 'ifMatch' in action && action.ifMatch !== undefined
     ? { ...action, ifMatch: toStoredEtag(action.ifMatch) }
     : action;
@@ -133,7 +133,7 @@ const STATUS_OF: Readonly<Record<BatchDone['outcome'], number>> = {
   deleted: 204,
 };
 
-function toResult(entity: Entity, { caller, root }: RequestContext, result: BatchOutcome) {
+export function toResult(entity: Entity, { caller, root }: RequestContext, result: BatchOutcome) {
   if (result instanceof RowkeyError) {
     const problem = toProblem(result, root);
     return { status: problem.status, problem };

@@ -17,7 +17,7 @@ type Values<Call> = Call extends (...parameters: never[]) => Promise<infer Resul
   : never;
 
 test('has an entity store for each name of the model and no others', () => {
-  expectTypeOf<Exclude<keyof Store, 'as'>>().toEqualTypeOf<
+  expectTypeOf<Exclude<keyof Store, 'as' | 'transact'>>().toEqualTypeOf<
     'writers' | 'books' | 'notes' | 'media' | 'visits' | 'charts' | 'drafts'
   >();
   // @ts-expect-error no entity has this name
