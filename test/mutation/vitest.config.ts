@@ -13,7 +13,7 @@ const TESTS = [
   'test/lib/operations/{index-clean-up,verify}.test.ts',
   'test/protocol/{compound-key,copies-in-the-partition,counting,fanning-out,keeping-indexes,keeping-the-order}.test.ts',
   'test/protocol/{keeping-totals,late-requests,overtaken-reconcilers,pausing-reads,referring,settling-by-the-queue}.test.ts',
-  'test/protocol/{losing-a-reply-*,surviving-faults,upgrading-a-key,verifying,verifying-totals,vertical-split,wide-entities}.test.ts',
+  'test/protocol/{losing-a-reply-*,surviving-faults,upgrading-a-key,transacting,verifying,verifying-totals,vertical-split,wide-entities}.test.ts',
 ];
 
 /** The files that failed last are first, because mutants beside each other often fail in one test; then the shortest ones. */

@@ -209,3 +209,19 @@ test('compares fields with values of their types', () => {
   // @ts-expect-error the copies do not have the field
   void (() => store.writers.by.byAge.range(key, { where: { initials: 'a' } }));
 });
+
+test('transacts by the names, fields and actions of the entities', () => {
+  const writer = { country: 'NO', writerId: '1', email: 'a', firstName: 'A', lastName: 'B' };
+  type Actions = Parameters<Store['transact']>[0];
+  type Named = Extract<Actions[number], { readonly books: unknown }>['books'];
+  expectTypeOf<Named>().toEqualTypeOf<Parameters<Store['books']['batch']>[0][number]>();
+  void (() => store.transact([{ books: { delete: { country: 'NO', writerId: '1', year: 1 } } }], { requestId: '1' }));
+  // @ts-expect-error no entity has this name
+  void (() => store.transact([{ writer: { create: writer } }]));
+  // @ts-expect-error the key has another field
+  void (() => store.transact([{ books: { delete: { country: 'NO', writerId: '1' } } }]));
+  // @ts-expect-error no field has this name
+  void (() => store.transact([{ books: { patch: { country: 'NO', writerId: '1', year: 1, titel: 'T' } } }]));
+  // @ts-expect-error a data series has no actions
+  void (() => store.transact([{ visits: { delete: { page: 'a', day: '2026-11-20' } } }]));
+});

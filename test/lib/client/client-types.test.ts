@@ -124,3 +124,9 @@ test('misspelt names do not compile', () => {
   // @ts-expect-error only some entities have own rows in the list of entities
   void (() => createClient<Model>({ url: '', direct: ['nobody'] }));
 });
+
+test('a transaction has the actions of the store, and its explanation is one', () => {
+  expectTypeOf<Parameters<typeof client.transact>[0]>().toEqualTypeOf<Parameters<Stores['transact']>[0]>();
+  expectTypeOf<Found<typeof client.transact>>().toEqualTypeOf<Found<Stores['transact']>>();
+  expectTypeOf<Found<typeof client.explain.transact>>().toEqualTypeOf<Explanation>();
+});
