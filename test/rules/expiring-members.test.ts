@@ -23,7 +23,7 @@ const guests = defineEntity('guests', {
     }),
   },
   expiry: { at: 'until' },
-  access: { read: ['host'], write: ['host'] },
+  access: { read: ['host'], write: { create: ['host', 'greeter'], update: ['host'], delete: ['host'] } },
 });
 const photos = defineEntity('photos', {
   schema: z.object({ groupId: z.string(), photoId: z.string() }),
@@ -34,7 +34,7 @@ const photos = defineEntity('photos', {
     write: ['host'],
   },
 });
-const model = defineModel({ roles: ['host', 'guest'], operatorRole: 'host', entities: [guests, photos] });
+const model = defineModel({ roles: ['host', 'greeter', 'guest'], operatorRole: 'host', entities: [guests, photos] });
 
 test('a membership ends with its entity, over HTTP, and can begin again', async () => {
   const clock = { ahead: 0 };
@@ -59,6 +59,8 @@ test('a membership ends with its entity, over HTTP, and can begin again', async 
   clock.ahead += HOUR + KEPT;
   expect(await statuses()).toEqual([404, 0, 404, 0, 0, 0]);
   expect((await ask(host, 'PATCH', 'guests/g/gus', { until: membership().until })).status).toBe(404);
-  expect((await ask(host, 'POST', 'guests', membership())).status).toBe(201);
+  // A caller who may not delete.
+  const greeter = { subject: 'gil', roles: ['greeter'] };
+  expect((await ask(greeter, 'POST', 'guests', membership())).status).toBe(201);
   expect(await statuses()).toEqual(present);
 });

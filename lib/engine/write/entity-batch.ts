@@ -22,7 +22,7 @@ import {
   prepareValidPut,
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
-import { prepareExpiredDeletes } from './expired.ts';
+import { findExpired } from './expired.ts';
 import { splitAfter } from './plan.ts';
 
 /**
@@ -282,13 +282,15 @@ async function commitTogether(
   return [];
 }
 
-/** True if an expired entity was in the way of the writes and is deleted, whatever the caller may delete. */
+/** True if an expired entity was in the way of the writes and is deleted, by this request or another one, whatever the caller may delete. */
 async function deleteExpired(engine: Engine, planned: readonly PlannedWrite[], failure: unknown): Promise<boolean> {
   const writing = start({ ...engine, guard: undefined });
+  const { deletes, isFree } = await findExpired(writing.engine, planned, failure);
   // Not through `writeTogether`, which would wait for the write that is in work.
-  for (const write of await prepareExpiredDeletes(writing.engine, planned, failure))
-    await commitTogether(writing, [write], engine.now() + PATIENCE_MS);
-  return [...writing.outcomes.values()].some((outcome) => !(outcome instanceof RowkeyError));
+  for (const write of deletes) await commitTogether(writing, [write], engine.now() + PATIENCE_MS);
+  const isGone = (outcome: Outcome) =>
+    !(outcome instanceof RowkeyError) || hasCode(outcome, 'etag-mismatch', 'not-found');
+  return isFree || [...writing.outcomes.values()].some(isGone);
 }
 
 function planAll({ engine }: Writing, writes: readonly EntityWrite[]) {

@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { hasCode } from '../../base/errors.ts';
 import { pick } from '../../base/values.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { expiryFields, hasExpired } from '../../define/declaration/expiry.ts';
 import { indexEntriesOf, isContested, isCopy } from '../../define/places/index-entries.ts';
@@ -16,44 +17,53 @@ import { type EntityWrite, type PlannedWrite, prepareDelete } from './entity-wri
 
 const READS_CONCURRENCY = 16;
 
-/** The deletes of the expired entities whose key or unique value may be why the writes failed. */
-export async function prepareExpiredDeletes(
+interface Collisions {
+  /** The deletes of the expired entities whose key or unique value may be why the writes failed. */
+  readonly deletes: readonly EntityWrite[];
+  /** True if a key is free by now, because another request has deleted the expired entity. */
+  readonly isFree: boolean;
+}
+
+/** Finds the expired entities with which the failed writes collide. */
+export async function findExpired(
   engine: Engine,
   planned: readonly PlannedWrite[],
   failure: unknown,
-): Promise<readonly EntityWrite[]> {
-  if (!hasCode(failure, 'duplicate-key', 'duplicate-value')) return [];
+): Promise<Collisions> {
+  if (!hasCode(failure, 'duplicate-key', 'duplicate-value')) return { deletes: [], isFree: false };
   const suspects = await pMap(
     planned.filter(({ entity, after }) => after && expiryFields(entity).length > 0),
     async ({ entity, address, after }) => {
       const claimed = indexEntriesOf(entity, after).filter((entry) => isContested(entity, entry));
       const rows = await pMap(claimed, (entry) => readRow(engine.storage, entry), { concurrency: READS_CONCURRENCY });
       const owners = rows.flatMap((row) => (row && isCopy(row) ? [ownerOf(entity, row)] : []));
-      return [address, ...owners].map((at) => ({ entity, at }));
+      return [...owners.map((at) => ({ entity, at, isOwn: false })), { entity, at: address, isOwn: true }];
     },
     { concurrency: READS_CONCURRENCY },
   );
+  // A write may own the row of a unique value already: its own address comes last and stays.
   const once = new Map(suspects.flat().map((suspect) => [JSON.stringify(suspect.at), suspect]));
-  const deletes = await pMap(once.values(), ({ entity, at }) => prepareDeleteIfExpired(engine, entity, at), {
-    concurrency: READS_CONCURRENCY,
-  });
-  return deletes.filter((write) => write !== undefined);
+  const found = await pMap(
+    once.values(),
+    async ({ entity, at, isOwn }) => {
+      const row = await readJoinedRow(engine, entity, at, { fields: Object.keys(entity.columns) });
+      const values = row && entityIn(entity, row)?.values;
+      const isExpired = row !== undefined && values !== undefined && hasExpired(entity, values, engine.now());
+      return {
+        write: isExpired ? prepareDeleteOfExpired(engine, entity, row) : undefined,
+        isFree: isOwn && hasCode(failure, 'duplicate-key') && toSnapshot(entity, row).state !== 'live',
+      };
+    },
+    { concurrency: READS_CONCURRENCY },
+  );
+  return {
+    deletes: found.flatMap(({ write }) => write ?? []),
+    isFree: found.some(({ isFree }) => isFree),
+  };
 }
 
 function ownerOf({ table }: Entity, { properties }: Row): Address {
   return { table, partition: String(properties.SourcePartition), row: String(properties.SourceRow) };
-}
-
-/** The delete of an entity under the ETag of the row that shows that it has expired. Undefined if it has not. */
-async function prepareDeleteIfExpired(
-  engine: Engine,
-  entity: Entity,
-  address: Address,
-): Promise<EntityWrite | undefined> {
-  const found = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
-  const current = found && entityIn(entity, found);
-  if (!current || !hasExpired(entity, current.values, engine.now())) return undefined;
-  return prepareDeleteOfExpired(engine, entity, found);
 }
 
 /** The delete of an entity in this row, which has not changed since the row was read. Undefined for another row. */

@@ -15,6 +15,7 @@ import { readEntities, readEntity, readWithChildren, scanEntities } from '../../
 import { requestArchive, requestMove } from '../../../../lib/engine/transfer/transfer.ts';
 import { writeAtomically, writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
 import {
+  changeEntity,
   createEntity,
   deleteEntity,
   mergeEntity,
@@ -25,7 +26,7 @@ import {
 import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { costOf } from '../../../cost-of.ts';
-import { outcomeOf, tryFaults } from '../../../fault-driver.ts';
+import { outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
 import { load, testRejections } from '../../define/validate/declarations.ts';
@@ -179,6 +180,12 @@ describe('an entity whose instant has passed', () => {
     const outcomes = await writeBatch(engine, invitations, [{ patch: { ...one, note: 'n' } }, { delete: one }]);
     expect(outcomes.map((outcome) => 'code' in outcome && outcome.code)).toEqual(['not-found', 'not-found']);
     expect((await readEntity(world.engine, invitations, one)).etag).toBe(etag);
+    // The engine keeps it up until the timer deletes it.
+    await changeEntity(engine, invitations, one, { isUpkeep: true }, async (values) => ({
+      ...values,
+      note: 'kept up',
+    }));
+    expect((await readEntity(world.engine, invitations, one)).values.note).toBe('kept up');
   });
 
   test.each(['create', 'put', 'put if absent', 'batch', 'atomic batch'])(
@@ -219,6 +226,29 @@ describe('an entity whose instant has passed', () => {
     expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(1);
     await world.settle();
     expect(await readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
+  });
+
+  test('makes room for one create only, whenever another one comes between', async () => {
+    const set = async () => {
+      const one = invitation('Between');
+      await createEntity(world.engine, invitations, one);
+      const outcomes: Record<string, string> = {};
+      const create = async (engine: Engine, note: string) => {
+        const next = { ...one, note, expiresAt: inHours(9) };
+        outcomes[note] = await outcomeOf(createEntity(engine, invitations, next));
+      };
+      return {
+        act: (through: Engine) => create(later(HOUR, through), 'first'),
+        interrupt: () => create(later(HOUR), 'second'),
+        check: async (label: string) => {
+          await world.settle();
+          const done = Object.keys(outcomes).filter((note) => outcomes[note] === 'done');
+          expect(done, `${label}: ${JSON.stringify(outcomes)}`).toHaveLength(1);
+          expect((await readEntity(later(HOUR), invitations, one)).values.note, label).toBe(done[0]);
+        },
+      };
+    };
+    await tryInterruptions(world, set, { moreCallsThan: 5, size: 100 });
   });
 
   test('costs a create under its key a rejected create and a delete besides', async () => {
@@ -297,10 +327,15 @@ describe('the timer', () => {
   test('deletes what is due, whatever the day, and reads nothing that is due later', async () => {
     await expire(later(1_000 * 24 * HOUR));
     await world.settle();
-    const due = [-50, -1, 0.5].map((hours) => invitation('Due', hours));
+    // In the form of the other side of the world, where it is tomorrow.
+    const offset = new Date(Date.now() + 14.5 * HOUR).toISOString().replace('Z', '+14:00');
+    const due = [
+      ...[-50, -1, 0.5].map((hours) => invitation('Due', hours)),
+      { ...invitation('Due'), expiresAt: offset },
+    ];
     const open = [1.5, 30].map((hours) => invitation('Due', hours));
     for (const one of [...due, ...open]) await createEntity(world.engine, invitations, one);
-    expect(await expire(later(HOUR))).toEqual({ deleted: 3, failed: 0 });
+    expect(await expire(later(HOUR))).toEqual({ deleted: 4, failed: 0 });
     await world.settle();
     for (const one of due)
       for (const table of ['invitations', 'invitationsbycode', 'invitationsby', 'invitationsexpiry'])
