@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { busy, RowkeyError } from '../../base/errors.ts';
+import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { validate, validateKey } from '../../define/codec/validation.ts';
