@@ -4,7 +4,7 @@ import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
 import type { Caller } from '../lib/access/token.ts';
 import type { LinkedModel } from '../lib/define/define-model.ts';
-import { createEngine } from '../lib/engine/engine.ts';
+import { createEngine, type Engine } from '../lib/engine/engine.ts';
 import { createApiHandler } from '../lib/http/api-handler.ts';
 import { createRoutes } from '../lib/http/routes.ts';
 import { createAuditLog } from '../lib/operations/audit-log.ts';
@@ -34,13 +34,17 @@ export type Ask = (
 ) => Promise<Reply>;
 
 /** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
-export async function openAccessApp(url: string, model: LinkedModel, { now = Date.now } = {}) {
+export async function openAccessApp(
+  url: string,
+  model: LinkedModel,
+  options: Partial<Pick<Engine, 'now' | 'settleInline'>> = {},
+) {
   const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
   await provision(storage, resourcesOf(model.list, Date.now()));
-  const engine = createEngine(storage, { keys, now });
+  const engine = createEngine(storage, { ...options, keys });
   let caller: Caller = { subject: '', roles: [], claims: {} };
   const signer = tableSasSigner(storage);
   const audit = createAuditLog(engine);

@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { expect, inject, test } from 'vitest';
+import { openAccessApp } from '../access-app.ts';
+import { IS_EVERY_POINT } from '../points.ts';
+import { Proof } from './proof.ts';
+import { define } from './proof-model.ts';
+import { plans } from './random-model.ts';
+import { beginnings, steps } from './random-requests.ts';
+
+/** The decisions to compare: of a caller, an action and a row. A model has some hundreds. */
+const DECISIONS = Number(process.env.RULES_DECISIONS ?? (IS_EVERY_POINT ? 50_000 : 2_000));
+const SEED = Number(process.env.RULES_SEED ?? inject('seed'));
+
+const stats = { cases: 0, decisions: 0, models: 0, refused: 0 };
+
+test('callers see and do what the rules say, whatever the model, the token and the request', {
+  timeout: 7_200_000,
+}, async () => {
+  const since = Date.now();
+  const tell = () =>
+    process.env.RULES_DECISIONS && console.log(JSON.stringify({ ...stats, seconds: (Date.now() - since) / 1_000 }));
+  await fc.assert(
+    fc.asyncProperty(plans, beginnings, steps(6), async (plan, beginning, some) => {
+      const defined = define(plan);
+      if (!defined) stats.refused += 1;
+      if (!defined || stats.decisions >= DECISIONS) return;
+      const app = await openAccessApp(import.meta.url, defined.model, { settleInline: 10_000 });
+      const proof = new Proof(defined.plan, app);
+      await proof.begin(beginning);
+      for (const { callers, reads, writes } of some) {
+        for (const [at, caller] of callers.entries()) {
+          await proof.query(caller, reads);
+          const read = reads[at];
+          if (!read) continue;
+          await proof.get(caller, read);
+          await proof.total(caller, read);
+          if (at < 1) await proof.pages(caller, read);
+        }
+        for (const [at, write] of writes.entries()) {
+          const caller = callers[at];
+          if (caller) await proof.write(caller, write);
+        }
+        await proof.check();
+      }
+      const [last] = some;
+      const [caller] = last?.callers ?? [];
+      if (last && caller) await proof.hide(caller, last.reads);
+      stats.cases += proof.cases;
+      stats.decisions += proof.decisions;
+      stats.models += 1;
+      if (stats.models % 50 === 0) tell();
+    }),
+    { seed: SEED, numRuns: Math.ceil(DECISIONS / 250), endOnFailure: process.env.RULES_SHRINK === undefined },
+  );
+  tell();
+  expect(stats.models).toBeGreaterThan(0);
+});

@@ -1,0 +1,290 @@
+import fc from 'fast-check';
+import { z } from 'zod';
+import type { Alternative, Scalar } from '../../lib/define/declaration/access.ts';
+import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
+import {
+  type Index,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../lib/define/declaration/indexes.ts';
+import { total } from '../../lib/define/declaration/totals.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { between, defineClaims, memberOf, oneOf, own, startsWith, subject } from '../../lib/define.ts';
+import { defineModel } from '../../lib/define-model.ts';
+
+/**
+ * Random models with rules on rows: tasks with notes (children), of teams with members, and people, by whom callers are known. Values
+ * come from small sets, so that keys, terms and callers often meet.
+ */
+
+export type Term =
+  | { readonly is: 'equal'; readonly value: Scalar }
+  | { readonly is: 'one of'; readonly values: readonly [Scalar, ...Scalar[]] }
+  | { readonly is: 'prefix'; readonly prefix: string }
+  | { readonly is: 'between'; readonly from: Scalar; readonly to: Scalar }
+  | { readonly is: 'subject' | 'claim' | 'own' }
+  | { readonly is: 'member'; readonly level?: string };
+
+export interface Given {
+  readonly role: string;
+  readonly where: Readonly<Record<string, Term>>;
+  readonly lists: 'bounded' | 'filtered' | 'none';
+}
+
+export const ACTIONS = ['read', 'create', 'update', 'delete'] as const;
+export type Action = (typeof ACTIONS)[number];
+export type Rules = Readonly<Record<Action, readonly Given[]>>;
+
+/** What decides a random model. */
+export interface Plan {
+  readonly key: number;
+  readonly indexes: readonly string[];
+  readonly totals: readonly string[];
+  readonly isOneWrite: boolean;
+  readonly tasks: Rules;
+  readonly notes: Rules;
+}
+
+const TEAMS = ['t1', 't2', 'u1'];
+export const SUBJECTS = ['ann', 'bob', 'cid'];
+const STATES = ['draft', 'final', 'published'];
+const DAYS = ['2026-10-03', '2026-11-05', '2026-11-20'];
+export const LEVELS = ['admin', 'member'];
+/** The last one has no rule. */
+export const ROLES = ['user', 'lead', 'root'];
+
+/** The values of each field of a task. */
+export const VALUES = {
+  team: TEAMS,
+  owner: SUBJECTS,
+  id: Array.from({ length: 20 }, (_, at) => String(at + 10)),
+  state: STATES,
+  day: DAYS,
+  rank: [0, 1, 2, 3],
+  flag: [true, false],
+  note: ['aa', 'ab', 'b'],
+  size: [1, 2.5],
+} as const;
+type Field = keyof typeof VALUES;
+
+/** Partition and row of the tasks. */
+export const KEYS = [
+  ['{team}', 'task_{id}'],
+  ['{owner}', 'task_{team}_{id}'],
+  ['{team}_{owner}', 'task_{id}'],
+  ['{team}', '{owner}_{id}'],
+  ['{team}_{state}', 'task_{rank:2}_{id}'],
+] as const;
+
+const equal = (field: Field) =>
+  fc.constantFrom<Scalar>(...VALUES[field]).map((value): Term => ({ is: 'equal', value }));
+const several = (field: Field) =>
+  fc
+    .uniqueArray(fc.constantFrom<Scalar>(...VALUES[field]), { minLength: 1, maxLength: 2 })
+    .map((values): Term => ({ is: 'one of', values: values as [Scalar, ...Scalar[]] }));
+const prefix = (...prefixes: string[]) =>
+  fc.constantFrom(...prefixes).map((text): Term => ({ is: 'prefix', prefix: text }));
+const within = (...bounds: (readonly [Scalar, Scalar])[]) =>
+  fc.constantFrom(...bounds).map(([from, to]): Term => ({ is: 'between', from, to }));
+const is = (name: 'subject' | 'claim' | 'own') => fc.constant<Term>({ is: name });
+const member = fc.oneof(
+  fc.constant<Term>({ is: 'member' }),
+  fc.constantFrom(...LEVELS).map((level): Term => ({ is: 'member', level })),
+);
+
+const TERMS: Partial<Record<Field, fc.Arbitrary<Term>>> = {
+  team: fc.oneof(equal('team'), several('team'), prefix('t', 'u', 't1'), is('claim'), is('own'), member, member),
+  owner: fc.oneof(equal('owner'), is('subject'), is('subject'), several('owner'), is('own')),
+  id: fc.oneof(prefix('1', '2', ''), several('id'), within(['1', '2'], ['14', '22'])),
+  state: fc.oneof(equal('state'), several('state'), within(['draft', 'final'], ['e', 'z'])),
+  day: fc.oneof(equal('day'), prefix('2026-11'), within(['2026-10-01', '2026-11-10'], ['2026-11', '2026-11-07'])),
+  rank: fc.oneof(equal('rank'), several('rank'), within([1, 2], [2, 9])),
+  flag: equal('flag'),
+  note: fc.oneof(equal('note'), prefix('a')),
+};
+
+const where = (fields: readonly Field[]) =>
+  fc
+    .uniqueArray(fc.constantFrom(...fields), { minLength: 1, maxLength: 3 })
+    .chain((chosen) => fc.tuple(...chosen.map((field) => fc.tuple(fc.constant(field), TERMS[field] ?? equal(field)))))
+    .map((terms) => Object.fromEntries(terms));
+
+const alternatives = (fields: readonly Field[]) =>
+  fc.array(
+    fc.record({
+      role: fc.constantFrom('user', 'user', 'lead'),
+      where: fc.oneof({ weight: 9, arbitrary: where(fields) }, { weight: 1, arbitrary: fc.constant({}) }),
+      lists: fc.constantFrom('bounded', 'bounded', 'filtered', 'none'),
+    }),
+    { minLength: 1, maxLength: 3 },
+  ) as fc.Arbitrary<Given[]>;
+
+const rules = (fields: readonly Field[]): fc.Arbitrary<Rules> =>
+  fc.record({
+    read: alternatives(fields),
+    create: alternatives(fields),
+    update: alternatives(fields),
+    delete: alternatives(fields),
+  });
+
+const INDEXES = ['state', 'owner', 'ownerKeys', 'ownerSome', 'stateRank', 'hash', 'code', 'notes', 'noteLists', 'all'];
+const TOTALS = ['team', 'owner', 'month', 'rank'];
+
+export const plans: fc.Arbitrary<Plan> = fc.record({
+  key: fc.nat(KEYS.length - 1),
+  indexes: fc.uniqueArray(fc.constantFrom(...INDEXES), { maxLength: 5 }),
+  totals: fc.uniqueArray(fc.constantFrom(...TOTALS), { maxLength: 2 }),
+  isOneWrite: fc.boolean(),
+  tasks: rules(['team', 'owner', 'id', 'state', 'day', 'rank', 'flag', 'note']),
+  notes: rules(['team', 'owner', 'id']),
+});
+
+const claims = defineClaims({ teams: { verifiedBy: {} } });
+
+/** The declared form of an alternative. */
+function declare({ role, where: given, lists }: Given): Alternative {
+  const terms = Object.entries(given).map(([field, term]) => {
+    if (term.is === 'equal') return [field, term.value];
+    if (term.is === 'one of') return [field, oneOf(...term.values)];
+    if (term.is === 'prefix') return [field, startsWith(term.prefix)];
+    if (term.is === 'between') return [field, between(term.from, term.to)];
+    if (term.is === 'subject') return [field, subject()];
+    if (term.is === 'claim') return [field, claims.teams];
+    if (term.is === 'own') return [field, own(people, field === 'team' ? 'team' : 'person')];
+    return [field, memberOf(members, 'team', 'level' in term ? { level: term.level as 'admin' } : {})];
+  });
+  return { role, where: Object.fromEntries(terms), lists };
+}
+
+function accessOf({ isOneWrite }: Plan, given: Rules) {
+  const rule = (action: Action) => ['root', ...given[action].map(declare)];
+  const write = isOneWrite
+    ? rule('update')
+    : { create: rule('create'), update: rule('update'), delete: rule('delete') };
+  return { read: rule('read'), write };
+}
+
+/** The rules that the model has, in the terms of the plan. */
+export function rulesOf({ isOneWrite }: Plan, given: Rules): Rules {
+  const { read, update } = given;
+  return isOneWrite ? { read, create: update, update, delete: update } : given;
+}
+
+export const people = defineEntity('people', {
+  schema: z.object({ person: z.string(), team: z.string(), email: z.string() }),
+  table: 'people',
+  key: { partition: '{person}', row: 'person' },
+  indexes: { email: interPartitionIndex({ table: 'peoplebyemail', partition: '{email}', row: 'e', unique: true }) },
+  access: { read: ['root'], write: ['root'], own: { claim: 'email', index: 'email', verifiedBy: {} } },
+});
+
+export const members = defineEntity('members', {
+  schema: z.object({ team: z.string(), user: z.string(), level: z.enum(['admin', 'member']) }),
+  table: 'members',
+  key: { partition: '{team}', row: 'member_{user}' },
+  indexes: { user: interPartitionIndex({ table: 'membersbyuser', partition: '{user}', row: '{team}' }) },
+  access: { read: ['root'], write: ['root'] },
+});
+
+/** The fields of the key, those of the partition first. */
+export function keyOf({ key }: Plan) {
+  const fieldsIn = (template: string) => [...template.matchAll(/\{(\w+)/g)].map(([, field]) => field ?? '');
+  const [partition, row] = KEYS[key] ?? KEYS[0];
+  const inPartition = fieldsIn(partition);
+  const inRow = fieldsIn(row);
+  return { inPartition, inRow, all: [...new Set([...inPartition, ...inRow])] };
+}
+
+const toPart = (field: string) => (field === 'rank' ? '{rank:2}' : `{${field}}`);
+
+function indexesOf(plan: Plan): Record<string, Index> {
+  const { all, inRow } = keyOf(plan);
+  const rest = (...without: string[]) =>
+    all
+      .filter((field) => !without.includes(field))
+      .map(toPart)
+      .join('_');
+  const holds = inRow.map(toPart).join('_');
+  const every: Record<string, () => Index> = {
+    state: () => intraPartitionIndex({ row: `state_{state}_${holds}` }),
+    owner: () => interPartitionIndex({ table: 'taskbyowner', partition: '{owner}', row: rest('owner') }),
+    ownerKeys: () =>
+      interPartitionIndex({ table: 'taskkeysbyowner', partition: '{owner}', row: rest('owner'), copies: 'keys' }),
+    ownerSome: () =>
+      interPartitionIndex({
+        table: 'tasksomebyowner',
+        partition: '{owner}',
+        row: rest('owner'),
+        copies: ['state', 'rank', 'owner'],
+      }),
+    stateRank: () =>
+      interPartitionIndex({ table: 'taskbystate', partition: '{state}', row: `{rank:2}_${rest('rank', 'state')}` }),
+    hash: () => interPartitionIndex({ table: 'taskbyhash', partition: '{note#}', row: `{note}_${rest()}` }),
+    code: () => interPartitionIndex({ table: 'taskbycode', partition: '{code}', row: 'c', unique: true }),
+    notes: () => indexEntity({ row: 'notes_{note}', holds }),
+    noteLists: () =>
+      indexEntity({ table: 'tasknotes', partition: '{owner}', row: 'l_{note}', holds: rest(), settle: 'inline' }),
+    all: () => interPartitionIndex({ table: 'taskall', partition: 'all', row: rest() }),
+  };
+  return Object.fromEntries(plan.indexes.flatMap((name) => (every[name] ? [[name, every[name]()]] : [])));
+}
+
+function totalsOf({ totals }: Plan) {
+  const sums = { sum: ['size'], max: ['rank'] } as const;
+  const every = {
+    team: total({ table: 'totalsbyteam', partition: 'team_{team}', row: 't', ...sums }),
+    owner: total({ table: 'totalsbyowner', partition: 'owner_{owner}', row: 's_{state}', ...sums }),
+    month: total({ table: 'totalsbymonth', partition: 'month_{team}', row: 'm_{day.month}', ...sums }),
+    rank: total({ table: 'totalsbyrank', partition: 'rank_{state}', row: 'r_{team}', sum: ['size'] }),
+  };
+  return Object.fromEntries(Object.entries(every).filter(([name]) => totals.includes(name)));
+}
+
+export function modelOf(plan: Plan, prefixOfNames: string) {
+  const [partition, row] = KEYS[plan.key] ?? KEYS[0];
+  const options: unknown = {
+    schema: z.object({
+      team: z.string().regex(/^[tu]\d$/),
+      owner: z.string().regex(/^[a-z]{3}$/),
+      id: z.string().regex(/^\d+$/),
+      state: z.enum(['draft', 'final', 'published']),
+      day: z.iso.date(),
+      rank: z.int32().min(0).max(99),
+      flag: z.boolean(),
+      note: z.string().min(1).optional(),
+      code: z.string().min(1).optional(),
+      size: z.number(),
+    }),
+    table: 'tasks',
+    key: { partition, row },
+    indexes: indexesOf(plan),
+    totals: totalsOf(plan),
+    ...(plan.indexes.includes('all') ? { lookup: { index: 'all' } } : {}),
+    access: accessOf(plan, plan.tasks),
+  };
+  const tasks = defineEntity('tasks', options as never) as DeclaredEntity;
+  const noteOptions: unknown = {
+    schema: z.object({
+      team: z.string().regex(/^[tu]\d$/),
+      owner: z.string().regex(/^[a-z]{3}$/),
+      id: z.string().regex(/^\d+$/),
+      day: z.iso.date(),
+      state: z.enum(['draft', 'final', 'published']),
+      rank: z.int32().min(0).max(99),
+      number: z.string().regex(/^\d$/),
+      text: z.string(),
+    }),
+    table: 'tasks',
+    key: { partition, row: `${row}_{number}` },
+    childOf: tasks,
+    access: accessOf(plan, plan.notes),
+  };
+  const notes = defineEntity('notes', noteOptions as never) as DeclaredEntity;
+  return defineModel({
+    prefix: prefixOfNames,
+    roles: [...ROLES, 'operator'],
+    operatorRole: 'operator',
+    entities: [people, members, tasks, notes],
+  });
+}
