@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
 import { startAzurite } from '../local/instance/azurite.ts';
@@ -10,6 +11,7 @@ import { startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { acceptsMemory } from './in-process.ts';
 import { seedOfRun } from './seed.ts';
+import { SECOND_ACCOUNT } from './storage.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
@@ -41,7 +43,7 @@ export default async function setup(project: TestProject) {
   };
   await build();
   project.onTestsRerun(build);
-  const files = (await project.globTestFiles()).testFiles;
+  const files = [...(await project.globTestFiles()).testFiles, fileURLToPath(SECOND_ACCOUNT)];
   const [first, ...others] = files.map((_, index) => ({
     name: `test${index}`,
     key: randomBytes(64).toString('base64'),

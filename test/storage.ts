@@ -2,6 +2,9 @@ import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import type { MemoryServer } from './memory-server.ts';
 
+/** In place of a file: the account of the one file that needs two. */
+export const SECOND_ACCOUNT = new URL('second-account', import.meta.url).href;
+
 /** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */
 export function testStorage(url: string): string {
   const accounts = inject('storage');

@@ -12,7 +12,7 @@ import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { checkTypes } from '../check-types.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { IS_EVERY_POINT } from '../points.ts';
-import { testStorage } from '../storage.ts';
+import { SECOND_ACCOUNT, testStorage } from '../storage.ts';
 import { rowsOf } from '../world.ts';
 
 /** A Functions app in another folder with its own model and HTTP function: test/adopter. */
@@ -20,7 +20,7 @@ import { rowsOf } from '../world.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const connectionString = testStorage(import.meta.url);
 /** The account of a test file that opens none. */
-const yardConnection = testStorage(new URL('../local/commands/build.test.ts', import.meta.url).href);
+const yardConnection = testStorage(SECOND_ACCOUNT);
 const environment = {
   AzureWebJobsStorage: connectionString,
   YardStorage: yardConnection,
