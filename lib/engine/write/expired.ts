@@ -37,21 +37,21 @@ export async function findExpired(
       const claimed = indexEntriesOf(entity, after).filter((entry) => isContested(entity, entry));
       const rows = await pMap(claimed, (entry) => readRow(engine.storage, entry), { concurrency: READS_CONCURRENCY });
       const owners = rows.flatMap((row) => (row && isCopy(row) ? [ownerOf(entity, row)] : []));
-      return [...owners.map((at) => ({ entity, at, isOwn: false })), { entity, at: address, isOwn: true }];
+      return [address, ...owners].map((at) => ({ entity, at }));
     },
     { concurrency: READS_CONCURRENCY },
   );
-  // A write may own the row of a unique value already: its own address comes last and stays.
-  const once = new Map(suspects.flat().map((suspect) => [JSON.stringify(suspect.at), suspect]));
+  const once = new Map(suspects.flat().map((suspect) => [toId(suspect.at), suspect]));
+  const own = new Set(planned.map(({ address }) => toId(address)));
   const found = await pMap(
     once.values(),
-    async ({ entity, at, isOwn }) => {
+    async ({ entity, at }) => {
       const row = await readJoinedRow(engine, entity, at, { fields: Object.keys(entity.columns) });
       const values = row && entityIn(entity, row)?.values;
       const isExpired = row !== undefined && values !== undefined && hasExpired(entity, values, engine.now());
       return {
         write: isExpired ? prepareDeleteOfExpired(engine, entity, row) : undefined,
-        isFree: isOwn && hasCode(failure, 'duplicate-key') && toSnapshot(entity, row).state !== 'live',
+        isFree: own.has(toId(at)) && hasCode(failure, 'duplicate-key') && toSnapshot(entity, row).state !== 'live',
       };
     },
     { concurrency: READS_CONCURRENCY },
@@ -60,6 +60,10 @@ export async function findExpired(
     deletes: found.flatMap(({ write }) => write ?? []),
     isFree: found.some(({ isFree }) => isFree),
   };
+}
+
+function toId({ table, partition, row }: Address): string {
+  return JSON.stringify([table, partition, row]);
 }
 
 function ownerOf({ table }: Entity, { properties }: Row): Address {

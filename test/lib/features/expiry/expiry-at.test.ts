@@ -75,11 +75,19 @@ const declaredReply = defineEntity('replies', {
   },
   access,
 });
-const { invitations, remarks, replies } = deploy(declared, declaredChild, declaredReply);
+/** No claim keeps one writer of it from another. */
+const declaredSession = defineEntity('sessions', {
+  schema: z.object({ groupId: text, email: text, note: text.optional(), expiresAt: z.iso.datetime() }),
+  table: 'sessions',
+  key: { partition: '{groupId}', row: '{email}' },
+  expiry: { at: 'expiresAt' },
+  access,
+});
+const { invitations, remarks, replies, sessions } = deploy(declared, declaredChild, declaredReply, declaredSession);
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [invitations, remarks, replies]);
+  world = await openWorld(import.meta.url, [invitations, remarks, replies, sessions]);
 });
 
 /** An engine whose clock is ahead. */
@@ -228,28 +236,33 @@ describe('an entity whose instant has passed', () => {
     expect(await readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
   });
 
-  test('makes room for one create only, whenever another one comes between', async () => {
-    const set = async () => {
-      const one = invitation('Between');
-      await createEntity(world.engine, invitations, one);
-      const outcomes: Record<string, string> = {};
-      const create = async (engine: Engine, note: string) => {
-        const next = { ...one, note, expiresAt: inHours(9) };
-        outcomes[note] = await outcomeOf(createEntity(engine, invitations, next));
+  test.each(['invitations', 'sessions'])(
+    'makes room for one create only, whenever another one comes between: %s',
+    async (name) => {
+      const entity = name === 'sessions' ? sessions : invitations;
+      const set = async () => {
+        const { by, code, ...own } = invitation('Between');
+        const one = name === 'sessions' ? own : { ...own, by, code };
+        await createEntity(world.engine, entity, one);
+        const outcomes: Record<string, string> = {};
+        const create = async (engine: Engine, note: string) => {
+          const next = { ...one, note, expiresAt: inHours(9) };
+          outcomes[note] = await outcomeOf(createEntity(engine, entity, next));
+        };
+        return {
+          act: (through: Engine) => create(later(HOUR, through), 'first'),
+          interrupt: () => create(later(HOUR), 'second'),
+          check: async (label: string) => {
+            await world.settle();
+            const done = Object.keys(outcomes).filter((note) => outcomes[note] === 'done');
+            expect(done, `${label}: ${JSON.stringify(outcomes)}`).toHaveLength(1);
+            expect((await readEntity(later(HOUR), entity, one)).values.note, label).toBe(done[0]);
+          },
+        };
       };
-      return {
-        act: (through: Engine) => create(later(HOUR, through), 'first'),
-        interrupt: () => create(later(HOUR), 'second'),
-        check: async (label: string) => {
-          await world.settle();
-          const done = Object.keys(outcomes).filter((note) => outcomes[note] === 'done');
-          expect(done, `${label}: ${JSON.stringify(outcomes)}`).toHaveLength(1);
-          expect((await readEntity(later(HOUR), invitations, one)).values.note, label).toBe(done[0]);
-        },
-      };
-    };
-    await tryInterruptions(world, set, { moreCallsThan: 5, size: 100 });
-  });
+      await tryInterruptions(world, set, { moreCallsThan: 5, size: 100 });
+    },
+  );
 
   test('costs a create under its key a rejected create and a delete besides', async () => {
     const one = invitation('Cost');
