@@ -231,6 +231,23 @@ test('a role without a limit admits every request, and another role lends its li
   await ask(engine, limits, 'eve');
 });
 
+test('the rest of a share ends with its window', async () => {
+  const { engine, clock } = openProcess();
+  await ask(engine, limit(100), 'rest');
+  clock.now += MINUTE;
+  expect(await askUntilRefused(engine, limit(100), 'rest')).toBe(100);
+});
+
+test('a request that no limit concerns takes no storage transaction', async () => {
+  const limits: RequestLimit[] = [
+    { role: 'user', requests: 1, per: 'minute' },
+    { role: 'hr', action: 'write', requests: 1, per: 'minute' },
+  ];
+  const { engine, httpClient } = openProcess();
+  for (let times = 0; times < 3; times += 1) await ask(engine, limits, 'free', { roles: ['user', 'hr'] });
+  expect(httpClient.calls).toBe(0);
+});
+
 test('an explained request counts, and its steps do not show how', async () => {
   const { engine } = openProcess();
   const limits = limit(1);
