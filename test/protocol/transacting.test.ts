@@ -19,6 +19,7 @@ import {
 } from '../../lib/engine/write/entity-store.ts';
 import { costOf } from '../cost-of.ts';
 import { expectRetried, outcomeOf, tryFaults, tryInterruptions, UNANSWERED_INSERT } from '../fault-driver.ts';
+import { faultyHttpClient } from '../faulty-http-client.ts';
 import { linkedEntities } from '../fixtures/deploy.ts';
 import { sampleRuns } from '../points.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
@@ -285,6 +286,20 @@ describe('a transaction over several entities', () => {
     expect(await stateOf(club)).toMatchObject({ bills: [], guests: [] });
   });
 
+  test('reads what another process has left under the keys of new entities', async () => {
+    const club = newClub();
+    await now(['guests', { create: member(club, 'ann') }]);
+    const other = world.engineThrough(faultyHttpClient(undefined, 0));
+    const creates: Given[] = [
+      ['guests', { create: member(club, 'bob') }],
+      ['clubs', { create: { club, title: 'a' } }],
+      ['bills', { create: { club, expenseId: '1', paidBy: 'ann', amount: 1 } }],
+    ];
+    expect(await outcomeOf(run(other, creates))).toBe('done');
+    expect(await valuesOf('clubs', { club })).toMatchObject({ memberCount: 2 });
+    await expectAgreement();
+  });
+
   test('rejects more rows, or more bytes, than one transaction holds', async () => {
     const club = newClub();
     const puts = (count: number) =>
@@ -308,38 +323,44 @@ describe('a transaction over several entities', () => {
     const id = fc.constantFrom('1', '2', '3');
     const team = fc.option(fc.constantFrom('red', 'blue'), { nil: undefined });
     const lead = fc.option(id, { nil: undefined });
+    const kind = fc.constantFrom('put', 'put', 'put', 'patch', 'delete', 'create');
+    const given = (name: Name, fields: Parameters<typeof fc.record>[0]) =>
+      fc.tuple(fc.constant(name), kind, fc.record<Values>(fields));
     const step = fc.oneof(
-      fc.tuple(
-        fc.constant('guests' as const),
-        fc.constantFrom('create', 'put', 'delete'),
-        fc.record({ userId: id, name: id, team }),
-      ),
-      fc.tuple(
-        fc.constant('clubs' as const),
-        fc.constantFrom('create', 'put', 'delete'),
-        fc.record({ title: id, leadId: lead }),
-      ),
-      fc.tuple(
-        fc.constant('bills' as const),
-        fc.constantFrom('create', 'put', 'patch', 'delete'),
-        fc.record({ expenseId: id, paidBy: lead, amount: fc.constantFrom(1, 2), team }),
-      ),
-      fc.tuple(
-        fc.constant('receipts' as const),
-        fc.constantFrom('create', 'put', 'delete'),
-        fc.record({ expenseId: id, receiptId: id }),
-      ),
-      fc.tuple(
-        fc.constant('balances' as const),
-        fc.constantFrom('create', 'put', 'patch', 'delete'),
-        fc.record({ of: id, amount: fc.constantFrom(1, 2) }),
-      ),
+      given('guests', { userId: id, name: id, team, badge: fc.option(fc.constantFrom('A', 'B'), { nil: undefined }) }),
+      given('clubs', { title: id, leadId: lead }),
+      given('bills', { expenseId: id, paidBy: lead, amount: fc.constantFrom(1, 2), team }),
+      given('receipts', { expenseId: id, receiptId: id }),
+      given('balances', { of: id, amount: fc.constantFrom(1, 2) }),
     );
+    const steps = fc.uniqueArray(step, {
+      minLength: 2,
+      maxLength: 6,
+      selector: ([name, , { userId, expenseId: of, receiptId }]) => JSON.stringify([name, userId, of, receiptId]),
+    });
+    const first = fc.subarray<readonly [Name, string, Values]>([
+      ['guests', 'create', { userId: '1', name: '1', team: 'red' }],
+      ['guests', 'create', { userId: '2', name: '2', team: 'red', badge: 'A' }],
+      ['guests', 'create', { userId: '3', name: '3' }],
+      ['clubs', 'create', { title: '1', leadId: '1' }],
+      ['bills', 'create', { expenseId: '1', paidBy: '1', amount: 1, team: 'red' }],
+      ['bills', 'create', { expenseId: '2', amount: 2, team: 'red' }],
+      ['receipts', 'create', { expenseId: '1', receiptId: '1' }],
+      ['balances', 'create', { of: '1', amount: 1 }],
+    ]);
     const toGiven = (club: string, [name, kind, fields]: readonly [Name, string, Values]): Given => {
       const given = Object.fromEntries(Object.entries({ club, ...fields }).filter(([, value]) => value !== undefined));
       const values = name === 'guests' ? { email: `${given.userId}@${club}`, ...given } : given;
       const key = Object.fromEntries(entities[name].keyFields.map((field) => [field, values[field]]));
       return [name, { [kind]: kind === 'delete' ? key : values } as unknown as BatchAction];
+    };
+    /** Most steps are possible: nothing is created twice, and only what exists is patched or deleted. */
+    const toPossible = async (club: string, [name, asked, fields]: readonly [Name, string, Values]) => {
+      const exists = await valuesOf(name, { club, ...fields }).then(
+        () => true,
+        () => false,
+      );
+      return [name, exists === (asked !== 'create') ? asked : 'put', fields] as const;
     };
     const apply = async ([name, action]: Given) => {
       const entity = entities[name];
@@ -351,29 +372,32 @@ describe('a transaction over several entities', () => {
     };
     const tried = { done: 0, failed: 0 };
     await fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { maxLength: 8 }),
-        fc.array(step, { minLength: 2, maxLength: 6 }),
-        async (before, steps) => {
-          const [together, apart] = [newClub(), newClub()];
-          for (const club of [together, apart])
-            for (const one of before) await apply(toGiven(club, one)).catch(() => undefined);
-          const unchanged = await stateOf(together);
-          expect(await stateOf(apart)).toEqual(unchanged);
-          const outcome = await outcomeOf(now(...steps.map((one) => toGiven(together, one))));
-          const codes: string[] = [];
-          for (const one of steps) codes.push(await outcomeOf(apply(toGiven(apart, one))));
-          const isPossible = codes.every((code) => code === 'done');
-          tried[outcome === 'done' ? 'done' : 'failed'] += 1;
-          if (outcome !== 'done') {
-            expect(await stateOf(together)).toEqual(unchanged);
-            // An entity, a row or a unique value can change only once.
-            if (isPossible) expect(['invalid-input', 'duplicate-value']).toContain(outcome);
-          } else if (isPossible) expect(await stateOf(together)).toEqual(await stateOf(apart));
-          // The transaction may delete what refers to an entity after the entity.
-          else expect(codes).toContain('referenced');
-        },
-      ),
+      fc.asyncProperty(first, steps, fc.boolean(), async (before, asked, isRemembered) => {
+        const engine = isRemembered ? world.engine : world.engineThrough(faultyHttpClient(undefined, 0));
+        const [together, apart] = [newClub(), newClub()];
+        for (const club of [together, apart])
+          for (const one of before) await apply(toGiven(club, one)).catch(() => undefined);
+        const possible = await Promise.all(asked.map((one) => toPossible(apart, one)));
+        const unchanged = await stateOf(together);
+        expect(await stateOf(apart)).toEqual(unchanged);
+        const outcome = await outcomeOf(
+          run(
+            engine,
+            possible.map((one) => toGiven(together, one)),
+          ),
+        );
+        const codes: string[] = [];
+        for (const one of possible) codes.push(await outcomeOf(apply(toGiven(apart, one))));
+        const isPossible = codes.every((code) => code === 'done');
+        tried[outcome === 'done' ? 'done' : 'failed'] += 1;
+        if (outcome !== 'done') {
+          expect(await stateOf(together)).toEqual(unchanged);
+          // An entity, a row or a unique value can change only once.
+          if (isPossible) expect(['invalid-input', 'duplicate-value']).toContain(outcome);
+        } else if (isPossible) expect(await stateOf(together)).toEqual(await stateOf(apart));
+        // The transaction may delete what refers to an entity after the entity.
+        else expect(codes).toContain('referenced');
+      }),
       sampleRuns(300),
     );
     expect(tried.done).toBeGreaterThan(0);

@@ -9,6 +9,7 @@ import { projectionsOf } from '../../define/places/index-entries.ts';
 import { type Action, type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
+import { EntityChanged } from './conflict.ts';
 import { actingOf, type Plan, PlanTooLarge, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 
 /** Provides the sibling rows of a plan, from memory or by reading them. */
@@ -69,7 +70,7 @@ function planIfChecked(
     // However stale a row is, the changes still need it.
     if (error instanceof PlanTooLarge) throw error;
     // Remembered rows may be stale, so they must not cause an error.
-    if (error instanceof RowkeyError) return undefined;
+    if (error instanceof RowkeyError || error instanceof EntityChanged) return undefined;
     throw error;
   }
 }
