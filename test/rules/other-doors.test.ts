@@ -1,0 +1,159 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
+import { total } from '../../lib/define/declaration/totals.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineSeries } from '../../lib/define/define-series.ts';
+import { oneOf, subject } from '../../lib/define.ts';
+import { defineModel } from '../../lib/define-model.ts';
+import { openAccessApp, type Reply } from '../access-app.ts';
+
+/** Rules at the doors that no random model has: files, series, references, archives, moves and totals. */
+
+const mine = { role: 'user', where: { owner: subject() } } as const;
+
+const albums = defineEntity('albums', {
+  schema: z.object({
+    place: z.enum(['home', 'attic']),
+    albumId: z.string().regex(/^\d+$/),
+    owner: z.string(),
+    state: z.enum(['open', 'closed']),
+    friend: z.string().optional(),
+  }),
+  table: 'albums',
+  key: { partition: '{place}', row: 'a_{albumId}' },
+  attachments: { photo: { container: 'photos', maxBytes: 10_000, types: ['image/png'] } },
+  indexes: {
+    owner: interPartitionIndex({ table: 'albumsbyowner', partition: '{owner}', row: '{place}_{albumId}' }),
+    albumId: interPartitionIndex({ table: 'albumsbyid', partition: '{albumId}', row: 'a', unique: true }),
+    friend: interPartitionIndex({ table: 'albumsbyfriend', partition: '{friend}', row: '{place}_{albumId}' }),
+  },
+  totals: { perOwner: total({ table: 'albumtotals', partition: '{owner}', row: 's_{state}' }) },
+  references: { friend: { to: (): DeclaredEntity => albums, by: 'albumId', onDelete: 'report' } },
+  archive: { table: 'oldalbums' },
+  movable: ['place'],
+  access: {
+    read: ['root', { ...mine, lists: 'bounded' }],
+    write: {
+      create: ['root', mine],
+      update: ['root', { role: 'user', where: { owner: subject(), place: 'home' } }],
+      delete: ['root', { role: 'user', where: { owner: subject(), state: oneOf('open') } }],
+    },
+  },
+});
+
+const views = defineSeries('views', {
+  schema: z.object({ owner: z.string(), day: z.iso.date() }),
+  table: 'views',
+  key: { partition: '{owner}', row: '{day}' },
+  slots: { name: 'hour', first: 0, last: 23 },
+  span: { field: 'day', per: 'day' },
+  access: { read: ['root', mine], write: ['root', mine] },
+});
+
+const model = defineModel({
+  roles: ['user', 'root', 'operator'],
+  operatorRole: 'operator',
+  entities: [albums, views],
+});
+
+let app: Awaited<ReturnType<typeof openAccessApp>>;
+const root = { subject: 'root', roles: ['root'] };
+const ann = { subject: 'ann', roles: ['user'] };
+const png = new Uint8Array(
+  Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  ),
+);
+
+beforeAll(async () => {
+  app = await openAccessApp(import.meta.url, model);
+  for (const [place, albumId, owner, state] of [
+    ['home', '1', 'ann', 'open'],
+    ['home', '2', 'bob', 'open'],
+    ['attic', '3', 'ann', 'open'],
+    ['home', '4', 'ann', 'closed'],
+  ]) {
+    expect((await app.ask(root, 'POST', 'albums', { place, albumId, owner, state })).status).toBe(201);
+    expect((await app.ask(root, 'PUT', `albums/${place}/${albumId}/photo`, png)).status).toBe(200);
+  }
+});
+
+/** All that a response says, but the key. */
+const said = ({ status, headers, text }: Reply) => ({
+  status,
+  text: text.replaceAll(/home\/\d/g, 'home/…'),
+  transactions: /"(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1],
+});
+
+test.each([
+  ['GET', 'photo', undefined],
+  ['PUT', 'photo', png],
+  ['DELETE', 'photo', undefined],
+  ['POST', 'photo/grants', undefined],
+  ['POST', 'photo/uploads', { type: 'image/png', bytes: png.length }],
+  ['POST', 'archive', undefined],
+  ['POST', 'move', { place: 'attic' }],
+] as const)('%s …/%s of a hidden entity is that of an absent one', async (method, path, body) => {
+  const [hidden, absent] = [
+    await app.ask(ann, method, `albums/home/2/${path}`, body),
+    await app.ask(ann, method, `albums/home/9/${path}`, body),
+  ];
+  expect(said(hidden)).toEqual(said(absent));
+  expect(hidden.status).toBe(404);
+});
+
+test('an upload is accepted only by a caller who may still change the entity', async () => {
+  const { body, headers } = await app.ask(ann, 'POST', 'albums/home/1/photo/uploads', {
+    type: 'image/png',
+    bytes: png.length,
+  });
+  const path = new URL(headers.get('location') ?? '', 'http://host').pathname.replace('/api/', '');
+  expect(body.uploadId).toBeDefined();
+  const other = await app.ask({ subject: 'bob', roles: ['user'] }, 'POST', path);
+  expect(other.status).toBe(404);
+});
+
+test('a file, an archive and a move of a readable entity need the rule of the write', async () => {
+  expect((await app.ask(ann, 'GET', 'albums/attic/3/photo')).status).toBe(200);
+  for (const [method, path, body] of [
+    ['PUT', 'albums/attic/3/photo', png],
+    ['DELETE', 'albums/attic/3/photo', undefined],
+    ['POST', 'albums/attic/3/photo/uploads', { type: 'image/png', bytes: png.length }],
+    ['POST', 'albums/home/4/archive', undefined],
+    ['POST', 'albums/attic/3/move', { place: 'home' }],
+    ['POST', 'albums/home/1/move', { place: 'attic' }],
+  ] as const)
+    expect((await app.ask(ann, method, path, body)).status, `${method} ${path}`).toBe(403);
+  expect((await app.ask(ann, 'POST', 'albums/home/1/archive')).status).toBe(202);
+});
+
+test('a caller can refer to readable entities only', async () => {
+  const create = (albumId: string, friend: string) =>
+    app.ask(ann, 'POST', 'albums', { place: 'home', albumId, owner: 'ann', state: 'open', friend });
+  expect((await create('20', '4')).status).toBe(201);
+  const [hidden, absent] = [await create('21', '2'), await create('21', '9')];
+  expect(said(hidden).text).toBe(said(absent).text);
+  expect([hidden.status, absent.status]).toEqual([400, 400]);
+});
+
+test("a series is read and written by the caller's rule", async () => {
+  expect((await app.ask(ann, 'PATCH', 'views/ann/2026-11-20', { counts: { 1: 5 } })).status).toBe(204);
+  expect((await app.ask(root, 'PATCH', 'views/bob/2026-11-20', { counts: { 1: 5 } })).status).toBe(204);
+  for (const [method, path, body] of [
+    ['GET', 'views/bob/2026-11-20', undefined],
+    ['PATCH', 'views/bob/2026-11-20', { counts: { 1: 6 } }],
+    ['DELETE', 'views/bob/2026-11-20', undefined],
+    ['POST', 'views/bob/2026-11-20/1/increment', { by: 1 }],
+  ] as const)
+    expect((await app.ask(ann, method, path, body)).status, `${method} ${path}`).toBe(404);
+  expect((await app.ask(root, 'GET', 'views/bob/2026-11-20')).body.counts[1]).toBe(5);
+  expect((await app.ask(ann, 'GET', 'views/ann/2026-11-20')).body.counts[1]).toBe(5);
+});
+
+test('totals are those of groups that the rule binds', async () => {
+  expect((await app.ask(ann, 'GET', 'albums/totals/perOwner/ann/closed')).status).toBe(200);
+  expect((await app.ask(ann, 'GET', 'albums/totals/perOwner/bob/open')).status).toBe(403);
+});
