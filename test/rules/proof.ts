@@ -506,7 +506,7 @@ export class Proof {
     const canChange = before !== undefined && this.#may(caller, kind, action, before);
     if (does === 'put' && condition === 'new') {
       if (!this.#may(caller, kind, 'create', row)) return { status: 403 };
-      if (kind === 'notes' && !this.#hasParent(caller, row)) return { status: before ? 412 : 400 };
+      if (kind === 'notes' && !this.#hasParent(caller, row)) return { status: 400 };
       if (before) return { status: 412 };
     }
     if (does === 'put' && !canChange && !canSee) {

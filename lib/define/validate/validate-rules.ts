@@ -23,6 +23,8 @@ export function* ruleErrors(entity: Entity): Generator<string> {
         const what = `the rule to ${action} of the role "${alternative.role}"`;
         for (const error of termErrors(entity, action, field, term)) yield `${what} compares "${field}", ${error}`;
       }
+  if (entity.isWrittenByClients && Object.values(rules).some((rule) => rule.some(hasTerms)))
+    yield 'clients may write it straight to storage (access.own), where no rule is checked. Grant only r, or remove the rules.';
   if (rules.read.some(hasTerms)) yield* readErrors(entity);
   for (const alternative of rules.read) yield* listErrors(entity, alternative);
 }
@@ -104,7 +106,7 @@ function* memberErrors(entity: Entity, field: string, { of, field: by, where }: 
 
 /** Yields what would show rows past the rules. */
 function* readErrors(entity: Entity): Generator<string> {
-  const { maxAge, attachments, isWrittenByClients } = entity;
+  const { maxAge, attachments } = entity;
   if (maxAge !== undefined)
     yield 'maxAge lets a browser show one caller what it keeps of another, whose rules differ. Remove maxAge.';
   for (const [name, { public: isPublic, maxAge: kept }] of Object.entries(attachments)) {
@@ -112,8 +114,6 @@ function* readErrors(entity: Entity): Generator<string> {
       yield `the attachment "${name}" has maxAge, and a browser may show one caller what it keeps of another. Remove maxAge.`;
     if (isPublic) yield `the attachment "${name}" is public, and rules limit who reads its entity. Remove public.`;
   }
-  if (isWrittenByClients)
-    yield 'clients may write it straight to storage (access.own), where no rule is checked. Grant only r, or remove the rules.';
 }
 
 /** Yields an error if the role can list nothing. */

@@ -138,3 +138,21 @@ test('a rule may refer to an entity that the model does not have in no other way
     'Entity "notes" has rules with "members", which is not in the model.',
   );
 });
+
+test('rules on writes alone are an error of an entity that clients write straight to storage', () => {
+  const groups = compileEntity('groups', {
+    schema: z.object({ groupId: z.string(), email: z.string() }),
+    table: 'groups',
+    key: { partition: '{groupId}', row: 'group' },
+    indexes: { email: interPartitionIndex({ table: 'groupsbyemail', partition: '{email}', row: 'e', unique: true }) },
+    access: { read: ['user'], write: [], own: { claim: 'email', index: 'email', verifiedBy: {} } },
+  });
+  const granted = (permissions: string) =>
+    notes({
+      read: ['user'],
+      write: [{ role: 'user', where: { state: 'draft' } }],
+      own: { through: groups, permissions },
+    } as unknown as Declaration['access']);
+  expect(model(groups, granted('raud'))).toThrow(/clients may write it straight to storage/);
+  expect(model(groups, granted('r'))).not.toThrow();
+});
