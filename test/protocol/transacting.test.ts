@@ -429,6 +429,14 @@ describe('a transaction that may be repeated', () => {
     expect(await rowsOf(world.storage, table)).toEqual(before);
   });
 
+  test('says which action is not valid', async () => {
+    const club = newClub();
+    const ids = [randomUUID(), randomUUID()];
+    const invalid = repeat(ids, ['visits', { create: { club, by: 'ann' } }], ['clubs', { create: { club } }]);
+    await expect(invalid).rejects.toThrow('The action at 1: "title"');
+    expect(await stateOf(club)).toMatchObject({ visits: [] });
+  });
+
   test('is executed once by concurrent attempts', async () => {
     const club = newClub();
     const ids = [randomUUID(), randomUUID()];

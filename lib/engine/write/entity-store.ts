@@ -95,10 +95,15 @@ export async function transactOnce(
   try {
     return await transact(engine, identified);
   } catch (error) {
-    const earlier = isOutcomeUnknown(error) ? undefined : await findDone(engine, identified);
+    const earlier = isOutcomeUnknown(error) ? undefined : await findDone(engine, identified).catch(unlessInvalid);
     if (!earlier) throw error;
     return earlier;
   }
+}
+
+/** No attempt has executed an action that is not valid. */
+function unlessInvalid(error: unknown): undefined {
+  if (!hasCode(error, 'invalid-input')) throw error;
 }
 
 /** The present state of the entities of an earlier attempt; undefined if there was none that succeeded. */
@@ -106,7 +111,8 @@ async function findDone(engine: Engine, actions: readonly TransactionAction[]): 
   const states = await Promise.all(
     actions.map(async ({ entity, action, incarnation }) => {
       const [given] = Object.values(action);
-      const key = validateKey(entity, given);
+      const isCreate = 'create' in action;
+      const key = isCreate ? pick(validate(entity, given), entity.keyFields) : validateKey(entity, given);
       const live = await readLive(engine, entity, addressOf(entity, key));
       const isOurs = incarnation !== undefined && live?.system.Incarnation === incarnation;
       const outcome = isOurs ? 'created' : 'delete' in action ? 'deleted' : 'stored';
