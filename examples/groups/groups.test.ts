@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { beforeAll, expect, test } from 'vitest';
+import { createStore, type UnlimitedStore } from '../../lib/store/store.ts';
+import { openAccessApp } from '../../test/access-app.ts';
+import { model } from './model.ts';
+
+/** What the rules of the model let each user do. What its functions and its page do is in page.test.ts. */
+
+const DAY_MS = 86_400_000;
+const groupId = randomUUID();
+const clock = { ahead: 0 };
+const now = () => Date.now() + clock.ahead;
+const as = (subject: string) => ({ subject, roles: ['user'] });
+const [ann, bob, eve] = [as('ann'), as('bob'), as('eve')];
+
+let app: Awaited<ReturnType<typeof openAccessApp>>;
+/** Has no rules, like that of the functions. */
+let store: UnlimitedStore<typeof model.entities>;
+beforeAll(async () => {
+  app = await openAccessApp(import.meta.url, model, { now });
+  const record = <Result>(_by: string, write: () => Promise<Result>) => write();
+  store = createStore(model.list, { engine: async () => app.engine, limits: [], record });
+  expect(await send(ann, 'groups', { groupId, ownerId: 'ann', name: 'Flat' })).toBe(201);
+  expect(await send(ann, 'members', { groupId, userId: 'ann', name: 'Ann' })).toBe(201);
+});
+
+const send = async (caller: typeof ann, path: string, body: object) =>
+  (await app.ask(caller, 'POST', path, body)).status;
+const statusOf = async (caller: typeof ann, path: string) => (await app.ask(caller, 'GET', path)).status;
+const itemsOf = async (caller: typeof ann, path: string) => (await app.ask(caller, 'GET', path)).body.items;
+
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+/** As the function `join`. */
+const join = ({ subject }: typeof ann) => store.members.put({ groupId, userId: subject }, { name: subject });
+const invite = () => ({ groupId, code: randomUUID(), expiresAt: new Date(now() + DAY_MS).toISOString() });
+
+function makeExpense(paidBy: string) {
+  return { groupId, expenseId: randomUUID(), paidBy, title: 'Rent', amount: 600, status: 'draft' as const };
+}
+
+test('a stranger sees nothing, and cannot come in', async () => {
+  const expense = makeExpense('ann');
+  expect(await send(ann, 'expenses', expense)).toBe(201);
+  for (const path of [`groups/${groupId}/ann`, `members/${groupId}/ann`, `expenses/${groupId}/${expense.expenseId}`])
+    expect(await statusOf(eve, path), path).toBe(404);
+  for (const path of ['groups', 'members', 'expenses'])
+    expect([await itemsOf(eve, path), await itemsOf(eve, `${path}/${groupId}`)], path).toEqual([[], []]);
+  expect(await statusOf(eve, `expenses/totals/balances/${groupId}/ann`)).toBe(403);
+  expect(await itemsOf(eve, 'members/by/userId/ann')).toEqual([]);
+  expect(await send(eve, 'members', { groupId, userId: 'eve', name: 'Eve' })).toBe(403);
+  expect(await send(eve, 'groups', { groupId, ownerId: 'eve', name: 'Flat' })).toBe(409);
+  expect(await send(eve, 'expenses', makeExpense('eve'))).toBe(403);
+  expect(await send(eve, 'invitations', { groupId, code: randomUUID(), expiresAt: new Date().toISOString() })).toBe(
+    403,
+  );
+});
+
+test('a member sees the group, and not its invitations', async () => {
+  await join(bob);
+  const expense = makeExpense('ann');
+  expect(await send(ann, 'expenses', expense)).toBe(201);
+  expect(await itemsOf(bob, 'groups')).toMatchObject([{ groupId, name: 'Flat' }]);
+  expect(await itemsOf(bob, `members/${groupId}`)).toMatchObject([{ userId: 'ann' }, { userId: 'bob' }]);
+  expect(await statusOf(bob, `expenses/${groupId}/${expense.expenseId}`)).toBe(200);
+  expect(await send(bob, 'invitations', invite())).toBe(403);
+  expect(await send(ann, 'invitations', invite())).toBe(201);
+  expect(await itemsOf(ann, `invitations/${groupId}`)).toHaveLength(1);
+  expect(await itemsOf(bob, `invitations/${groupId}`)).toEqual([]);
+});
+
+test('only the payer changes a draft and its receipt, and nobody what is final', async () => {
+  await join(bob);
+  expect(await send(bob, 'expenses', makeExpense('ann'))).toBe(403);
+  const expense = makeExpense('bob');
+  const path = `expenses/${groupId}/${expense.expenseId}`;
+  expect(await send(bob, 'expenses', expense)).toBe(201);
+  const change = async (caller: typeof ann, patch: object) => (await app.ask(caller, 'PATCH', path, patch)).status;
+  const attach = async (caller: typeof ann) => (await app.ask(caller, 'PUT', `${path}/receipt`, PNG)).status;
+  expect([await change(bob, { amount: 500 }), await attach(bob)]).toEqual([200, 200]);
+  expect([await change(ann, { amount: 1 }), await attach(ann)]).toEqual([403, 403]);
+  expect([await statusOf(ann, `${path}/receipt`), await statusOf(eve, `${path}/receipt`)]).toEqual([200, 404]);
+  // The function `finish` does this.
+  expect(await change(bob, { status: 'final' })).toBe(403);
+  await store.expenses.update(expense, { status: 'final' });
+  expect([await change(bob, { amount: 1 }), await attach(bob)]).toEqual([403, 403]);
+  expect((await app.ask(bob, 'DELETE', path)).status).toBe(403);
+});
+
+test('the balances are the sums of what is final, for members only', async () => {
+  await join(bob);
+  const paths = ['ann', 'bob'].map((user) => `expenses/totals/balances/${groupId}/${user}`);
+  const sums = async () => Promise.all(paths.map(async (path) => (await app.ask(ann, 'GET', path)).body.sum.amount));
+  await store.expenses.create({ ...makeExpense('bob'), status: 'final' });
+  const [before = 0, ofBob] = await sums();
+  for (const status of ['final', 'final', 'draft'] as const)
+    await store.expenses.create({ ...makeExpense('ann'), amount: 0.1, status });
+  expect(await sums()).toEqual([before + 0.2, ofBob]);
+  expect(await itemsOf(bob, `expenses/totals/balances/${groupId}`)).toHaveLength(2);
+  expect(await statusOf(eve, `expenses/totals/balances/${groupId}/ann`)).toBe(403);
+});
+
+test('an invitation is absent from its instant on', async () => {
+  const invitation = invite();
+  const path = `invitations/${groupId}/${invitation.code}`;
+  expect(await send(ann, 'invitations', invitation)).toBe(201);
+  expect(await statusOf(ann, path)).toBe(200);
+  clock.ahead += DAY_MS;
+  expect(await statusOf(ann, path)).toBe(404);
+  expect(await store.invitations.by.code({ code: invitation.code })).toBeUndefined();
+});
+
+test('a member leaves, and the owner removes a member', async () => {
+  const leave = async (caller: typeof ann, user: string) =>
+    (await app.ask(caller, 'DELETE', `members/${groupId}/${user}`)).status;
+  await join(bob);
+  expect(await leave(bob, 'ann')).toBe(403);
+  expect(await leave(bob, 'bob')).toBe(204);
+  expect(await itemsOf(bob, 'expenses')).toEqual([]);
+  await join(bob);
+  expect(await leave(ann, 'bob')).toBe(204);
+  expect(await itemsOf(bob, 'expenses')).toEqual([]);
+  expect((await app.ask(ann, 'DELETE', `groups/${groupId}/ann`)).status).toBe(403);
+});
+
+const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
+
+test('README.md shows the model', () => {
+  expect(read('README.md')).toContain(`\`\`\`ts\n${read('model.ts')}\`\`\`\n`);
+});
+
+test('the functions have at most 40 lines, and the script of the page 100', () => {
+  const [functions = '', page = ''] = ['functions.ts', 'page/page.ts'].map(read);
+  expect(functions.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
+  expect(page.trimEnd().split('\n').length).toBeLessThanOrEqual(100);
+});

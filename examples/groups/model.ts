@@ -1,0 +1,103 @@
+import { z } from 'zod';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  defineModel,
+  interPartitionIndex,
+  memberOf,
+  oneOf,
+  subject,
+  total,
+} from '../../lib/define.ts';
+
+const ownsGroup = memberOf((): DeclaredEntity => groups, 'groupId');
+const inGroup = memberOf((): DeclaredEntity => members, 'groupId');
+const name = z.string().min(1).max(80);
+
+/** The unique id makes the first owner the only one: the rules take whoever has a row here for the owner of the group. */
+export const groups = defineEntity('groups', {
+  schema: z.object({ groupId: z.uuid(), ownerId: z.string(), name }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'group_{ownerId}' },
+  indexes: {
+    groupId: interPartitionIndex({ table: 'groupids', partition: '{groupId}', row: 'id', unique: true }),
+    ownerId: interPartitionIndex({ table: 'groupsbyowner', partition: '{ownerId}', row: '{groupId}' }),
+  },
+  access: {
+    read: [
+      { role: 'user', where: { groupId: inGroup } },
+      { role: 'user', where: { groupId: ownsGroup } },
+    ],
+    // Never deleted or moved: whoever took the id next would own the expenses.
+    write: { create: [{ role: 'user', where: { ownerId: subject() } }] },
+  },
+});
+
+/** Owners enter themselves; all others come in by an invitation. */
+export const members = defineEntity('members', {
+  schema: z.object({ groupId: z.uuid(), userId: z.string(), name }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'member_{userId}' },
+  indexes: { userId: interPartitionIndex({ table: 'groupsbymember', partition: '{userId}', row: '{groupId}' }) },
+  access: {
+    read: [{ role: 'user', where: { groupId: inGroup } }],
+    write: {
+      create: [{ role: 'user', where: { groupId: ownsGroup, userId: subject() } }],
+      delete: [
+        { role: 'user', where: { groupId: ownsGroup } },
+        { role: 'user', where: { groupId: inGroup, userId: subject() } },
+      ],
+    },
+  },
+});
+
+/** Whoever has the code may join until the instant: see functions.ts. */
+export const invitations = defineEntity('invitations', {
+  schema: z.object({ groupId: z.uuid(), code: z.uuid(), expiresAt: z.iso.datetime() }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'invitation_{code}' },
+  indexes: { code: interPartitionIndex({ table: 'invitationcodes', partition: '{code}', row: 'code', unique: true }) },
+  expiry: { at: 'expiresAt' },
+  access: {
+    read: [{ role: 'user', where: { groupId: ownsGroup } }],
+    write: [{ role: 'user', where: { groupId: ownsGroup } }],
+  },
+});
+
+const ownDraft = { role: 'user', where: { groupId: inGroup, paidBy: subject(), status: oneOf('draft') } } as const;
+
+/** A draft belongs to its payer. Once it is final, it counts in the balances and nobody changes it. */
+export const expenses = defineEntity('expenses', {
+  schema: z.object({
+    groupId: z.uuid(),
+    expenseId: z.uuid(),
+    paidBy: z.string(),
+    title: name,
+    amount: z.number().positive().max(1_000_000),
+    status: z.enum(['draft', 'final']),
+  }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'expense_{expenseId}' },
+  attachments: {
+    receipt: { container: 'receipts', maxBytes: 10_000_000, types: ['image/jpeg', 'image/png', 'application/pdf'] },
+  },
+  totals: {
+    balances: total({
+      table: 'balances',
+      partition: '{groupId}',
+      row: '{paidBy}',
+      sum: ['amount'],
+      when: ({ status }) => status === 'final',
+    }),
+  },
+  access: {
+    read: [{ role: 'user', where: { groupId: inGroup } }],
+    write: { create: [ownDraft], update: [ownDraft], delete: [ownDraft] },
+  },
+});
+
+export const model = defineModel({
+  roles: ['user', 'operator'],
+  operatorRole: 'operator',
+  entities: [groups, members, invitations, expenses],
+});

@@ -1,0 +1,142 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { build } from 'vite';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { launchBrowser } from '../../test/browser.ts';
+import { useProduct } from '../../test/product.ts';
+import { model } from './model.ts';
+
+/** The functions and the page on the running app. In a real browser, people sign in with the provider for development. */
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+const files = new Map<string, string | Uint8Array>();
+const TYPES: Readonly<Record<string, string>> = { html: 'text/html', js: 'text/javascript', css: 'text/css' };
+const server = createServer((request, response) => {
+  const name = new URL(request.url ?? '', 'http://page').pathname.slice(1) || 'index.html';
+  const type = TYPES[name.split('.').at(-1) ?? ''] ?? 'text/plain';
+  response.writeHead(files.has(name) ? 200 : 404, { 'content-type': `${type}; charset=utf-8` }).end(files.get(name));
+});
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+const product = useProduct(import.meta.url, { app: { model, folder, packs: undefined }, cors: [origin] });
+const browser = await launchBrowser();
+
+beforeAll(async () => {
+  const built = await build({
+    root: `${folder}page`,
+    configFile: false,
+    logLevel: 'warn',
+    build: { write: false, target: 'es2024' },
+  });
+  if (!('output' in built)) throw new Error('Vite returned no files.');
+  for (const file of built.output) files.set(file.fileName, file.type === 'chunk' ? file.code : file.source);
+  const html = String(files.get('index.html'));
+  files.set('index.html', html.replace('http://127.0.0.1:7071', product.url));
+});
+afterAll(async () => {
+  if (typeof browser !== 'string') await browser.close();
+  server.close();
+});
+
+/** Opens the page and signs in as this user. */
+async function open(email: string, viewport: { width: number; height: number }) {
+  if (typeof browser === 'string') throw new Error(browser);
+  const page = await (await browser.newContext({ viewport })).newPage();
+  const complaints: string[] = [];
+  page.on('console', (message) => complaints.push(message.text()));
+  page.on('pageerror', (error) => complaints.push(String(error)));
+  await page.goto(origin);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('checkbox', { name: 'user' }).check();
+  await page.getByRole('textbox', { name: /^Email/ }).fill(email);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.waitForURL(`${origin}/`);
+  return { page, complaints };
+}
+
+async function itemsOf(page: Page, list: string): Promise<string[]> {
+  return (await page.locator(`#${list} li`).allTextContents()).map((text) => text.trim());
+}
+const isWithinWidth = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth');
+
+test('two people share expenses, on a phone and on a desktop', async ({ skip }) => {
+  if (typeof browser === 'string') skip(browser);
+  const ann = await open('ann@contoso.com', { width: 1280, height: 900 });
+  await ann.page.getByPlaceholder('Name of a group').fill('Flat');
+  await ann.page.getByRole('button', { name: 'Create' }).click();
+  await expect.poll(() => itemsOf(ann.page, 'balances')).toEqual(['ann@contoso.com: 0.00']);
+  await ann.page.getByPlaceholder('Paid for').fill('Rent');
+  await ann.page.getByPlaceholder('Amount').fill('600');
+  const receipt = readFileSync(new URL('../../docs/console.png', import.meta.url));
+  await ann.page.getByLabel('Receipt').setInputFiles({ name: 'r.png', mimeType: 'image/png', buffer: receipt });
+  await ann.page.getByRole('button', { name: 'Add' }).click();
+  await expect
+    .poll(() => itemsOf(ann.page, 'expenses'))
+    .toEqual(['Rent: 600.00 by ann@contoso.com, draft Open receiptFinish']);
+  await ann.page.getByRole('button', { name: 'Finish' }).click();
+  await expect
+    .poll(() => itemsOf(ann.page, 'expenses'))
+    .toEqual(['Rent: 600.00 by ann@contoso.com, final Open receipt']);
+  await ann.page.getByRole('button', { name: 'Invite' }).click();
+  const code = ann.page.getByLabel('Code to send');
+  await expect.poll(() => code.inputValue()).toMatch(/^[\da-f-]{36}$/);
+
+  const bob = await open('bob@contoso.com', { width: 390, height: 844 });
+  await bob.page.getByPlaceholder('Code of an invitation').fill(await code.inputValue());
+  await bob.page.getByRole('button', { name: 'Join' }).click();
+  await expect
+    .poll(() => itemsOf(bob.page, 'balances'))
+    .toEqual(['ann@contoso.com: 300.00', 'bob@contoso.com: -300.00']);
+  const [popup] = await Promise.all([
+    bob.page.waitForEvent('popup'),
+    bob.page.getByRole('button', { name: 'Open receipt' }).click(),
+  ]);
+  expect(popup.url()).toMatch(/^blob:/);
+  expect(await bob.page.getByRole('button', { name: 'Invite' }).isVisible()).toBe(false);
+  expect([await isWithinWidth(ann.page), await isWithinWidth(bob.page)]).toEqual([true, true]);
+  expect([...ann.complaints, ...bob.complaints]).toEqual([]);
+  if (process.env.PICTURES) {
+    await ann.page.reload();
+    await expect.poll(() => itemsOf(ann.page, 'balances')).toHaveLength(2);
+    await ann.page.screenshot({ path: `${process.env.PICTURES}/groups-desktop.png`, fullPage: true });
+    await bob.page.screenshot({ path: `${process.env.PICTURES}/groups-phone.png`, fullPage: true });
+  }
+
+  const eve = await open('eve@contoso.com', { width: 390, height: 844 });
+  await eve.page.getByPlaceholder('Code of an invitation').fill(crypto.randomUUID());
+  await eve.page.getByRole('button', { name: 'Join' }).click();
+  await expect
+    .poll(() => eve.page.getByRole('alert').innerText())
+    .toBe('The invitation does not exist or has expired.');
+  expect(await itemsOf(eve.page, 'balances')).toEqual([]);
+});
+
+test('only the payer finishes a draft', async () => {
+  const [ann, dan] = ['ann@contoso.com', 'dan@contoso.com'];
+  const as = (user: string) => product.as('user', user);
+  const groupId = crypto.randomUUID();
+  const expense = { groupId, expenseId: crypto.randomUUID(), paidBy: ann, title: 'Food', amount: 5, status: 'draft' };
+  const code = crypto.randomUUID();
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  for (const [entity, body] of Object.entries({
+    groups: { groupId, ownerId: ann, name: 'Trip' },
+    members: { groupId, userId: ann, name: 'Ann' },
+    invitations: { groupId, code, expiresAt },
+    expenses: expense,
+  }))
+    expect((await as(ann)('POST', `/api/${entity}`, { body })).status, entity).toBe(201);
+  const call = async (user: string, path: string) => {
+    const authorization = `Bearer ${await product.token('user', user)}`;
+    return (await fetch(`${product.url}/api/${path}`, { method: 'POST', headers: { authorization } })).status;
+  };
+  const finish = (user: string) => call(user, `finish/${groupId}/${expense.expenseId}`);
+  expect(await finish(dan)).toBe(404);
+  expect(await call(dan, `join/${code}`)).toBe(200);
+  expect(await finish(dan)).toBe(403);
+  expect(await finish(ann)).toBe(200);
+  expect(await finish(ann)).toBe(403);
+  expect((await as(dan)('GET', `/api/expenses/totals/balances/${groupId}/${ann}`)).body.sum).toEqual({ amount: 5 });
+});
