@@ -43,10 +43,21 @@ const files = defineEntity('files', {
   },
 });
 
+/** An entity that is one row: without rules, a write of all of them needs no read. */
+const pages = defineEntity('pages', {
+  schema: z.object({ pageId: z.string(), owner: z.string(), text: z.string() }),
+  table: 'pages',
+  key: { partition: '{pageId}', row: 'page' },
+  access: {
+    read: ['root', { role: 'user', where: { owner: subject() }, lists: 'none' }],
+    write: ['root', { role: 'user', where: { owner: subject() } }],
+  },
+});
+
 const model = defineModel({
   roles: ['user', 'root', 'operator'],
   operatorRole: 'operator',
-  entities: [folders, files],
+  entities: [folders, files, pages],
 });
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
@@ -126,4 +137,27 @@ test('a child of a hidden parent is rejected like one of an absent parent', asyn
   expect((await create('1')).status).toBe(201);
   const [hidden, absent] = [await create('2'), await create('9')];
   expect([hidden.status, hidden.body]).toEqual([400, absent.body]);
+});
+
+test('a write that would need no read follows the rules too', async () => {
+  const page = { pageId: '1', owner: 'bob', text: 'x' };
+  expect((await app.ask(root, 'POST', 'pages', page)).status).toBe(201);
+  const mine = { ...page, owner: 'ann', text: 'y' };
+  const minimal = { prefer: 'return=minimal' };
+  const statuses = [
+    await app.ask(ann, 'PUT', 'pages/1', mine),
+    await app.ask(ann, 'PATCH', 'pages/1', { text: 'y' }, minimal),
+    await app.ask(ann, 'DELETE', 'pages/1'),
+    await app.ask(ann, 'DELETE', 'pages/1', undefined, { 'if-match': '*' }),
+  ].map(({ status }) => status);
+  expect(statuses).toEqual([409, 404, 404, 404]);
+  const actions = [{ put: mine }, { patch: { pageId: '1', text: 'y' } }, { delete: { pageId: '1' } }];
+  for (const action of actions) {
+    const batch = await app.ask(ann, 'POST', 'pages/batch', { actions: [action] });
+    expect([404, 409]).toContain(batch.body.results[0].status);
+    expect([404, 409]).toContain(
+      (await app.ask(ann, 'POST', 'pages/batch', { actions: [action], atomic: true })).status,
+    );
+  }
+  expect((await app.ask(root, 'GET', 'pages/1')).body).toEqual(page);
 });

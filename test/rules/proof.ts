@@ -513,7 +513,8 @@ export class Proof {
       // As if there were none.
       if (condition === 'right' || condition === 'wrong') return { status: 412 };
       const error = this.#whyNotCreate(caller, kind, row);
-      if (error === 409 && before) return { status: 409 };
+      // Whoever may create the row learns that it exists, before the parent is looked at.
+      if (error !== 403 && before) return { status: 409 };
       if (error !== undefined) return { status: error };
       this.rows[kind].set(id, row);
       return { status: 201, after: row };
