@@ -161,3 +161,15 @@ test('a write that would need no read follows the rules too', async () => {
   }
   expect((await app.ask(root, 'GET', 'pages/1')).body).toEqual(page);
 });
+
+test('an include has the children that the caller reaches alone', async () => {
+  const folder = { team: 'open', folderId: '1', owner: 'ann', label: 'open' };
+  expect((await app.ask(root, 'POST', 'folders', folder)).status).toBe(201);
+  for (const [fileId, author] of [
+    ['1', 'ann'],
+    ['2', 'bob'],
+  ])
+    await app.ask(root, 'POST', 'files', { team: 'open', folderId: '1', fileId, author });
+  const { body } = await app.ask(ann, 'GET', 'folders/open/1?include=files');
+  expect(body.files.map(({ author }: { author: string }) => author)).toEqual(['ann']);
+});
