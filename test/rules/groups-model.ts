@@ -74,3 +74,13 @@ export const rowsOfPay = {
   payslips,
   model: defineModel({ roles: ['hr', 'employee'], operatorRole: 'hr', entities: [payslips] }),
 };
+
+const notes = defineEntity('notes', {
+  schema: z.object({ book: z.string(), noteId: z.string(), owner: z.string() }),
+  table: 'notes',
+  key: { partition: '{book}', row: '{noteId}' },
+  access: { read: ['all'], write: ['all', { role: 'user', where: { owner: subject() } }] },
+});
+
+/** An entity of one row, whose rule is of a field beside its key. */
+export const notesModel = defineModel({ roles: ['all', 'user'], operatorRole: 'all', entities: [notes] });

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { openAccessApp } from '../access-app.ts';
 import { openApp } from '../open-app.ts';
-import { groupsModel, rowsOfPay } from './groups-model.ts';
+import { groupsModel, notesModel, rowsOfPay } from './groups-model.ts';
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
 const auditor = { subject: 'audit', roles: ['auditor'] };
@@ -149,4 +149,14 @@ test('a rule adds no transaction but one for the memberships, and that once', as
   // A row out of reach by its key is not read.
   expect(await cost(user('eve'), 'expenses/g2/e3')).toBe(0);
   expect(await cost({ subject: 'ann', roles: ['payer'] }, 'expenses/by/paidBy/ann')).toBe(1);
+});
+
+test('a delete of a range deletes the rows within reach and no others', async () => {
+  const all = { subject: 'x', roles: ['all'] };
+  const books = await openAccessApp(import.meta.url, notesModel);
+  for (const [noteId, owner] of Object.entries({ n1: 'ann', n2: 'bob', n3: 'ann' }))
+    expect((await books.ask(all, 'POST', 'notes', { book: 'b', noteId, owner })).status).toBe(201);
+  const deleted = await books.ask({ subject: 'ann', roles: ['user'] }, 'DELETE', 'notes/b?all=true');
+  expect(deleted.body).toMatchObject({ deleted: 2, failed: 0 });
+  expect((await books.ask(all, 'GET', 'notes/b')).body.items).toEqual([{ book: 'b', noteId: 'n2', owner: 'bob' }]);
 });

@@ -363,7 +363,9 @@ export const deleteRange = inPattern(
         field: 'from',
         accepted: '"from", "to" or both, or all=true for every entity of the partition',
       });
-    const read = isOneRow(entity) ? { select: entity.keyFields } : { isWhole: true, mayLackRows: true };
+    // A rule may compare any field.
+    const hasKeyOnly = isOneRow(entity) && !engine.guard?.isLimited(entity.name);
+    const read = hasKeyOnly ? { select: entity.keyFields } : { isWhole: true, mayLackRows: true };
     const page = { from, to, after, top: MAX_DELETED, ...read };
     const { rows, next } = await readEntityRows(engine, entity, key, page);
     const failed: RowkeyError[] = [];

@@ -59,6 +59,11 @@ test.each<[string, Declaration['access'], RegExp, Partial<Declaration>?]>([
     /"state", which cannot be "public"/,
   ],
   ['a prefix of a number', read({ ...inGroup, size: startsWith('1') }), /"size", which is not a text.*Use between/],
+  [
+    'bounds of another type',
+    read({ ...inGroup, size: between('a', 'z') }),
+    /"size", which has another type than the bounds/,
+  ],
   ['a subject that the schema changes', read({ ...inGroup, alias: subject() }), /store two subjects as one value/],
   [
     'a claim that nobody verifies',
