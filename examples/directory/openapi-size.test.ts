@@ -11,20 +11,21 @@ const alone = defineModel({ roles: ['reader', 'hr', 'operator'], operatorRole: '
 
 /** Bytes, and bytes on the wire. */
 test.each([
-  ['all example packs', createRoutes(model), 301_000, 27_000],
-  ['this pack', createRoutes(alone), 194_000, 19_700],
+  ['all example packs', createRoutes(model), 304_000, 27_000],
+  ['this pack', createRoutes(alone), 197_500, 19_900],
 ] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
   const text = JSON.stringify(describeRoutes(routes));
-  const hint = 'an entity adds about 11 kB, and 700 compressed: raise the bound for a new one, and for nothing else';
+  const hint =
+    'an entity adds about 11 kB, and 700 compressed: raise the bound for a new one, or by the size of a new route';
   expect(text.length, hint).toBeLessThan(most);
   expect(gzipSync(text).length, hint).toBeLessThan(mostCompressed);
 });
 
-test('the description of each tag has at most 56 kB', () => {
+test('the description of each tag has at most 58 kB', () => {
   const routes = createRoutes(model);
   const sizes = [...new Set(routes.map(tagOf))].map((tag) => {
     return [tag, JSON.stringify(describeRoutes(routes.filter((route) => tagOf(route) === tag))).length] as const;
   });
   expect(sizes.length).toBeGreaterThan(10);
-  expect(sizes.filter(([, bytes]) => bytes > 56_000)).toEqual([]);
+  expect(sizes.filter(([, bytes]) => bytes > 58_000)).toEqual([]);
 });

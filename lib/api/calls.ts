@@ -202,7 +202,7 @@ export interface ModelCalls<All extends Entities, As extends Binding> {
    * @example
    * await store.transact([
    *   { vehicles: { create: { depot: 'north', vehicleId: '9', plate: 'EF 11111' } } },
-   *   { depots: { patch: { depot: 'north', name: 'North' } } },
+   *   { vehicles: { patch: { depot: 'north', vehicleId: '1', model: 'Van' } } },
    * ]);
    */
   transact(actions: readonly TransactAction<All>[], options?: As['create']): One<As, readonly TransactResult[]>;

@@ -7,7 +7,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { TransactionAction, TransactionDone } from '../engine/write/entity-batch.ts';
 import { transactOnce } from '../engine/write/entity-store.ts';
 import { type Operation, type Part, toPart } from './operation.ts';
-import { AnyAction, actionSchema, create, MAX_BATCH, patch, put, remove, toRequestId } from './writes.ts';
+import { AnyAction, create, keySchema, MAX_BATCH, patch, put, remove, toRequestId } from './writes.ts';
 
 /** Writes of several entities of one partition in one transaction. */
 
@@ -26,8 +26,7 @@ export function transact(entities: readonly Entity[]): Operation<TransactInput, 
     // Each action counts.
     deeds: [],
     roles: [...new Set(entities.flatMap(({ access }) => access.write))],
-    input: () =>
-      transactionSchema(z.union(entities.map((entity) => z.strictObject({ [entity.name]: actionSchema(entity) })))),
+    input: () => transactionSchema(describedAction(entities)),
     repeatable: true,
     parts: ({ actions }) => actions.map(partOf),
     run: async (view, { actions, id }) => {
@@ -51,6 +50,14 @@ function partOf({ entity, action }: TransactionAction): Part {
 /** The key has not been checked yet. */
 function toValues(given: unknown): Values {
   return Object(given);
+}
+
+/** By the name of any entity, an action as in its own batch, which describes them in full. The first form is that of the example. */
+function describedAction([first, ...others]: readonly Entity[]): z.ZodType {
+  if (!first) return AnyAction;
+  const names = z.enum([first, ...others].map(({ name }) => name));
+  const any = z.partialRecord(names, AnyAction).describe('One entity by its name, with an action as in its batch');
+  return z.union([z.strictObject({ [first.name]: z.strictObject({ delete: keySchema(first) }) }), any]);
 }
 
 function transactionSchema<Action extends z.ZodType>(action: Action) {

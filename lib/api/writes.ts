@@ -244,13 +244,15 @@ export const AnyAction = z.union(
 
 export const AnyBatch = batchSchema(AnyAction);
 
+/** Describes the key in an action. Other fields beside it are ignored. */
+export const keySchema = onceFor((entity: Entity) =>
+  z.object(entity.schema.pick(maskOf(entity.keyFields)).required().shape).meta({ title: `${entity.name}-key` }),
+);
+
 /** Describes an action on an entity. */
-export const actionSchema = onceFor((entity: Entity) => {
+function actionSchema(entity: Entity): z.ZodType {
   const whole = creatableSchema(entity);
-  // Other fields beside the key of a delete are ignored.
-  const key = z
-    .object(entity.schema.pick(maskOf(entity.keyFields)).required().shape)
-    .meta({ title: `${entity.name}-key` });
+  const key = keySchema(entity);
   const changes = patchSchema(entity);
   // A patch names the entity by its whole key, although a PATCH accepts no derived field.
   const isDerived = (field: string) => !(field in changes.shape);
@@ -265,7 +267,7 @@ export const actionSchema = onceFor((entity: Entity) => {
       .meta({ title: `${entity.name}-patch-action` }),
   ];
   return z.xor(actions);
-});
+}
 
 type DeleteRange = typeof deleteRangeOf;
 export type DeleteRangeInput = Parameters<DeleteRange>[3] & { readonly partition: Values };
