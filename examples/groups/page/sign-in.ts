@@ -2,9 +2,9 @@ import * as oauth from 'oauth4webapi';
 
 /**
  * Signs in by the authorization code flow with PKCE, with the provider and the client id of the console. Returns the token, or
- * an empty text until the user has signed in. The button leaves the page for the provider, which returns to the page.
+ * an empty text until the user has signed in. The button, enabled once it works, leaves the page for the provider, which returns to the page.
  */
-export async function signIn(api: string, button: HTMLElement): Promise<string> {
+export async function signIn(api: string, button: HTMLElement & { disabled: boolean }): Promise<string> {
   const { issuer, clientId: client_id, scope } = await (await fetch(`${api}/console/config.json`)).json();
   const redirect_uri = location.origin + location.pathname;
   const provider = new URL(issuer);
@@ -35,5 +35,6 @@ export async function signIn(api: string, button: HTMLElement): Promise<string> 
       location.reload();
     };
   }
+  button.disabled = false;
   return token;
 }
