@@ -20,7 +20,7 @@ import { compileOnce, maskOf, parse, readableSchema } from '../define/codec/vali
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
-import { copiedFields, type IndexBounds, indexFields } from '../define/places/index-range.ts';
+import { copiedFields, type IndexBounds, indexFields, indexRange } from '../define/places/index-range.ts';
 import { rolesTo, rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -315,7 +315,10 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
       const { given } = input;
       const { select, ...asked } = compileList(entity, input, available);
       const where = await withinReach(view, entity, { given, index, ...asked });
-      return where ? readIndexPage(view, entity, index, { ...input, select, where }) : EMPTY;
+      if (where) return readIndexPage(view, entity, index, { ...input, select, where });
+      // Throws for bounds that the index does not have, as if there were something to read.
+      indexRange(entity, index, given, pick({ ...input }, ['from', 'to', 'prefix', 'order']));
+      return EMPTY;
     },
   };
 }

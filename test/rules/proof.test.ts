@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openAccessApp } from '../access-app.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { Proof } from './proof.ts';
@@ -9,7 +9,8 @@ import { beginnings, steps } from './random-requests.ts';
 
 /** The decisions to compare: of a caller, an action and a row. A model has some hundreds. */
 const DECISIONS = Number(process.env.RULES_DECISIONS ?? (IS_EVERY_POINT ? 50_000 : 2_000));
-const SEED = Number(process.env.RULES_SEED ?? inject('seed'));
+/** The same cases in each run; `npm run rules-proof` with another seed searches for new ones. */
+const SEED = Number(process.env.RULES_SEED ?? 1);
 
 const stats = { cases: 0, decisions: 0, models: 0, refused: 0 };
 
