@@ -4,7 +4,7 @@ import { guardedEngine, hideAbsent, limitOf, narrow } from '../access/limit.ts';
 import { checkMentions, hasWriteOnlyRoles, requireWriter } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
-import { pick, type Stored, type Values } from '../base/values.ts';
+import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
 import {
   creatableSchema,
   maskOf,
@@ -156,9 +156,13 @@ function patchSchema(entity: Entity): z.ZodObject {
 async function requireRemover(view: View, entity: Entity, given: Values): Promise<void> {
   const { caller } = view;
   if (!caller) return;
+  // A body has not been validated yet: the children are those of the key as it is stored.
+  const key = mapValues(pick(given, entity.keyFields), (value, field) => {
+    return (entity.schema.shape[field] as z.ZodType | undefined)?.safeParse(value).data;
+  });
   for (const child of entity.children) {
     requireWriter(entity, child, caller);
-    if (narrow(await limitOf(view, child, 'delete'), pick(given, entity.keyFields)))
+    if (narrow(await limitOf(view, child, 'delete'), key))
       throw new RowkeyError(
         'forbidden',
         `A delete, archive or move of ${entity.name} includes its ${child.name}, of which the rules let the caller delete some only.`,

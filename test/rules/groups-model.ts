@@ -3,7 +3,7 @@ import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { memberOf, oneOf, subject } from '../../lib/define.ts';
+import { defineClaims, memberOf, oneOf, subject } from '../../lib/define.ts';
 import { defineModel } from '../../lib/define-model.ts';
 
 /** An app whose users sign in: groups of users with expenses, which only their members see. */
@@ -84,3 +84,23 @@ const notes = defineEntity('notes', {
 
 /** An entity of one row, whose rule is of a field beside its key. */
 export const notesModel = defineModel({ roles: ['all', 'user'], operatorRole: 'all', entities: [notes] });
+
+const books = defineEntity('books', {
+  schema: z.object({ book: z.string().toLowerCase(), title: z.string() }),
+  table: 'books',
+  key: { partition: '{book}', row: 'book' },
+  access: { read: ['all', 'user'], write: ['all', 'user'] },
+});
+const chapters = defineEntity('chapters', {
+  schema: z.object({ book: z.string(), chapterId: z.string() }),
+  table: 'books',
+  key: { partition: '{book}', row: 'book_{chapterId}' },
+  childOf: books,
+  access: {
+    read: ['all', 'user'],
+    write: ['all', { role: 'user', where: { book: defineClaims({ books: { verifiedBy: {} } }).books } }],
+  },
+});
+
+/** A parent whose schema changes its key, and children under a rule of that key. */
+export const booksModel = defineModel({ roles: ['all', 'user'], operatorRole: 'all', entities: [books, chapters] });

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { openAccessApp } from '../access-app.ts';
 import { openApp } from '../open-app.ts';
-import { groupsModel, notesModel, rowsOfPay } from './groups-model.ts';
+import { booksModel, groupsModel, notesModel, rowsOfPay } from './groups-model.ts';
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
 const auditor = { subject: 'audit', roles: ['auditor'] };
@@ -159,4 +159,18 @@ test('a delete of a range deletes the rows within reach and no others', async ()
   const deleted = await books.ask({ subject: 'ann', roles: ['user'] }, 'DELETE', 'notes/b?all=true');
   expect(deleted.body).toMatchObject({ deleted: 2, failed: 0 });
   expect((await books.ask(all, 'GET', 'notes/b')).body.items).toEqual([{ book: 'b', noteId: 'n2', owner: 'bob' }]);
+});
+
+test('children go with a parent only if the rule holds for its key as it is stored', async () => {
+  const all = { subject: 'x', roles: ['all'] };
+  const library = await openAccessApp(import.meta.url, booksModel);
+  const user = (...books: string[]) => ({ subject: 'u', roles: ['user'], claims: { books } });
+  await library.ask(all, 'POST', 'books', { book: 'b', title: 'x' });
+  await library.ask(all, 'POST', 'chapters', { book: 'b', chapterId: '1' });
+  const actions = [{ delete: { book: 'B' } }];
+  expect((await library.ask(user('B'), 'POST', 'books/batch', { actions })).status).toBe(403);
+  const named = actions.map((action) => ({ books: action }));
+  expect((await library.ask(user('B'), 'POST', 'transact', { actions: named })).status).toBe(403);
+  expect((await library.ask(all, 'GET', 'chapters/b/1')).status).toBe(200);
+  expect((await library.ask(user('b'), 'POST', 'books/batch', { actions })).body.results[0].status).toBe(204);
 });

@@ -142,7 +142,8 @@ export function membershipsIn(entity: Entity, field: string, needed: readonly st
   const isOfCaller = ({ fields, parts }: KeyTemplate) => fields.join() === of && parts.every(({ each }) => !each);
   if (isOfCaller(entity.partition)) return { of, index: undefined };
   const index = Object.values(entity.indexes)
-    .filter((one): one is CopyIndex => one.kind !== 'index-entity' && !one.when)
+    // A row with keys alone would cost a read of each member.
+    .filter((one): one is CopyIndex => one.kind !== 'index-entity' && !one.when && one.copies !== 'keys')
     .filter((one) => needed.every((name) => copiedFields(entity, one)?.includes(name) ?? true))
     .find(({ remote }) => remote && isOfCaller(remote.partition));
   return index && { of, index };

@@ -131,7 +131,7 @@ export function planPartition(given: readonly EntityChange[], siblings: Siblings
   };
 }
 
-/** The part of a plan that was planned at once. */
+/** The plan of one action of a transaction, or of all changes of one entity. */
 interface Step {
   readonly changes: readonly EntityChange[];
   readonly actions: readonly ActionOfChange[];
@@ -139,7 +139,7 @@ interface Step {
   readonly draft: PlanDraft;
 }
 
-/** The actions of a transaction are planned one after the other. Other changes, which are of one entity, are planned at once. */
+/** Plans the actions of a transaction one after the other, and changes of one entity together. */
 function planSteps(given: readonly EntityChange[], siblings: Siblings, mark: WriteMark): Step[] {
   if (given.every(({ position }) => position === undefined)) return planStep(given, siblings, mark);
   const left: LeftRows = new Map();
