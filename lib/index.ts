@@ -36,6 +36,7 @@ export type {
   CreateOptions,
   DeleteRange,
   EntityStore,
+  FileStore,
   Listing,
   Page,
   PageOptions,

@@ -1,4 +1,5 @@
 import type { Stored } from '../base/values.ts';
+import type { Attachment } from '../define/declaration/attachment.ts';
 import type { TypesOf } from '../define/declaration/indexes.ts';
 import type { SeriesPoint, SpanBounds } from '../features/data-series/series-span.ts';
 import type {
@@ -190,6 +191,34 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * const vans = await store.vehicles.by.model({ depot: 'north', model: 'Van' }).page({ top: 10 });
    */
   readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name], As> };
+}
+
+/** The calls of one file of an entity. The entity itself describes its files: their media type, size and hash. */
+export interface FileCalls<Of extends Declared, As extends Binding> {
+  /**
+   * Undefined if there is no file.
+   *
+   * @example
+   * const photo = await store.vehicles.files.photo.get({ depot: 'north', vehicleId: '1' });
+   * console.log(photo?.blob.type, photo?.blob.size, photo?.etag);
+   */
+  get(key: Key<Of>, options?: As['read']): One<As, { readonly blob: Blob; readonly etag: string } | undefined>;
+  /**
+   * Stores the file, and replaces the current one. Returns its description, or undefined to a caller who may not read the entity. The
+   * conditions apply to the file. Throws `not-found`, `etag-mismatch`, `too-large`, `unsupported-media-type`.
+   *
+   * @example
+   * const photo = new Blob([await (await fetch('https://fleet.example/1.jpg')).arrayBuffer()]);
+   * const stored = await store.vehicles.files.photo.put({ depot: 'north', vehicleId: '1' }, photo);
+   */
+  put(key: Key<Of>, file: As['file'], options?: As['upload']): One<As, Attachment | undefined>;
+  /**
+   * No file is no error. The conditions apply to the file. Throws `not-found` if there is no entity, `etag-mismatch`.
+   *
+   * @example
+   * await store.vehicles.files.photo.delete({ depot: 'north', vehicleId: '1' });
+   */
+  delete(key: Key<Of>, options?: As['write']): One<As, void>;
 }
 
 /** The calls over all entities of a model. */

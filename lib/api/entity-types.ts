@@ -161,6 +161,9 @@ export interface Binding {
   readonly create: unknown;
   readonly batch: unknown;
   readonly deleteRange: unknown;
+  /** What a file is written from. */
+  readonly file: unknown;
+  readonly upload: unknown;
   /** The result of an action of a batch. */
   readonly outcome: unknown;
   readonly deleted: unknown;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { admitGrant, VALID_FOR_MS, validityAt } from '../access/grant.ts';
 import { guardedEngine, hideAbsent, isWithin, limitOf } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
-import { checkMentions, requireRole } from '../access/rule.ts';
+import { canRead, checkMentions, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { parse } from '../define/codec/validation.ts';
@@ -44,6 +44,12 @@ interface WriteInput extends FileInput {
   readonly conditions: Conditions;
 }
 
+export interface StoredFile {
+  readonly etag: string;
+  /** Undefined for a caller who may write the file, and may not read it. */
+  readonly file: Attachment | undefined;
+}
+
 /**
  * What callers do with a file of an entity: it is read and written through the app, or directly in storage with a signature. A file
  * that is declared public needs no token. The body of a request is read after the caller is admitted.
@@ -60,6 +66,10 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
         if (!isWithin(limit, values)) throw notFound(entity, key);
       }),
     );
+  };
+  const toStoredFile = ({ caller }: View, values: Values): StoredFile => {
+    const file = Attachment.parse(values[field]);
+    return { etag: etagOf(file), file: caller && !canRead(entity, caller) ? undefined : file };
   };
   const write = {
     kind: 'write',
@@ -108,7 +118,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     },
   };
 
-  const put: Operation<WriteInput, Attachment> = {
+  const put: Operation<WriteInput, StoredFile> = {
     ...write,
     name: `${name}-put`,
     summary: `Write the ${field} of an entity of ${entity.name}${access.own ? "; the caller's own needs no write role" : ''}`,
@@ -116,7 +126,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     async run(view, { key, bytes, conditions }) {
       const engine = await guardedEngine(view, entity);
       const { values } = await putAttachment(engine, { entity, key, field }, await bytes(), conditions);
-      return Attachment.parse(values[field]);
+      return toStoredFile(view, values);
     },
   };
 
@@ -191,14 +201,14 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     },
   };
 
-  const accept: Operation<FileInput & { readonly uploadId: string }, Attachment> = {
+  const accept: Operation<FileInput & { readonly uploadId: string }, StoredFile> = {
     ...write,
     name: `${name}-upload-accept`,
     summary: `Accept an uploaded ${field} after checking its bytes`,
     output: () => Attachment,
     async run(view, { key, uploadId }) {
       const { values } = await acceptFile(await guardedEngine(view, entity), { entity, key, field }, uploadId);
-      return Attachment.parse(values[field]);
+      return toStoredFile(view, values);
     },
   };
 

@@ -1,4 +1,4 @@
-import type { EntityCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
+import type { EntityCalls, FileCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type {
   Binding,
   Declared,
@@ -13,7 +13,6 @@ import type {
   WholeListCalls,
 } from '../api/entity-types.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
-import type { Attachment } from '../define/declaration/attachment.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
 import type { BatchDone } from '../engine/write/entity-batch.ts';
@@ -84,6 +83,8 @@ interface OverFetch extends Binding {
   readonly create: CreateOptions;
   readonly batch: BatchOptions;
   readonly deleteRange: DeleteRange;
+  readonly file: Blob;
+  readonly upload: UploadOptions;
   readonly outcome: BatchResult;
   readonly deleted: DeletedRange;
   /** Undefined if the caller may not read it. */
@@ -124,14 +125,6 @@ export interface UploadOptions extends WriteOptions {
   readonly onProgress?: (sent: number, total: number) => void;
 }
 
-export interface FileClient<Of extends Declared> {
-  /** Undefined if there is no file. */
-  get(key: Key<Of>, options?: CallOptions): Promise<{ readonly blob: Blob; readonly etag: string } | undefined>;
-  /** Sends the bytes directly to storage, or through the API if storage cannot be reached or a precondition is given. */
-  put(key: Key<Of>, file: Blob, options?: UploadOptions): Promise<Attachment | undefined>;
-  delete(key: Key<Of>, options?: WriteOptions): Promise<void>;
-}
-
 /** A signature for the caller's own row, or for the partition of their own rows. */
 export interface Grant<KeyFields = Readonly<Record<string, unknown>>> {
   /** The URL of the row or the table; the token is its query. */
@@ -149,6 +142,7 @@ export interface Grant<KeyFields = Readonly<Record<string, unknown>>> {
 /** An error whose `current` is the entity that was in the way of a write. */
 export type Conflict<Values> = RowkeyClientError<Values> & { readonly code: 'etag-mismatch' | 'duplicate-key' };
 
+export interface FileClient<Of extends Declared> extends FileCalls<Of, OverFetch> {}
 export interface TotalClient<Of extends Declared, By> extends TotalCalls<Of, By, OverFetch> {}
 export type SeriesClient<Of extends Declared> = SeriesCalls<Of, OverFetch>;
 
@@ -169,6 +163,7 @@ interface Transfers<Of extends Declared, All extends Entities, As extends Bindin
 }
 
 interface OwnCalls<Of extends Declared> {
+  /** A file is sent directly to storage, or through the API if storage cannot be reached or a precondition is given. */
   readonly files: { readonly [Name in Named<Of, 'attachments'>]: FileClient<Of> };
   /** A signature for the caller's own rows, kept and renewed before it expires. Throws `forbidden`, `not-found`. */
   grant(options?: { readonly permissions?: string } & CallOptions): Promise<Grant<Partial<Key<Of>>>>;

@@ -1,6 +1,15 @@
 import type { Caller } from '../access/token.ts';
-import type { EntityCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
-import type { Binding, Declared, Entities, RangeLimit, TotalCalls, WholeListCalls } from '../api/entity-types.ts';
+import type { EntityCalls, FileCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
+import type {
+  Binding,
+  Declared,
+  Entities,
+  Named,
+  RangeLimit,
+  TotalCalls,
+  WholeListCalls,
+} from '../api/entity-types.ts';
+import { fileOperations } from '../api/files.ts';
 import { listMine } from '../api/mine.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import {
@@ -86,6 +95,9 @@ interface InProcess extends Binding {
   readonly create: CreateOptions;
   readonly batch: BatchOptions;
   readonly deleteRange: Pick<WriteOptions, 'by'>;
+  /** The media type is detected from the bytes. */
+  readonly file: Blob | Uint8Array;
+  readonly upload: WriteOptions;
   readonly outcome: BatchOutcome;
   readonly deleted: {
     readonly deleted: number;
@@ -97,7 +109,10 @@ interface InProcess extends Binding {
 }
 
 export type EntityStore<Of extends Declared, All extends Entities> = EntityCalls<Of, All, InProcess> &
-  WholeListCalls<Of, InProcess>;
+  WholeListCalls<Of, InProcess> & {
+    readonly files: { readonly [Name in Named<Of, 'attachments'>]: FileStore<Of> };
+  };
+export interface FileStore<Of extends Declared> extends FileCalls<Of, InProcess> {}
 export type SeriesStore<Of extends Declared> = SeriesCalls<Of, InProcess>;
 export interface TotalReader<Of extends Declared, By> extends TotalCalls<Of, By, InProcess> {}
 
@@ -245,6 +260,11 @@ function entityStore(entity: Entity, call: Call) {
         if (!operation) throw new Error(`No rule of ${entity.name} names the partitions of a caller.`);
         return call(operation, () => ({ ...options, ...page }));
       }),
+    files: Object.freeze(
+      mapValues(entity.attachments, (declaration, field) =>
+        fileStore(entity, () => fileOperations(entity, field, declaration), call),
+      ),
+    ),
     totals: Object.freeze(mapValues(entity.totals, (declared, name) => totalReader(entity, name, declared, call))),
     by: Object.freeze(mapValues(entity.indexes, (index, name) => indexReader(entity, name, index, call))),
   };
@@ -253,6 +273,24 @@ function entityStore(entity: Entity, call: Call) {
 /** Without what only other bindings return. */
 function toStored({ etag, values }: Partial<Stored>) {
   return { etag, ...(values ? { values } : {}) };
+}
+
+function fileStore(entity: Entity, operations: () => ReturnType<typeof fileOperations>, call: Call) {
+  return {
+    get: async (key: Values) => {
+      const input = () => ({ key: keyOf(entity, key), version: undefined, isKnown: () => false });
+      const found = await call(operations().read, input).catch(undefinedIfNotFound);
+      if (!found?.bytes) return undefined;
+      return { blob: new Blob([found.bytes], { type: found.file.type }), etag: found.etag };
+    },
+    put: (key: Values, data: Blob | Uint8Array, options: Write = {}) => {
+      const bytes = async () => (data instanceof Uint8Array ? data : new Uint8Array(await data.arrayBuffer()));
+      const input = () => ({ ...removal(entity, key, options), bytes });
+      return call(operations().put, input, options).then((stored) => stored.file);
+    },
+    delete: (key: Values, options: Write = {}) =>
+      call(operations().remove, () => removal(entity, key, options), options),
+  };
 }
 
 function indexReader(entity: Entity, name: string, index: Index, call: Call) {

@@ -7,6 +7,7 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineSeries } from '../../lib/define/define-series.ts';
 import { between, oneOf, subject } from '../../lib/define.ts';
 import { defineModel } from '../../lib/define-model.ts';
+import { createStore } from '../../lib/store/store.ts';
 import { openAccessApp, type Reply } from '../access-app.ts';
 
 /** Rules at the doors that no random model has: files, series, references, archives, moves and totals. */
@@ -143,6 +144,20 @@ test('a file, an archive and a move of a readable entity need the rule of the wr
   ] as const)
     expect((await app.ask(ann, method, path, body)).status, `${method} ${path}`).toBe(403);
   expect((await app.ask(ann, 'POST', 'albums/home/1/archive')).status).toBe(202);
+});
+
+test('the files of a store of a caller follow the rules', async () => {
+  const source = { engine: async () => app.engine, record: <Done>(_: string, write: () => Promise<Done>) => write() };
+  const store = createStore<typeof model.entities>(model.list, source);
+  const { photo } = store.as({ ...ann, claims: {} }).albums.files;
+  expect((await photo.get({ place: 'attic', albumId: '3' }))?.blob.size).toBe(png.length);
+  expect(await photo.put({ place: 'home', albumId: '4' }, png)).toMatchObject({ type: 'image/png' });
+  const hidden = { place: 'home', albumId: '2' } as const;
+  expect(await photo.get(hidden)).toBeUndefined();
+  await expect(photo.put(hidden, png)).rejects.toMatchObject({ code: 'not-found' });
+  await expect(photo.delete(hidden)).rejects.toMatchObject({ code: 'not-found' });
+  await expect(photo.delete({ place: 'attic', albumId: '3' })).rejects.toMatchObject({ code: 'forbidden' });
+  expect((await store.albums.files.photo.get(hidden))?.blob.size).toBe(png.length);
 });
 
 test('a caller can refer to readable entities only', async () => {

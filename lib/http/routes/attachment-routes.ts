@@ -1,8 +1,8 @@
-import { canRead, hasWriteOnlyRoles } from '../../access/rule.ts';
-import { fileOperations } from '../../api/files.ts';
-import type { Attachment, AttachmentDeclaration } from '../../define/declaration/attachment.ts';
+import { hasWriteOnlyRoles } from '../../access/rule.ts';
+import { fileOperations, type StoredFile } from '../../api/files.ts';
+import type { AttachmentDeclaration } from '../../define/declaration/attachment.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { etagOf, fileHeaders, IMMUTABLE } from '../../features/large-entities/attachment.ts';
+import { fileHeaders, IMMUTABLE } from '../../features/large-entities/attachment.ts';
 import { bind, isNotModified, readConditions, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
 import { NO_STORE, type RequestContext, type Route, type RouteResult } from '../route.ts';
 
@@ -23,9 +23,8 @@ function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclar
       headers: ['ETag'],
       ...(hasWriteOnlyRoles(entity) ? { unread: 'Stored; the roles of the caller may not read it' } : {}),
     },
-    present(body: Attachment, { caller }: RequestContext): RouteResult {
-      const headers = { etag: etagOf(body) };
-      return canRead(entity, caller) ? { status: 200, headers, body } : { status: 204, headers };
+    present({ etag, file }: StoredFile): RouteResult {
+      return file ? { status: 200, headers: { etag }, body: file } : { status: 204, headers: { etag } };
     },
   } as const;
   return [

@@ -21,6 +21,8 @@ test('the client returns what the store returns', () => {
   expectTypeOf<Parameters<Own['update']>[1]>().toEqualTypeOf<Parameters<Same['update']>[1]>();
   expectTypeOf<keyof Own['by']>().toEqualTypeOf<keyof Same['by']>();
   expectTypeOf<Found<Own['by']['emailCompanyWide']>>().toEqualTypeOf<Found<Same['by']['emailCompanyWide']>>();
+  expectTypeOf<Found<Own['files']['photo']['get']>>().toEqualTypeOf<Found<Same['files']['photo']['get']>>();
+  expectTypeOf<keyof Own['files']>().toEqualTypeOf<keyof Same['files']>();
   expectTypeOf<Found<(typeof client.messagehours)['get']>>().toEqualTypeOf<Found<Stores['messagehours']['get']>>();
 });
 
