@@ -3,7 +3,7 @@ import * as entities from './entities.ts';
 
 /** The model of this app: its routes, tables and description follow from it. */
 export const model = defineModel({
-  roles: ['reader', 'hr', 'operator'],
+  roles: ['reader', 'manager', 'hr', 'operator'],
   operatorRole: 'operator',
   entities: Object.values(entities).flat(),
 });

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define.ts';
+import { defineEntity, own } from '../../lib/define.ts';
 import { employees } from './employees.ts';
-import { employeeId, instant } from './fields.ts';
+import { department, employeeId, instant } from './fields.ts';
 
 /** Expense claims of an employee, newest first (log tail pattern), because readers want the newest ones. */
 export const expenses = defineEntity('expenses', {
@@ -14,9 +14,24 @@ export const expenses = defineEntity('expenses', {
     amount: z.number().min(0).max(1_000_000),
     category: z.string().min(1).max(100),
     description: z.string().max(1_000).optional(),
+    /** Pays the claim, and its managers see it. It stays the same if the employee moves. */
+    department: department.optional(),
   }),
   table: 'expenses',
   key: { partition: '{employeeId}', row: '{at~}_{claimId}' },
-  // A phone creates claims directly in storage. Only the API changes them.
-  access: { read: ['hr'], write: ['hr'], own: { through: employees, permissions: 'ra' } },
+  access: {
+    read: [
+      'hr',
+      { role: 'reader', where: { employeeId: own(employees) } },
+      // The claims of one employee, nearly all of which are of one department.
+      { role: 'manager', where: { department: own(employees) }, lists: 'filtered' },
+    ],
+    write: {
+      create: ['hr', { role: 'reader', where: { employeeId: own(employees), department: own(employees) } }],
+      update: ['hr'],
+      delete: ['hr'],
+    },
+    // A phone reads claims directly in storage. It cannot write them there, where no rule is checked.
+    own: { through: employees, permissions: 'r' },
+  },
 });

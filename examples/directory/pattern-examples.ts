@@ -314,9 +314,9 @@ export const patternExamples = {
     {
       method: 'POST',
       path: 'grants',
-      body: { entity: 'expenses', scope: 'own', permissions: 'ra' },
+      body: { entity: 'messagehours', scope: 'own', permissions: 'rau' },
       cost: '3: revocation, index, entity; using it costs 1, without the app',
-      naive: '1 request to the app for each expense',
+      naive: '1 request to the app for each hour',
     },
   ],
   Retrieving: [

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define.ts';
+import { defineEntity, own } from '../../lib/define.ts';
 import { employees } from './employees.ts';
 import { department, employeeId, text } from './fields.ts';
 
@@ -21,5 +21,12 @@ export const reviews = defineEntity('reviews', {
   key: { partition: '{department}', row: 'empid_{employeeId}_{year:4}' },
   childOf: employees,
   large: ['comments'],
-  access: { read: ['hr'], write: ['hr'] },
+  access: {
+    read: [
+      'hr',
+      { role: 'reader', where: { department: own(employees), employeeId: own(employees) } },
+      { role: 'manager', where: { department: own(employees) } },
+    ],
+    write: ['hr'],
+  },
 });

@@ -102,8 +102,9 @@ function reviews() {
 }
 
 function expenses(now: number) {
-  return some.map(({ employee: { employeeId }, day }, index) => ({
+  return some.map(({ employee: { department, employeeId }, day }, index) => ({
     employeeId,
+    department,
     at: at(now, day),
     claimId: id(1, index),
     amount: 12.5 * (index + 1),

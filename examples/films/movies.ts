@@ -19,6 +19,8 @@ export const movies = defineEntity('movies', {
       .string()
       .meta({ examples: ['36e7238b'] })
       .optional(),
+    /** Readers see published films only. */
+    status: z.enum(['draft', 'published']).default('published'),
     genres: z
       .array(text)
       .max(50)
@@ -35,13 +37,17 @@ export const movies = defineEntity('movies', {
     filmId: ({ cast }) => createHash('sha256').update(JSON.stringify(cast)).digest('hex').slice(0, 8),
   },
   indexes: {
-    // A partial copy: the index row contains the names of the actors and the key, the entity has the other fields.
+    // A partial copy: the index row contains the names of the actors, the status and the key, the entity has the other fields.
     actor: interPartitionIndex({
       table: 'moviesbyactor',
       partition: '{cast[]}',
       row: '{year:4}_{title}_{filmId}_{genre}',
-      copies: ['cast'],
+      copies: ['cast', 'status'],
     }),
   },
-  access: { read: ['reader', 'hr'], write: ['hr'] },
+  access: {
+    // Few films are drafts, so storage reads few rows that it leaves out.
+    read: [{ role: 'reader', where: { status: 'published' }, lists: 'filtered' }, 'hr'],
+    write: ['hr'],
+  },
 });

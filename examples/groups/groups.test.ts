@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { createStore, type UnlimitedStore } from '../../lib/store/store.ts';
+import { makeExampleRequests } from '../../local/packs/example-requests.ts';
 import { openAccessApp } from '../../test/access-app.ts';
 import { model } from './model.ts';
 
@@ -137,4 +138,14 @@ test('the functions have at most 40 lines, and the script of the page 100', () =
   const [functions = '', page = ''] = ['functions.ts', 'page/page.ts'].map(read);
   expect(functions.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
   expect(page.trimEnd().split('\n').length).toBeLessThanOrEqual(100);
+});
+
+test('the rules allow the requests that npm start proposes', async () => {
+  const { roles = [], claims = {}, requests = [] } = makeExampleRequests(model, []) ?? {};
+  expect(requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'GET', 'GET']);
+  const caller = { subject: claims.sub ?? '', roles, claims };
+  for (const { method, path, body } of requests) {
+    const { status, text } = await app.ask(caller, method as 'GET', path.replace('/api/', ''), body);
+    expect(status, `${path}: ${text}`).toBe(method === 'POST' ? 201 : 200);
+  }
 });

@@ -46,12 +46,12 @@ Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.
 }
 
 function formatExamples(
-  { roles, claim, requests }: Examples,
+  { roles, claims, requests }: Examples,
   { url, data, token }: { url: string; data: string; token: string },
 ) {
   const words = [`--role ${roles.join(',')}`];
-  if (claim?.name === 'email') words.push(`--email ${quote(claim.value)}`);
-  else if (claim) words.push(`--claim ${quote(`${claim.name}=${claim.value}`)}`);
+  for (const [name, value] of Object.entries(claims))
+    words.push(name === 'email' ? `--email ${quote(value)}` : `--claim ${quote(`${name}=${value}`)}`);
   if (data !== DATA_FOLDER) words.push(`--data ${quote(data)}`);
   const fresh = `$(npm run -s token -- ${words.join(' ')})`;
   return `

@@ -8,7 +8,7 @@ import { signToken } from '../instance/identity-provider.ts';
 import { loadLocalApp } from '../instance/load-local-app.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
-import { type Examples, makeExampleRequests } from '../packs/example-requests.ts';
+import { makeExampleRequests } from '../packs/example-requests.ts';
 import { loadSamples } from '../packs/load-samples.ts';
 import { readSamples } from '../packs/samples.ts';
 
@@ -85,14 +85,11 @@ async function greet(
     !empty && (await loadSamples({ folder: data, url, token: await createToken({ role: model.roles }) }));
   const samples = empty ? [] : (await readSamples(Date.now())).flat();
   const examples = makeExampleRequests(model, samples);
-  const token = await createToken(examples ? toIdentity(examples) : { role: model.roles });
+  const { roles: role = model.roles, claims = {} } = examples ?? {};
+  const token = await createToken({ role, claims });
   const { ok: hasConsole } = await fetch(`${url}/console`);
   const { prefix } = model;
   console.log(formatGreeting({ prefix, instance, data, examples, token, hasLoadedSamples, hasConsole }));
-}
-
-function toIdentity({ roles, claim }: Examples) {
-  return { role: roles, claims: claim ? { [claim.name]: claim.value } : {} };
 }
 
 /** npm forwards SIGTERM only to its shell, which ends without forwarding it to this process. So watch the parent. */

@@ -1,24 +1,34 @@
 import type { Values } from '../../lib/base/values.ts';
+import { type Action, type Alternative, hasTerms, type Term } from '../../lib/define/declaration/access.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
+import { memberField } from '../../lib/define/places/reach.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { addDerived, makeExampleValues } from './example-values.ts';
 import type { SampleRequest } from './samples.ts';
 
-/** Requests that show the use of an entity, and the roles and claim that they need. */
+/** Requests that show the use of an entity, and the roles and claims that they need. */
 export interface Examples {
   readonly roles: readonly string[];
-  /** The claim that makes the example entity the caller's own, if the model declares one. */
-  readonly claim: { readonly name: string; readonly value: string } | undefined;
+  /** The claims by which the rules on rows allow the requests, and by which the example entity is the caller's own. */
+  readonly claims: Claims;
   readonly requests: readonly ExampleRequest[];
 }
+
+type Claims = Readonly<Record<string, string>>;
 
 export interface ExampleRequest {
   readonly method: string;
   /** With the prefix `/api`. */
   readonly path: string;
   readonly body?: object;
+}
+
+/** The values of an example, and the claims of its caller. */
+interface Example {
+  readonly values: Values;
+  readonly claims: Claims;
 }
 
 /**
@@ -32,13 +42,15 @@ export function makeExampleRequests(model: Model, samples: readonly SampleReques
   const routes = new Map(createRoutes(model).map((route) => [route.name, route]));
   for (const { method, path, body } of samples) {
     const entity = storable.find(({ name }) => method === 'POST' && name === path);
-    if (entity && !(body instanceof Uint8Array)) return makeExamples(routes, entity, body, { isStored: true });
+    if (entity && !(body instanceof Uint8Array))
+      return makeExamples(routes, entity, { values: { ...body }, claims: {} }, { isStored: true });
   }
   const all = storable.flatMap((entity) => {
     const values = makeExampleValues(entity);
     if (!values) return [];
-    const examples = makeExamples(routes, entity, values, { isStored: false });
-    return [{ examples, isAccepted: isAcceptedFirst(entity, values) }];
+    const allowed = followRules(entity, values);
+    const examples = makeExamples(routes, entity, allowed ?? { values, claims: {} }, { isStored: false });
+    return [{ examples, isAccepted: allowed !== undefined && isAcceptedFirst(entity, values) }];
   });
   const accepted = all.filter(({ isAccepted }) => isAccepted);
   const candidates = (accepted.length > 0 ? accepted : all).map(({ examples }) => examples);
@@ -52,38 +64,94 @@ function isAcceptedFirst({ references, denormalized, period }: Entity, values: V
   return !period && fields.every((field) => values[field] === undefined);
 }
 
+/** An example that the rules on rows let a caller create in an empty app; undefined if they let nobody. */
+function followRules(entity: Entity, values: Values): Example | undefined {
+  const rule = entity.access.rules?.create;
+  if (!rule) return { values, claims: {} };
+  const examples = rule
+    .toSorted((one, other) => Number(hasTerms(one)) - Number(hasTerms(other)))
+    .map((alternative) => [alternative, followTerms(alternative, values)] as const);
+  return examples.find(([alternative, example]) => isMet(entity, alternative, example))?.[1];
+}
+
+/** The values with those that the terms demand, and claims with these values. Terms of stored entities are left out. */
+function followTerms({ where = {} }: Alternative<string, Entity>, given: Values): Example {
+  const values: Record<string, unknown> = { ...given };
+  const claims: Record<string, string> = {};
+  for (const [field, term] of Object.entries(where)) {
+    if (typeof term !== 'object') values[field] = term;
+    else if (term.is === 'one of') values[field] = term.values[0];
+    else if (term.is === 'subject') values[field] = claims.sub ??= String(values[field]);
+    else if (term.is === 'claim') claims[term.claim] ??= String(values[field]);
+  }
+  return { values, claims };
+}
+
+/** True if all terms hold for the example, once it is stored, and its caller. */
+function isMet(entity: Entity, { where = {} }: Alternative<string, Entity>, { values, claims }: Example): boolean {
+  const holds = (value: unknown, term: Term<Entity>): boolean => {
+    if (typeof term !== 'object') return value === term;
+    switch (term.is) {
+      case 'one of':
+        return term.values.some((one) => one === value);
+      case 'prefix':
+        return String(value).startsWith(term.prefix);
+      case 'between':
+        return (value as string) >= term.from && (value as string) <= term.to;
+      case 'subject':
+        return value === claims.sub;
+      case 'claim':
+        return String(value) === claims[term.claim] && Object.keys(term.verifiedBy ?? {}).length === 0;
+      case 'member': {
+        const { of, field, where: others } = term;
+        const user = memberField(of, field) ?? '';
+        // The example may be the membership itself.
+        return (
+          of === entity &&
+          Object.entries({ ...others, [user]: claims.sub }).every(([name, one]) => values[name] === one)
+        );
+      }
+      case 'own':
+        return false;
+    }
+  };
+  return Object.entries(where).every(([field, term]) => holds(values[field], term));
+}
+
 function makeExamples(
   routes: ReadonlyMap<string, Route>,
   entity: Entity,
-  values: Values,
+  { values, claims }: Example,
   { isStored }: { readonly isStored: boolean },
 ): Examples {
   const all = addDerived(entity, values);
-  const steps: { route: Route; body?: object }[] = [];
-  const add = (name: string, body?: object) => {
+  const steps: { route: Route; roles: readonly string[]; body?: object }[] = [];
+  const add = (name: string, action: Action, body?: object) => {
     const route = routes.get(name);
-    if (route) steps.push({ route, ...(body === undefined ? {} : { body }) });
+    const rule = entity.access.rules?.[action].filter((one) => isMet(entity, one, { values: all, claims }));
+    const roles = route?.roles?.filter((role) => rule?.some((one) => one.role === role) ?? true) ?? [];
+    if (route && roles.length > 0) steps.push({ route, roles, ...(body === undefined ? {} : { body }) });
   };
-  if (!isStored) add(`${entity.name}-create`, values);
-  add(`${entity.name}-get`);
-  add(`${entity.name}-range`);
+  if (!isStored) add(`${entity.name}-create`, 'create', values);
+  add(`${entity.name}-get`, 'read');
+  add(`${entity.name}-range`, 'read');
   const index = Object.entries(entity.indexes).find(
     ([name, { when }]) => when?.(all) !== false && fillPath(routes.get(`${entity.name}-by-${name}`), all) !== undefined,
   );
-  if (index) add(`${entity.name}-by-${index[0]}`);
+  if (index) add(`${entity.name}-by-${index[0]}`, 'read');
   const claim = findOwnClaim(entity, all);
-  if (claim) add('grants-create', { entity: entity.name, scope: 'own' });
+  if (claim) add('grants-create', 'read', { entity: entity.name, scope: 'own' });
   const requests = steps.flatMap(({ route, body }) => {
     const path = fillPath(route, all);
     return path === undefined ? [] : [{ method: route.method, path, ...(body === undefined ? {} : { body }) }];
   });
-  return { roles: chooseRoles(steps.map(({ route }) => route.roles ?? [])), claim, requests };
+  return { roles: chooseRoles(steps.map(({ roles }) => roles)), claims: { ...claims, ...claim }, requests };
 }
 
-function findOwnClaim({ access: { own }, indexes }: Entity, values: Values): Examples['claim'] {
+function findOwnClaim({ access: { own }, indexes }: Entity, values: Values): Claims | undefined {
   if (!own || !('index' in own)) return undefined;
   const [field = ''] = indexes[own.index]?.row.fields ?? [];
-  return values[field] === undefined ? undefined : { name: own.claim, value: String(values[field]) };
+  return values[field] === undefined ? undefined : { [own.claim]: String(values[field]) };
 }
 
 /** The path of a route with these values. Undefined if a value is missing. The first element stands for a list. */

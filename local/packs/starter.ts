@@ -72,6 +72,7 @@ To add an entity, write a file like [${name}.ts](model/${name}.ts) and add its l
 /** The page on deploying, with the roles of the model and a first row of the entity. */
 export function addressToStarter(page: string, name: string): string {
   return page
+    .replaceAll('$(role manager),', '')
     .replaceAll('$(role hr)', '$(role editor)')
     .replaceAll("value=='hr'", "value=='editor'")
     .replaceAll('/api/employees', `/api/${name}`)
