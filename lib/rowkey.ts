@@ -169,6 +169,7 @@ function createRuntime(
   const app = once(() => ({
     engine: engine(),
     entities,
+    operatorRole: model.operatorRole,
     limits: model.limits,
     signer,
     authenticate: authenticate(),

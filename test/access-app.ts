@@ -52,6 +52,7 @@ export async function openAccessApp(
     engine,
     audit,
     entities: model.list,
+    operatorRole: model.operatorRole,
     limits: model.limits,
     signer: () => signer,
     authenticate: async () => caller,

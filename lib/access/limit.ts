@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { LRUCache } from 'lru-cache';
 import { type ErrorCode, hasCode, RowkeyError } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
@@ -37,12 +38,13 @@ export type Limit = readonly (readonly Comparison[])[];
 
 /** What the caller reaches of an entity by an action; undefined for every row. */
 export async function limitOf(subject: Subject, entity: Entity, action: Action): Promise<Limit | undefined> {
-  return resolveRule(subject, entity, entity.access.rules?.[action]);
+  return resolveRule(subject, entity, entity.access.rules?.[action], { action });
 }
 
 /** What the caller reaches by a list of the entity, or of one of its indexes; undefined for every row. */
 export async function listLimitOf(subject: Subject, entity: Entity, index?: Index): Promise<Limit | undefined> {
-  return resolveRule(subject, entity, entity.access.rules && listingAlternatives(entity, index));
+  const rule = entity.access.rules && listingAlternatives(entity, index);
+  return resolveRule(subject, entity, rule, { action: 'read', index: index ?? 'key' });
 }
 
 /** True if the row with these values is within reach. */
@@ -132,18 +134,74 @@ export async function resolveRule(
   { engine, caller }: Subject,
   entity: Entity,
   rule: readonly Alternative<string, Entity>[] | undefined,
+  use?: Pick<AppliedRule, 'action' | 'index'>,
 ): Promise<Limit | undefined> {
   if (!caller || !rule) return undefined;
   const mine = rule.filter(({ role }) => caller.roles.includes(role));
-  if (mine.some((alternative) => !hasTerms(alternative))) return undefined;
-  const resolved = await Promise.all(
-    mine.map(async ({ where = {} }) => {
-      const terms = Object.entries(where).map(([field, term]) => compare({ engine, caller }, entity, field, term));
-      const comparisons = await Promise.all(terms);
-      return comparisons.some((one) => one === undefined) ? undefined : comparisons.flatMap((one) => one ?? []);
-    }),
+  const unlimited = mine.filter((alternative) => !hasTerms(alternative));
+  const alternatives = await Promise.all(
+    (unlimited.length > 0 ? unlimited : mine).map(async (alternative) => ({
+      role: alternative.role,
+      terms: await resolveTerms({ engine, caller }, entity, alternative),
+    })),
   );
-  return resolved.filter((one) => one !== undefined);
+  if (use) appliedRules.getStore()?.push({ ...use, entity, alternatives });
+  return unlimited.length > 0 ? undefined : toLimit(alternatives);
+}
+
+/** A rule that decided what a request reaches. */
+export interface AppliedRule {
+  readonly entity: Entity;
+  readonly action: Action;
+  /** The list that it bounds: that of the key, or of an index; undefined for a single row. */
+  readonly index?: Index | 'key';
+  /** Those of the caller's roles. */
+  readonly alternatives: readonly ResolvedAlternative[];
+}
+
+const appliedRules = new AsyncLocalStorage<AppliedRule[]>();
+
+/** Runs work, and returns the rules that it applied besides its result. */
+export async function collectRules<Result>(
+  work: () => Promise<Result>,
+): Promise<{ readonly result: Result; readonly rules: readonly AppliedRule[] }> {
+  const rules: AppliedRule[] = [];
+  return { result: await appliedRules.run(rules, work), rules };
+}
+
+export interface ResolvedAlternative {
+  readonly role: string;
+  readonly terms: readonly ResolvedTerm[];
+}
+
+/** A term with what it compares for a caller. */
+export interface ResolvedTerm {
+  readonly field: string;
+  readonly term: Term<Entity>;
+  /** Undefined if the term holds for no row. */
+  readonly comparisons: readonly Comparison[] | undefined;
+}
+
+/** The terms of an alternative, for a caller who has its role. */
+export function resolveTerms(
+  known: Known,
+  entity: Entity,
+  { where = {} }: Alternative<string, Entity>,
+): Promise<ResolvedTerm[]> {
+  return Promise.all(
+    Object.entries(where).map(async ([field, term]) => ({
+      field,
+      term,
+      comparisons: await compare(known, entity, field, term),
+    })),
+  );
+}
+
+/** Without the alternatives that reach no row. */
+export function toLimit(alternatives: readonly ResolvedAlternative[]): Limit {
+  return alternatives
+    .filter(({ terms }) => terms.every(({ comparisons }) => comparisons !== undefined))
+    .map(({ terms }) => terms.flatMap(({ comparisons }) => comparisons ?? []));
 }
 
 type Known = Subject & { readonly caller: Caller };

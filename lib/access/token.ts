@@ -51,7 +51,7 @@ export function createAuthenticator(
   { issuer, audience, jwksUri }: IdentityProvider,
   model: Pick<LinkedModel, 'list' | 'roles'>,
 ): Authenticator {
-  const trusted = trustedClaims(model);
+  const trusted = claimsThatDecide(model);
   // jose replaces `fetched.jwks` whenever it fetches the keys.
   const fetched: JWKSCacheInput = {};
   const keys = createRemoteJWKSet(new URL(jwksUri), { [jwksCache]: fetched });
@@ -126,7 +126,7 @@ interface TrustedClaim {
 }
 
 /** The claims that decide which rows a caller reaches. */
-function trustedClaims({ list }: Pick<LinkedModel, 'list'>): TrustedClaim[] {
+export function claimsThatDecide({ list }: Pick<LinkedModel, 'list'>): TrustedClaim[] {
   return list.flatMap(({ access }) =>
     [...(access.own && 'claim' in access.own ? [access.own] : []), ...claimsIn(access)].map(
       ({ claim, verifiedBy = {} }) => ({

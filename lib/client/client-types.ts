@@ -12,6 +12,7 @@ import type {
   TotalCalls,
   WholeListCalls,
 } from '../api/entity-types.ts';
+import type { Me } from '../api/me.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
@@ -95,6 +96,8 @@ interface OverFetch extends Binding {
 export interface Explanation {
   readonly steps: readonly Readonly<Record<string, unknown>>[];
   readonly transactions: number;
+  /** For operators: the rules on rows that decided what the request reaches. */
+  readonly rules?: readonly Readonly<Record<string, unknown>>[];
 }
 
 /** Calls that explain instead of executing. */
@@ -238,6 +241,13 @@ export type Client<All extends Entities> = {
     : EntityClient<All[Name], All>;
 } & ModelCalls<All, OverFetch> & {
     readonly query: Query<All, false>;
+    /**
+     * Who the caller is: the subject and the roles of the token, and the claims that the model compares, if they are verified.
+     *
+     * @example
+     * const { subject } = await client.me();
+     */
+    readonly me: (options?: CallOptions) => Promise<Me>;
     /** Explains a call: `client.explain.employees.get(key)`. Writes need a role that may read the whole entity. */
     readonly explain: {
       readonly [Name in keyof All & string]: All[Name]['series'] extends object

@@ -1,6 +1,6 @@
 import type { Entities } from '../api/entity-types.ts';
 import type * as Batches from './batches.ts';
-import type { Client, CreateOptions } from './client-types.ts';
+import type { CallOptions, Client, CreateOptions } from './client-types.ts';
 import { byName, createCore, load } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
 import type { RunQuery } from './query.ts';
@@ -10,6 +10,7 @@ import type { TransportOptions } from './transport.ts';
 
 export type { RangeOptions } from '../api/calls.ts';
 export type { BatchAction, GroupTotal, Input, Key, Listed, Output, Patch, Where } from '../api/entity-types.ts';
+export type { Me } from '../api/me.ts';
 export type { Stored } from '../base/values.ts';
 export type {
   ArchiveClient,
@@ -73,9 +74,11 @@ export function createClient<Of extends AnyModel>(options: ClientOptions<Of>): C
     async (actions: Parameters<typeof Batches.transact>[1], given: CreateOptions = {}) =>
       (await load(import('./batches.ts'))).transact(core, actions, { ...given, explains });
   const ofAll = (explains: boolean) => ({ query: query(explains), transact: transact(explains) });
+  const me = async ({ signal }: CallOptions = {}) =>
+    JSON.parse((await core.send({ method: 'GET', path: '/me', signal })).text);
   const explain = byName((name) => createEntityClient(core, name, true), ofAll(true));
   // The members accept and return any values. Their types are those of the entities' declarations.
-  return byName((name) => createEntityClient(core, name, false), { explain, ...ofAll(false) }) as Client<
+  return byName((name) => createEntityClient(core, name, false), { explain, me, ...ofAll(false) }) as Client<
     Of['entities']
   >;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { AppliedRuleExplanation } from '../access/why.ts';
 import type { SchemaBuilder } from '../api/operation.ts';
 import { OPERATORS } from '../define/codec/query.ts';
 import { Step } from '../storage/explain.ts';
@@ -19,7 +20,14 @@ import { PROBLEMS } from './problem-kinds.ts';
 import { EXPLANATION_TYPE, type FilterParameter, type ResponseHeader, type Route, rootOf, tagOf } from './route.ts';
 
 /** The response to `explain=true`, on every route. */
-const Explanation = z.object({ steps: z.array(Step), transactions: z.int() });
+const Explanation = z.object({
+  steps: z.array(Step),
+  transactions: z.int(),
+  rules: z
+    .array(AppliedRuleExplanation)
+    .optional()
+    .describe('For operators: the rules on rows that decided what the request reaches'),
+});
 
 /** What many operations have in common, so that none of them repeats the text. */
 const CONVENTIONS = `Generated from the model. \`?tag=\` with the name of an entity describes only its operations.

@@ -13,6 +13,7 @@ import type { TableSasSigner } from '../storage/table-sas.ts';
 export interface App {
   readonly engine: Engine;
   readonly entities: readonly Entity[];
+  readonly operatorRole: string;
   /** The limits of the requests of each caller. */
   readonly limits: readonly RequestLimit[];
   readonly signer: () => TableSasSigner;

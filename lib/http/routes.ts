@@ -12,6 +12,7 @@ import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts'
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
+import { meRoute } from './routes/me-route.ts';
 import { modelRoute } from './routes/model-route.ts';
 import { operatorRoutes } from './routes/operator-routes.ts';
 import { queryRoute } from './routes/query-route.ts';
@@ -51,6 +52,7 @@ export function createRoutes(model: LinkedModel): Route[] {
       .flatMap(withEntity((entity) => [rewrapRoute(entity, upkeep)])),
     ...entities.filter(({ period }) => !period).flatMap(withEntity((entity) => verifyRoutes(entity, upkeep))),
     ...(single.length > 0 ? [queryRoute(withArchives(single)), transactRoute(entities)] : []),
+    meRoute(model),
     healthRoute,
     modelRoute(model),
     problemsRoute,

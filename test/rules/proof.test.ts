@@ -35,6 +35,7 @@ test('callers see and do what the rules say, whatever the model, the token and t
           if (!read) continue;
           await proof.get(caller, read);
           await proof.total(caller, read);
+          if (at < 2) await proof.why(caller, read);
           if (at < 1) await proof.pages(caller, read);
         }
         for (const [at, write] of writes.entries()) {

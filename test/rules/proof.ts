@@ -1,7 +1,7 @@
 import type fc from 'fast-check';
 import type { openAccessApp, Reply } from '../access-app.ts';
 import { type Caller, hasRole, type List, listed, may, type Row, reachesAll } from './evaluator.ts';
-import { type Action, keyOf, type Plan, type Rules, rulesOf } from './random-model.ts';
+import { ACTIONS, type Action, keyOf, type Plan, type Rules, rulesOf } from './random-model.ts';
 import type { beginnings, Change, Kind, Read, Write } from './random-requests.ts';
 
 /** Sends requests to the app of a random model, and compares each response with what the evaluator expects. */
@@ -285,6 +285,27 @@ export class Proof {
       return;
     }
     this.#expect(reply, 404, what);
+  }
+
+  /** What an operator is told of a row and a caller. */
+  async why(caller: Caller, { kind, row }: Read): Promise<void> {
+    const found = this.rows[kind].get(this.#idOf(kind, row));
+    const question = { entity: kind, key: pick(row, this.keys[kind]), caller };
+    const reply = await this.#app.ask(root, 'POST', 'operations/why', question);
+    const what = `why ${JSON.stringify(question)} of ${JSON.stringify(this.rules)} at ${JSON.stringify(found)}`;
+    if (!found) return this.#expect(reply, 404, what);
+    this.#expect(reply, 200, what);
+    for (const action of ACTIONS) {
+      const { allowed, alternatives } = reply.body[action];
+      const isAllowed = this.#may(caller, kind, action, found);
+      const isTold = alternatives.map(
+        ({ hasRole: has, terms }: { hasRole: boolean; terms: { holds: boolean }[] }) =>
+          has && terms.every(({ holds }) => holds),
+      );
+      const allows = alternatives.map((one: { allows: boolean }) => one.allows);
+      if (allowed !== isAllowed || allowed !== isTold.includes(true) || isTold.join() !== allows.join())
+        throw new Mismatch(`${action}: ${reply.text}\n${what}`);
+    }
   }
 
   /** A caller gets the same responses if all that is hidden is not there. This deletes the hidden rows. */

@@ -53,7 +53,8 @@ type Rule<Role extends string = string, Of = Declared> = readonly (Role | Altern
 export const WRITES = ['create', 'update', 'delete'] as const;
 type Write = (typeof WRITES)[number];
 /** What a caller does with a row. */
-export type Action = 'read' | Write;
+export const ACTIONS = ['read', ...WRITES] as const;
+export type Action = (typeof ACTIONS)[number];
 
 /** How `access` is declared. */
 export interface AccessDeclaration<Field extends string = string, Role extends string = string, Through = Named> {
@@ -151,6 +152,29 @@ export const AccessOptions = optionsOf({
     .optional(),
 } satisfies OptionsOf<AccessDeclaration>);
 
+const AlternativeDescription = z.object({
+  role: z.string(),
+  terms: z
+    .array(z.string())
+    .describe('In words. The role reaches the rows for which all of them hold; without any, every row'),
+});
+const alternatives = z.array(AlternativeDescription);
+
+/** What `GET /api/model` returns of the rules. */
+export const RulesDescription = z.object({
+  read: z.array(
+    AlternativeDescription.extend({
+      lists: z
+        .object({ key: z.boolean().describe('The list of a partition'), indexes: z.array(z.string()) })
+        .describe('The lists that the role may read with these terms'),
+    }),
+  ),
+  create: alternatives,
+  update: alternatives,
+  delete: alternatives,
+  fields: z.record(z.string(), alternatives).describe('Who may read a restricted field'),
+});
+
 /** The roles, and the rules if there are any. */
 export function compileAccess<Through>({
   read,
@@ -233,8 +257,8 @@ function termsIn<Of>({ rules = {}, unveiled = {} }: Ruled<Of>): Exclude<Term<Of>
   return all.filter((term) => typeof term === 'object');
 }
 
-/** The declarations to which the terms refer. */
-export function declaredIn(access: Ruled<Declared>): Declared[] {
+/** The declarations, or the entities, to which the terms refer. */
+export function declaredIn<Of>(access: Ruled<Of>): Of[] {
   return termsIn(access).flatMap((term) => ('of' in term && term.of ? [term.of] : []));
 }
 

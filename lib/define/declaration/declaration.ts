@@ -3,7 +3,7 @@ import { present, type Values, withoutPrototype } from '../../base/values.ts';
 import type { CalendarUnit } from '../keys/calendar.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
-import { type Access, type AccessDeclaration, AccessOptions } from './access.ts';
+import { type Access, type AccessDeclaration, AccessOptions, RulesDescription } from './access.ts';
 import { AttachmentDeclaration } from './attachment.ts';
 import type { Expiry } from './expiry.ts';
 import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
@@ -332,6 +332,7 @@ const ENTITY_OPTIONS = {
         ])
         .optional(),
       writtenByClients: z.boolean().describe('Clients with a grant write rows that nothing validates'),
+      rules: RulesDescription.describe('Who may do what, and with which rows'),
     }),
   },
   maxAge: { accepts: anything(), described: z.int().optional() },

@@ -11,6 +11,7 @@ import { toIndex } from '../../define/declaration/totals.ts';
 import type { LinkedModel } from '../../define/define-model.ts';
 import { isUnique } from '../../define/places/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
+import { describeRules } from '../../define/places/rule-words.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
 import { serveBuiltOnce } from '../built-once.ts';
 import { toJsonSchema } from '../json-schema.ts';
@@ -51,7 +52,7 @@ function describeEntity(entity: Entity): EntityDescription {
     kinds: typeof kinds === 'object' ? kinds.enum?.map(String) : undefined,
     parent: entity.childOf?.name,
     children: entity.children.map(({ name }) => name),
-    access: { ...entity.access, writtenByClients: entity.isWrittenByClients },
+    access: { ...entity.access, writtenByClients: entity.isWrittenByClients, rules: describeRules(entity) },
   });
 }
 

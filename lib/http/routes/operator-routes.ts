@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { GRANTS } from '../../access/grant.ts';
 import { canReadKeys } from '../../access/rule.ts';
 import type { Operation, View } from '../../api/operation.ts';
+import { readQuestion, WhyQuestion, why } from '../../api/why.ts';
 import { DAY_MS, isoInstant } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
@@ -32,6 +33,12 @@ export function operatorRoutes(entities: readonly Entity[], operatorRole: string
     ...overviewRoutes(entities, operatorRole),
     ...poisonRoutes(entities, operatorRole),
     auditRoute(entities, operatorRole),
+    bind(why(operatorRole), {
+      method: 'POST',
+      path: 'operations/why',
+      success: { status: 200, description: 'The decisions' },
+      read: async (context) => readQuestion(entities, parse(WhyQuestion, await context.json())),
+    }),
   ];
 }
 

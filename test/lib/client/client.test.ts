@@ -171,6 +171,13 @@ describe('batches', () => {
   });
 });
 
+test('asks who the caller is', async () => {
+  const caller = { subject: 'ann', roles: ['hr'], claims: { email: 'a@b' } };
+  const { client, sent } = clientOf([json(caller)]);
+  expect(await client.me()).toEqual(caller);
+  expect(sent).toMatchObject([{ method: 'GET', url: `${ROOT}/me` }]);
+});
+
 describe('a query', () => {
   const reads = (results: object) => json({ reads: results });
 

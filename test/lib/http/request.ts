@@ -11,6 +11,7 @@ export function testApp(url: string, over: Partial<App> = {}): App {
   return {
     engine: createEngine(openStorage({ connectionString: testStorage(url) })),
     entities: [],
+    operatorRole: 'operator',
     limits: [],
     signer: () => {
       throw new Error('No test signs.');
