@@ -223,7 +223,9 @@ type IsOfMany<Of extends Declared, By extends Index> = By['kind'] extends 'index
   : TypesOfIndex<By>['unique'] extends true
     ? false
     : LastOf<FieldList<TypesOfIndex<By>['row']>> extends KeyField<Of>
-      ? true
+      ? [Exclude<KeyField<Of>, FieldsOf<TypesOfIndex<By>['row']> | AskedFields<PartitionOf<Of, By>>>] extends [never]
+        ? true
+        : false
       : false;
 
 type RowFields<Of extends Declared, By extends Index> =

@@ -31,10 +31,13 @@ export function indexFields(entity: Entity, index: Index): string[] {
   return [...new Set([...partitionFields(entity, index), ...inRow])];
 }
 
-/** True if several entities may share a value of the index. The row keys then end in the keys of the entities. */
+/** True if several entities may share a value of the index. The keys of the rows then have those of the entities, at the end. */
 export function isOfMany(entity: Entity, index: Index): boolean {
   if (index.kind === 'index-entity') return true;
-  return !isUnique(index) && entity.keyFields.includes(index.row.fields.at(-1) ?? '');
+  if (isUnique(index) || !entity.keyFields.includes(index.row.fields.at(-1) ?? '')) return false;
+  // Without a part of the key, two entities of the partition would have one row, so the value is unique there.
+  const inKeys = [...partitionFields(entity, index), ...index.row.fields];
+  return entity.keyFields.every((field) => inKeys.includes(field));
 }
 
 /** The fields that each item of an index has; undefined if it has all. */
