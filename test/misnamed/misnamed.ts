@@ -68,6 +68,8 @@ defineEntity('employees', {
 });
 // a restricted field
 defineEntity('employees', { ...common, access: { read: [], write: [], restricted: { salary: ['hr'] } } });
+// a disclosed field
+defineEntity('employees', { ...common, access: { read: [], write: [], discloses: ['salary'] } });
 // the index of the owner
 defineEntity('employees', {
   ...common,

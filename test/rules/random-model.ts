@@ -93,7 +93,7 @@ const member = fc.oneof(
   fc.constantFrom(...LEVELS).map((level): Term => ({ is: 'member', level })),
 );
 
-const TERMS: Partial<Record<Field, fc.Arbitrary<Term>>> = {
+export const TERMS: Partial<Record<Field, fc.Arbitrary<Term>>> = {
   team: fc.oneof(equal('team'), several('team'), prefix('t', 'u', 't1'), is('claim'), is('own'), member, member),
   owner: fc.oneof(equal('owner'), is('subject'), is('subject'), several('owner'), is('own')),
   id: fc.oneof(prefix('1', '2', ''), several('id'), within(['1', '2'], ['14', '22'])),
@@ -110,7 +110,7 @@ const where = (fields: readonly Field[]) =>
     .chain((chosen) => fc.tuple(...chosen.map((field) => fc.tuple(fc.constant(field), TERMS[field] ?? equal(field)))))
     .map((terms) => Object.fromEntries(terms));
 
-const alternatives = (fields: readonly Field[]) =>
+export const alternatives = (fields: readonly Field[]) =>
   fc.array(
     fc.record({
       role: fc.constantFrom('user', 'user', 'lead'),
@@ -143,7 +143,7 @@ export const plans: fc.Arbitrary<Plan> = fc.record({
 const claims = defineClaims({ teams: { verifiedBy: {} } });
 
 /** The declared form of an alternative. */
-function declare({ role, where: given, lists }: Given): Alternative {
+export function declare({ role, where: given, lists }: Given): Alternative {
   const terms = Object.entries(given).map(([field, term]) => {
     if (term.is === 'equal') return [field, term.value];
     if (term.is === 'one of') return [field, oneOf(...term.values)];

@@ -63,6 +63,8 @@ export interface AccessDeclaration<Field extends string = string, Role extends s
   readonly write: Rule<Role> | { readonly [Kind in Write]?: Rule<Role> };
   /** Fields that only these roles may read. With terms, a role may read the field in these rows, and cannot set it or filter by it. */
   readonly restricted?: Partial<Readonly<Record<Field, Rule>>>;
+  /** Copies and counts that show something of other entities to all who read the field, also of rows that they may not read. */
+  readonly discloses?: readonly Field[];
   /**
    * How the caller's own entities are found. Either one entity, by a claim of the token such as `oid` or `sub` and this
    * unique index of one field. Or all entities of the partition that the caller's entity of `through` leads to;
@@ -73,7 +75,7 @@ export interface AccessDeclaration<Field extends string = string, Role extends s
 
 /** The compiled form. */
 export interface Access<Field extends string = string, Role extends string = string, Through = Named, Of = Declared>
-  extends Pick<AccessDeclaration<Field, Role, Through>, 'own'> {
+  extends Pick<AccessDeclaration<Field, Role, Through>, 'own' | 'discloses'> {
   /** The roles that may read, and those that may write, at least some rows. */
   readonly read: readonly Role[];
   readonly write: readonly Role[];
@@ -135,6 +137,7 @@ export const AccessOptions = optionsOf({
     >),
   ]),
   restricted: z.record(z.string(), rule.optional()).optional(),
+  discloses: z.array(z.string()).readonly().optional(),
   own: optionsOf({
     claim: z.string().optional(),
     index: z.string().optional(),
@@ -181,6 +184,7 @@ export function compileAccess<Through>({
   write,
   own,
   restricted,
+  discloses,
 }: AccessDeclaration<string, string, Through>): Access<string, string, Through> {
   const writes = Array.isArray(write) ? Object.fromEntries(WRITES.map((kind) => [kind, write])) : write;
   const rules = Object.fromEntries(
@@ -195,6 +199,7 @@ export function compileAccess<Through>({
   const isOneWrite = WRITES.every((kind) => rolesOf(kind).join() === rolesOf('create').join());
   return {
     ...(own ? { own } : {}),
+    ...(discloses ? { discloses } : {}),
     ...(restricted ? compileRestricted(restricted) : {}),
     read: rolesOf('read'),
     write: rolesOf(...WRITES),

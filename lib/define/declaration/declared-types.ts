@@ -80,9 +80,14 @@ type CheckedAccess<Given, Field extends string, IndexName extends string> = {
       ? WithIndex<Given[Part], IndexName>
       : Part extends 'read' | 'write'
         ? CheckedRule<Given[Part], Field>
-        : Part extends keyof AccessDeclaration
-          ? Given[Part]
-          : NotAnOption<Part>;
+        : Part extends 'discloses'
+          ? CheckedList<Given[Part], Field>
+          : Part extends keyof AccessDeclaration
+            ? Given[Part]
+            : NotAnOption<Part>;
+};
+type CheckedList<Given, Field extends string> = {
+  readonly [Index in keyof Given]: Given[Index] extends Field ? Given[Index] : NotAField<Given[Index] & string>;
 };
 /** Rules by field. A sentence about a name stays. */
 type CheckedRules<Given, Field extends string> = {

@@ -1,7 +1,7 @@
 import type { Entity } from '../declaration/entity.ts';
 import type { Index, IndexEntity, InterPartitionIndex } from '../declaration/indexes.ts';
 import { indexKeyFields } from '../places/index-entries.ts';
-import { rolesToReadBy, rolesToSee } from '../places/readers.ts';
+import { rolesToReadBy } from '../places/readers.ts';
 
 /** What contains a field: the key of the entity, those of its indexes, and totals. */
 export function* keysWith({ keyFields, indexes, totals }: Entity, field: string): Generator<string> {
@@ -53,14 +53,4 @@ export function* oracleErrors(
   const blind = writer.access.write.filter((role) => !informed.includes(role));
   if (blind.length > 0)
     yield `${what}, which would tell ${blind.join(', ')} what exists. Let roles that write "${writer.name}" read "${field}" of "${seen.name}".`;
-}
-
-/** A field that is made from another entity shows it, so the roles that see the field must be able to read that entity. */
-export function* unreadableErrors(
-  what: string,
-  { entity, field, from }: { readonly entity: Entity; readonly field: string; readonly from: Entity },
-): Generator<string> {
-  const blind = new Set(rolesToSee(entity, field).filter((role) => !from.access.read.includes(role)));
-  if (blind.size > 0)
-    yield `${what}, which ${[...blind].join(', ')} may not read. Add these roles to access.read of "${from.name}", or remove them from the readers of "${field}" (access.restricted, access.own).`;
 }

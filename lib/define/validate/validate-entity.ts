@@ -181,8 +181,8 @@ function* versionErrors({ version, upgrades, maxAge }: DeclaredEntity): Generato
 }
 
 function* accessErrors(entity: DeclaredEntity): Generator<string> {
-  const { keyFields, indexes } = entity;
-  const { own, write, restricted = {} } = entity.access;
+  const { keyFields, indexes, counts, denormalized } = entity;
+  const { own, write, restricted = {}, discloses = [] } = entity.access;
   for (const field of keyFields)
     if (Object.hasOwn(restricted, field))
       yield `the restricted field "${field}" is part of the key, which every path shows. Remove it from access.restricted.`;
@@ -192,6 +192,10 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
   for (const field of Object.keys(restricted))
     if (!Object.hasOwn(entity.columns, field))
       yield `access.restricted names the field "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
+  const copied = Object.values(denormalized).flatMap(({ copies }) => Object.keys(copies));
+  for (const field of discloses)
+    if (!copied.includes(field) && !Object.hasOwn(counts, field))
+      yield `access.discloses names "${field}", which is neither a copy nor a count, and so shows nothing of other entities. Remove it.`;
   if (own && 'through' in own) yield* grantErrors(entity, own);
   if (own && 'index' in own) {
     if (!own.verifiedBy && !ISSUED_CLAIMS.includes(own.claim))

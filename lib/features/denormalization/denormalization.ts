@@ -8,7 +8,8 @@ import type { Denormalized, Entity, Feature } from '../../define/declaration/ent
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
 import { fieldsHiddenFrom, rolesToSee } from '../../define/places/readers.ts';
-import { oracleErrors, staleIndexErrors, unreadableErrors } from '../../define/validate/feature-errors.ts';
+import { sameFields, unreadableErrors } from '../../define/validate/disclosure.ts';
+import { oracleErrors, staleIndexErrors } from '../../define/validate/feature-errors.ts';
 import { tryCommit } from '../../engine/write/eventual-transaction.ts';
 import { type Action, readRow } from '../../storage/rows.ts';
 
@@ -187,8 +188,13 @@ function hiddenFields({ source, target, fanOut }: Denormalized, field: string): 
   ];
 }
 
-/** Yields an error for each copy that shows a source to roles that may not read it. */
-export function* copyErrors({ source, target, copies }: Denormalized): Generator<string> {
+/** Yields an error for each copy that shows a source to those who may not read it. */
+export function* copyErrors({ source, target, copies, field: referring, by, fanOut }: Denormalized): Generator<string> {
+  const entity = target();
+  const refer = (other: string) => (other === by ? referring : other);
+  // Beside the source, the key of the partition is that of the entity.
+  const inPartition = sameFields(entity, source, [source.partition], fanOut ? refer : undefined);
+  const same = [...inPartition, ...sameFields(entity, source, [source.row], refer)];
   for (const field of Object.keys(copies))
-    yield* unreadableErrors(`"${field}" is copied from "${source.name}"`, { entity: target(), field, from: source });
+    yield* unreadableErrors(`"${field}" is copied from "${source.name}"`, { entity, field, from: source, same });
 }

@@ -5,7 +5,8 @@ import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
-import { staleIndexErrors, unreadableErrors } from '../../define/validate/feature-errors.ts';
+import { sameFields, unreadableErrors } from '../../define/validate/disclosure.ts';
+import { staleIndexErrors } from '../../define/validate/feature-errors.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
 
 /**
@@ -32,7 +33,8 @@ export const maintainedCount: Feature = {
         yield `${what}, whose key does not lead to this row. Add ${missing.join(', ')} to its key, or remove them from this row key.`;
       if (archive || movable.length > 0)
         yield `${what}, whose keys would lead to this row no more after an archive or a move. Remove archive and movable.`;
-      yield* unreadableErrors(what, { entity, field, from: counted });
+      const same = sameFields(entity, counted, [partition, row]);
+      yield* unreadableErrors(what, { entity, field, from: counted, same });
       // Only a 32-bit integer is read back as a plain number.
       if (columns[field] !== 'Int32') yield `the count "${field}" is not a 32-bit integer. Declare it as z.int32().`;
     }

@@ -33,6 +33,7 @@ const MESSAGES = {
   'a field of the row key': noKeyField('id'),
   'an encrypted field of the key': noKeyField('department'),
   'a restricted field': notInSchema('salary'),
+  'a disclosed field': notInSchema('salary'),
   'the index of the owner': type('"email"'),
   'the index of a lookup': type('"email"'),
   'a derived field': notInSchema('sise'),
