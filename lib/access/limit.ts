@@ -108,10 +108,10 @@ export async function guardedEngine(subject: Subject, ...entities: readonly Enti
   return { ...engine, guard };
 }
 
-/** The entities of which a write of this one tells whether they exist. */
+/** The entities that a caller must be able to read to write one that depends on them. */
 function entitiesReferredTo({ references, denormalized, childOf }: Entity): Entity[] {
   return [
-    ...Object.values(references).map(({ to }) => to),
+    ...Object.values(references).flatMap(({ to, unseen }) => (unseen ? [] : [to])),
     ...Object.values(denormalized).map(({ source }) => source),
     ...(childOf ? [childOf] : []),
   ];

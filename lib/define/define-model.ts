@@ -224,8 +224,8 @@ function addReferences(draft: Draft, declaration: DeclaredEntity, find: (other: 
   draft.denormalized = withoutPrototype<Denormalized>(Object.fromEntries(copying));
   const referring = Object.entries(references).map(([field, declared]) => {
     const to = find(resolveDeclared(declared.to));
-    const { by = defaultBy(to, field), onDelete } = declared;
-    const reference: Reference = Object.freeze({ from: () => draft, field, to, by, onDelete });
+    const { by = defaultBy(to, field), onDelete, unseen = false } = declared;
+    const reference: Reference = Object.freeze({ from: () => draft, field, to, by, onDelete, unseen });
     to.referencedBy.push(reference);
     return [field, reference] as const;
   });

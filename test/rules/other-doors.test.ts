@@ -21,6 +21,7 @@ const albums = defineEntity('albums', {
     owner: z.string(),
     state: z.enum(['open', 'closed']),
     friend: z.string().optional(),
+    copyOf: z.string().optional(),
   }),
   table: 'albums',
   key: { partition: '{place}', row: 'a_{albumId}' },
@@ -31,7 +32,10 @@ const albums = defineEntity('albums', {
     friend: interPartitionIndex({ table: 'albumsbyfriend', partition: '{friend}', row: '{place}_{albumId}' }),
   },
   totals: { perOwner: total({ table: 'albumtotals', partition: '{owner}', row: 's_{state}' }) },
-  references: { friend: { to: (): DeclaredEntity => albums, by: 'albumId', onDelete: 'report' } },
+  references: {
+    friend: { to: (): DeclaredEntity => albums, by: 'albumId', onDelete: 'report' },
+    copyOf: { to: (): DeclaredEntity => albums, by: 'albumId', onDelete: 'report', unseen: true },
+  },
   archive: { table: 'oldalbums' },
   movable: ['place'],
   access: {
@@ -167,6 +171,17 @@ test('a caller can refer to readable entities only', async () => {
   const [hidden, absent] = [await create('21', '2'), await create('21', '9')];
   expect(said(hidden).text).toBe(said(absent).text);
   expect([hidden.status, absent.status]).toEqual([400, 400]);
+});
+
+test('a caller can refer to any entity by a reference that is declared unseen', async () => {
+  const create = (albumId: string, copyOf: string) =>
+    app.ask(ann, 'POST', 'albums', { place: 'home', albumId, owner: 'ann', state: 'open', copyOf });
+  expect((await create('22', '2')).status).toBe(201);
+  expect((await create('23', '9')).body).toMatchObject({ status: 400, field: 'copyOf' });
+  const patch = (body: object) => app.ask(ann, 'PATCH', 'albums/home/4', body);
+  expect((await patch({ copyOf: '2', friend: '1' })).status).toBe(200);
+  // The other reference stays refused.
+  expect((await patch({ copyOf: '2', friend: '2' })).body).toMatchObject({ status: 400, field: 'friend' });
 });
 
 test("a series is read and written by the caller's rule", async () => {

@@ -292,6 +292,7 @@ const ENTITY_OPTIONS = {
           to: declaredEntity({ isFunction: true }),
           by: z.string().optional(),
           onDelete: anything(),
+          unseen: z.boolean().optional(),
         } satisfies OptionsOf<DeclaredReference>).optional(),
       )
       .optional(),
@@ -500,4 +501,9 @@ export interface DeclaredReference {
    * check finds the entities that refer to it.
    */
   readonly onDelete: 'refuse' | 'report';
+  /**
+   * True if callers may refer to an entity that they cannot read. A write then tells them whether the entity exists. By default such an
+   * entity is as absent.
+   */
+  readonly unseen?: boolean;
 }

@@ -133,7 +133,7 @@ export interface Denormalized extends Copied {
   readonly target: () => Entity;
 }
 
-export interface Reference extends DeclaredReference {
+export interface Reference extends Required<DeclaredReference> {
   /** The referring entity. */
   readonly from: () => Entity;
   readonly field: string;

@@ -66,7 +66,7 @@ export const references: Feature = {
       const checking = { concurrency: READS_CONCURRENCY };
       await pMap(changes, (change) => checkReferrers(engine, entity, change, together), checking);
       const asked = referencesOf(entity)
-        .filter((reference) => !isBeside(reference) || engine.guard?.fieldsToRefer(reference.to.name))
+        .filter((reference) => !isBeside(reference) || fieldsToSee(engine, reference))
         .flatMap((reference) =>
           changes.flatMap((change) => {
             const key = changedKey(reference, change);
@@ -106,7 +106,7 @@ function* validationErrors(entity: Entity): Generator<string> {
   if (ring)
     yield `the required references ${ring.join(' → ')} form a ring, of which no entity can be created first. Make one of the fields optional.`;
   for (const reference of referencesOf(entity)) {
-    const { field, to, by, onDelete } = reference;
+    const { field, to, by, onDelete, unseen } = reference;
     const what = `the reference "${field}" to "${to.name}"`;
     if (onDelete !== 'refuse' && onDelete !== 'report')
       yield `${what} has the onDelete "${onDelete}". Use "refuse" or "report".`;
@@ -120,7 +120,8 @@ function* validationErrors(entity: Entity): Generator<string> {
       yield `${what} is encrypted, large or set by a pattern. Use a field that a caller writes and storage can compare.`;
     if (!isByKey(reference) && !uniqueIndexOf(reference))
       yield `${what} leads to no single entity. Add a unique inter-partition index of "${by}" alone, without a condition, to "${to.name}", or its other key fields (${otherKeyFields(reference).join(', ')}) to this entity.`;
-    yield* oracleErrors(`${what} is checked at a write`, { writer: entity, seen: to, field: by, isUnique: true });
+    if (!unseen)
+      yield* oracleErrors(`${what} is checked at a write`, { writer: entity, seen: to, field: by, isUnique: true });
     if (onDelete !== 'refuse') continue;
     yield* oracleErrors(`${what} refuses deletes`, { writer: to, seen: entity, field, isUnique: false });
     if (to.childOf)
@@ -210,6 +211,11 @@ function canReferTo(reference: Reference, found: Row | undefined, now: number): 
   return true;
 }
 
+/** The fields that decide whether the caller sees the other entity; undefined if the reference may be to any. */
+function fieldsToSee({ guard }: Engine, { to, unseen }: Reference): readonly string[] | undefined {
+  return unseen ? undefined : guard?.fieldsToRefer(to.name);
+}
+
 /**
  * True if the entity exists: one point read, and a second one while the row of a unique index is only claimed. With `isCheck`,
  * for the consistency check, the row of an index is never enough, and an entity that is being moved exists.
@@ -222,7 +228,7 @@ async function hasTarget(
 ): Promise<boolean> {
   const { storage, now } = engine;
   const { to, by } = reference;
-  const fields = engine.guard?.fieldsToRefer(to.name);
+  const fields = fieldsToSee(engine, reference);
   const changed = together.find(({ entity, after }) => entity === to && after && isOfKey(after, key));
   if (changed?.after) return !fields || engine.guard?.canRefer(to.name, changed.after) === true;
   const instant = expiryFields(to);

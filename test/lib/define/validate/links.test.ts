@@ -374,3 +374,8 @@ test('a required reference to the entity itself is accepted, because the first o
   });
   expect(() => load(eels)).not.toThrow();
 });
+
+test('a reference with unseen may tell writers what they may not read', () => {
+  const references = { id: { onDelete: 'report', unseen: true } };
+  expect(() => load(...referring({}, { references, access: { read: ['hr'], write: ['operator'] } }))).not.toThrow();
+});

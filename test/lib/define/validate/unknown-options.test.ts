@@ -39,7 +39,7 @@ test.each<[string, () => unknown, string]>([
   [
     'reference',
     () => define({ references: { plate: { to: cars, onDelet: 'refuse' } } }),
-    '"references.plate.onDelet" is not an option. Use to, by, onDelete.',
+    '"references.plate.onDelet" is not an option. Use to, by, onDelete, unseen.',
   ],
   [
     'copy of another entity',
