@@ -139,6 +139,18 @@ test('a child of a hidden parent is rejected like one of an absent parent', asyn
   expect([hidden.status, hidden.body]).toEqual([400, absent.body]);
 });
 
+test('a put of a hidden child whose parent is missing or hidden is rejected like that of an absent child', async () => {
+  const put = (path: string) => {
+    const [team, folderId, fileId] = path.split('/');
+    return app.ask(ann, 'PUT', `files/${path}`, { team, folderId, fileId, author: 'ann' });
+  };
+  const [hidden, absent, orphan] = [await put('t/2/1'), await put('t/2/7'), await put('t/9/1')];
+  expect(said(hidden, '2')).toEqual(said(absent, '2'));
+  expect([hidden.status, hidden.body]).toEqual([400, orphan.body]);
+  // Under a parent that the caller reaches, a create tells as much.
+  expect([await put('t/1/1'), await put('t/1/7')].map(({ status }) => status)).toEqual([409, 201]);
+});
+
 test('a write that would need no read follows the rules too', async () => {
   const page = { pageId: '1', owner: 'bob', text: 'x' };
   expect((await app.ask(root, 'POST', 'pages', page)).status).toBe(201);

@@ -104,17 +104,14 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
     };
   }
   const before = judged.snapshot;
-  if (!isUpkeep && !write.isOfExpired && hasExpired(entity, before.values, engine.now())) {
+  const isExpired = !write.isOfExpired && hasExpired(entity, before.values, engine.now());
+  const isHidden = expects === 'any' && engine.guard?.isHidden(entity.name, 'update', before.values);
+  if (!isUpkeep && (isExpired || isHidden)) {
     if (expects === 'one') throw notFound(entity, key);
     checkConditions(conditions, undefined);
-    // The insert finds the row, which is then deleted: see expired.ts.
+    // The insert finds the row. An expired one is then deleted: see expired.ts. A hidden one is a conflict, after all other errors, as
+    // for a create under this key: that tells no more of the row than a caller who may create it learns anyway.
     return { ...of, before: { state: 'absent' }, after: await write.next(undefined), outcome: 'created' };
-  }
-  // A put is answered like a create under this key, which tells no more of the row than a caller who may create it learns anyway.
-  if (!isUpkeep && expects === 'any' && engine.guard?.isHidden(entity.name, 'update', before.values)) {
-    checkConditions(conditions, undefined);
-    await write.next(undefined);
-    throw duplicateKey(entity, key);
   }
   // First of all: no other error may say that there is such a row.
   if (!isUpkeep) engine.guard?.checkBefore(entity.name, key, write.isDelete ? 'delete' : 'update', before.values);
