@@ -31,8 +31,10 @@ const PATTERN_FOR_MS = 4 * 60_000;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
-/** Beside this module in the package, and beside the bundle of an app. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('./console', import.meta.url));
+/** Beside this module in the package, and beside the bundle of an app. An app that runs from a clone has the build of the clone. */
+const CONSOLE_FOLDER = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? '../dist/console' : './console', import.meta.url),
+);
 /**
  * The host tries functions in the order of their names and calls the first whose route and method match. So the functions with
  * these names get only the requests that no function of the app itself matches; in this order, a longer path comes first.

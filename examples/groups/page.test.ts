@@ -114,6 +114,16 @@ test('two people share expenses, on a phone and on a desktop', async ({ skip }) 
   expect(await itemsOf(eve.page, 'balances')).toEqual([]);
 });
 
+test('an app that runs from a clone has the console, and the settings of the host that an app gets', async () => {
+  const page = await fetch(`${product.url}/console/`);
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  expect((await fetch(`${product.url}/docs`)).status).toBe(200);
+  const [own, packed] = ['host.json', '../../host.json'].map((file) =>
+    readFileSync(new URL(file, import.meta.url), 'utf8'),
+  );
+  expect(own).toBe(packed);
+});
+
 test('only the payer finishes a draft', async () => {
   const [ann, dan] = ['ann@contoso.com', 'dan@contoso.com'];
   const as = (user: string) => product.as('user', user);

@@ -20,6 +20,22 @@ export function testRows({ product, open }: ConsoleHarness) {
     expect((await hr('POST', '/api/employees', { body })).status).toBe(201);
   });
 
+  test('shows who may do what, and tells operators what a caller may do with a row', async () => {
+    const page = await openRow();
+    await page.getByText('What a caller may do').click();
+    await page.getByLabel(/^Subject/).fill('ann');
+    await page.getByRole('checkbox', { name: 'reader', exact: true }).check();
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('heading', { name: 'read allowed' }).waitFor();
+    await page.getByRole('heading', { name: 'update not allowed' }).waitFor();
+    await page.getByText(/^Hidden fields: .*nationalId/).waitFor();
+    await lookAt(page, 'what-a-caller-may-do');
+    await page.goto(`${product.url}/console/#/entities/employees/access`);
+    const table = page.getByRole('region', { name: 'Who may do what with employees' });
+    await table.getByText('create, update, delete').waitFor();
+    await lookAt(page, 'who-may-do-what');
+  });
+
   test('validates a form as one types, and sends nothing that is invalid', async () => {
     const page = await openRow();
     await page.getByRole('button', { name: 'Edit' }).click();

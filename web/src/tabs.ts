@@ -1,5 +1,5 @@
 import { canRead, canWrite } from './api/model.ts';
-import type { EntityTab, RowSection, RowSectionProps } from './app/page.ts';
+import type { EntityTab, EntityTabProps, RowSection, RowSectionProps } from './app/page.ts';
 import { BrowseTab } from './entities/browse-tab.tsx';
 import { TotalsTab, visibleTotals } from './entities/totals-tab.tsx';
 import { hasNewestFirst } from './series/newest-first.ts';
@@ -36,6 +36,12 @@ export const entityTabs: readonly EntityTab[] = [
     title: 'Import and export',
     component: lazy('import and export', async () => (await import('./transfer/transfer-tab.tsx')).TransferTab),
     isVisible: (entity, user) => entity.series === undefined && (canRead(entity, user) || canWrite(entity, user)),
+  },
+  {
+    id: 'access',
+    title: 'Access',
+    component: lazy<EntityTabProps>('who may do what', async () => (await import('./rules/access-tab.tsx')).AccessTab),
+    isVisible: () => true,
   },
 ];
 

@@ -27,8 +27,13 @@ export interface Page {
 export interface EntityTab {
   readonly id: string;
   readonly title: string;
-  readonly component: ComponentType<{ readonly entity: Entity; readonly address: Address }>;
+  readonly component: ComponentType<EntityTabProps>;
   readonly isVisible: (entity: Entity, user: User) => boolean;
+}
+
+export interface EntityTabProps {
+  readonly entity: Entity;
+  readonly address: Address;
 }
 
 /** A section of the page of a row. */

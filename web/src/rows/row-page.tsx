@@ -21,6 +21,7 @@ import { rowSections } from '../tabs.ts';
 import { Breadcrumb } from '../ui/breadcrumb.tsx';
 import { CopyButton } from '../ui/copy-button.tsx';
 import { joinNames } from '../ui/format.ts';
+import { lazy } from '../ui/lazy.tsx';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { Children } from './children.tsx';
@@ -34,6 +35,8 @@ import { parseRowKey, partitionAddress } from './row-address.ts';
 import { StoragePlaces } from './storage-places.tsx';
 import { findUndoObstacle } from './undo-delete.ts';
 import { UndoNotice } from './undo-notice.tsx';
+
+const Why = lazy('what a caller may do', async () => (await import('../rules/why.tsx')).Why);
 
 /** A row: its fields, files, children, history, where it is stored, and what can be done with it. */
 export function RowPage({ open, address }: PageProps) {
@@ -175,7 +178,12 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
             ))}
           <Children entity={entity} rowKey={rowKey} />
           <StoragePlaces entity={entity} rowKey={rowKey} values={stored.values} />
-          {isOperator(model, user) && canReadWhole(entity, user) && <History entity={entity} rowKey={rowKey} />}
+          {isOperator(model, user) && canReadWhole(entity, user) && (
+            <>
+              <History entity={entity} rowKey={rowKey} />
+              <Why entity={entity} rowKey={rowKey} />
+            </>
+          )}
         </div>
       </div>
     </>

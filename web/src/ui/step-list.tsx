@@ -4,7 +4,7 @@ import { toText } from './value.tsx';
 type Step = Explanation['steps'][number];
 
 /** The steps of an explanation in their order, and how many transactions they take. */
-export function StepList({ explanation: { steps, transactions } }: { readonly explanation: Explanation }) {
+export function StepList({ explanation: { steps, transactions, rules } }: { readonly explanation: Explanation }) {
   return (
     <div class="explanation">
       <p>
@@ -20,8 +20,34 @@ export function StepList({ explanation: { steps, transactions } }: { readonly ex
           </li>
         ))}
       </ol>
+      {rules?.map((rule) => (
+        <RuleLine key={JSON.stringify(rule)} rule={rule} />
+      ))}
     </div>
   );
+}
+
+/** `Rule: user may read expenses: groupId is one of the caller's memberships in members`. */
+function RuleLine({ rule }: { readonly rule: Readonly<Record<string, unknown>> }) {
+  const { entity, action, list, alternatives } = rule as unknown as AppliedRule;
+  return (
+    <p class="muted">
+      <small>
+        Rule to {action} {entity}
+        {list === undefined ? '' : `, list ${list}`}:{' '}
+        {alternatives
+          .map(({ role, terms }) => `${role}: ${terms.map(({ term }) => term).join(' and ') || 'every row'}`)
+          .join('; or ')}
+      </small>
+    </p>
+  );
+}
+
+interface AppliedRule {
+  readonly entity: string;
+  readonly action: string;
+  readonly list?: string;
+  readonly alternatives: readonly { readonly role: string; readonly terms: readonly { readonly term: string }[] }[];
 }
 
 interface Action {
