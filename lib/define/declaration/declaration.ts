@@ -255,6 +255,7 @@ const ENTITY_OPTIONS = {
       days: anything(),
       clock: z.string().optional(),
       at: z.string().optional(),
+      table: z.string().optional(),
     } satisfies OptionsOf<Declaration['expiry']>)
       .refine(
         ({ days, clock, at }) => (at === undefined ? clock !== undefined : days === undefined && clock === undefined),

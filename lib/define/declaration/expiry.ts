@@ -1,9 +1,13 @@
 import type { Values } from '../../base/values.ts';
 
 /** When entities are deleted: after days without a change, or at an instant of their own. */
-export type Expiry<Field extends string = string> =
+export type Expiry<Field extends string = string> = (
   | { readonly days: number; readonly clock: Field; readonly at?: undefined }
-  | { readonly at: Field; readonly days?: undefined; readonly clock?: undefined };
+  | { readonly at: Field; readonly days?: undefined; readonly clock?: undefined }
+) & {
+  /** The table in which the timer finds what is due: by default `{table}expiry`. No other entity may use it. */
+  readonly table?: string;
+};
 
 interface Expiring {
   readonly expiry?: Expiry | undefined;

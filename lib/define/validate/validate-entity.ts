@@ -64,7 +64,8 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
   const archive = entity.archive ? [entity.archive.table] : [];
   const totals = Object.values(entity.totals).map(({ table }) => table);
   const indexes = Object.values(entity.indexes).flatMap(({ remote }) => remote?.table ?? []);
-  for (const table of [entity.table, ...archive, ...indexes, ...totals])
+  const expiry = entity.expiry?.table === undefined ? [] : [entity.expiry.table];
+  for (const table of [entity.table, ...archive, ...indexes, ...totals, ...expiry])
     if (!TABLE_NAME.test(table))
       yield `the table name "${table}" is not accepted. Use 3 to 55 lower-case letters and digits, a letter first.`;
   yield* inheritedNameErrors('entity', [entity.name]);

@@ -32,7 +32,7 @@ import { inPattern } from '../../telemetry/span.ts';
  *
  * The clock is a field with the day (UTC) of the last change. Each change through the API sets it. A request without effect
  * does not, nor does upkeep by the engine: a write of a child, a new count, a new copy of another entity's fields, a repair,
- * a new wrapping of keys. An index in the table `{table}expiry` has an entry under that day, so the timer
+ * a new wrapping of keys. An index in a table of its own has an entry under that day, so the timer
  * reads only the entries of due days. The entry moves when the day changes; further changes on the same day cost nothing
  * more. The entities of a partition are deleted together, each under the ETag with which its clock was read, so an entity that changes
  * concurrently stays.
@@ -81,8 +81,8 @@ const PAGE_ROWS = 100;
 const WIDE_PAGE_ROWS = 8;
 const READS_CONCURRENCY = 16;
 
-function tableOf({ table }: Entity): string {
-  return `${table}${INDEX}`;
+function tableOf({ table, expiry: declared }: Entity): string {
+  return declared?.table ?? `${table}${INDEX}`;
 }
 
 function toProjection(entity: Entity, { clock, at: instant }: Expiry): Projection {

@@ -29,7 +29,11 @@ test.each<[string, () => unknown, string]>([
     () => define({ period: { per: 'day', field: 'at', keep: 3, keeps: 3 } }),
     '"period.keeps" is not an option. Use per, field, keep, archiveTo.',
   ],
-  ['expiry', () => define({ expiry: { days: 3, clok: 'at' } }), '"expiry.clok" is not an option. Use days, clock, at.'],
+  [
+    'expiry',
+    () => define({ expiry: { days: 3, clok: 'at' } }),
+    '"expiry.clok" is not an option. Use days, clock, at, table.',
+  ],
   ['lookup', () => define({ lookup: { index: 'all', age: 3 } }), '"lookup.age" is not an option. Use index, maxAge.'],
   [
     'attachment',

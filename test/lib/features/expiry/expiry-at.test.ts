@@ -363,6 +363,35 @@ describe('the timer', () => {
   });
 });
 
+test('entities of one table expire if each has a table of its own for what is due', async () => {
+  const shared = { schema: z.object({ a: text, b: text, until: z.iso.datetime() }), table: 'shared', access } as const;
+  const invites = defineEntity('invites', {
+    ...shared,
+    key: { partition: '{a}', row: 'invite_{b}' },
+    expiry: { at: 'until' },
+  });
+  const key = { partition: '{a}', row: 'session_{b}' } as const;
+  expect(() => load(invites, defineEntity('sessions', { ...shared, key, expiry: { at: 'until' } }))).toThrow(
+    /"sessions": its table "sharedexpiry", of an index, an archive or a pattern, is used by "invites" too\. Give it a table of its own/,
+  );
+  const apart = defineEntity('sessions', { ...shared, key, expiry: { at: 'until', table: 'sessionexpiry' } });
+  const { sessions, invites: deployed } = deploy(invites, apart);
+  const { engine, settle } = await openWorld(import.meta.url, [sessions, deployed]);
+  const one = { a: 'Shared', b: '1' };
+  for (const entity of [sessions, deployed]) await createEntity(engine, entity, { ...one, until: inHours(1) });
+  await settle();
+  const at = { ...engine, now: () => Date.now() + 2 * HOUR };
+  expect(await expireEntities(at, sessions, { until: Number.POSITIVE_INFINITY })).toEqual({
+    deleted: 1,
+    failed: 0,
+  });
+  await readEntity(engine, deployed, one);
+  expect(await expireEntities(at, deployed, { until: Number.POSITIVE_INFINITY })).toEqual({
+    deleted: 1,
+    failed: 0,
+  });
+});
+
 const base = {
   schema: z.object({ a: text, b: text, c: text, day: z.iso.date(), at: z.iso.datetime().optional() }),
   table: 'things',
@@ -370,6 +399,11 @@ const base = {
   access,
 } as const;
 testRejections([
+  [
+    'an expiry in a table whose name storage does not accept',
+    () => load(defineEntity('things', { ...base, expiry: { at: 'at', table: 'What-is-due' } })),
+    /the table name "What-is-due" is not accepted/,
+  ],
   [
     'an expiry at a day',
     () => load(defineEntity('things', { ...base, expiry: { at: 'day' } })),
