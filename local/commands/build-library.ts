@@ -52,6 +52,7 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   const exports = {
     '.': { types: './lib/index.d.ts', default: './lib/index.js' },
     './client': { types: './lib/client/index.d.ts', default: './lib/client/index.js' },
+    './sign-in': { types: './lib/client/sign-in.d.ts', default: './lib/client/sign-in.js' },
     './testing': { types: './lib/testing/index.d.ts', default: './lib/testing/index.js' },
   };
   const manifest = {

@@ -68,7 +68,13 @@ test('packs JavaScript and declarations without the examples, the app and its to
   expect(packed).toEqual(
     expect.arrayContaining([
       ...['package.json', 'README.md', 'LICENSE', 'host.json', 'lib/index.js', 'lib/index.d.ts'],
-      ...['lib/client/index.js', 'lib/client/index.d.ts', 'lib/testing/index.js', 'lib/console/index.html'],
+      ...[
+        'lib/client/index.js',
+        'lib/client/index.d.ts',
+        'lib/client/sign-in.d.ts',
+        'lib/testing/index.js',
+        'lib/console/index.html',
+      ],
     ]),
   );
   expect(

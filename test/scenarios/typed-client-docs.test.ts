@@ -50,12 +50,12 @@ beforeAll(async () => {
   await mkdir(installed, { recursive: true });
   // Node runs TypeScript only outside of node_modules, where the link leads.
   await symlink(join(ROOT, 'lib'), join(installed, 'lib'), 'junction');
-  const exports = { './client': './lib/client/index.ts' };
+  const exports = { './client': './lib/client/index.ts', './sign-in': './lib/client/sign-in.ts' };
   await writeFile(join(installed, 'package.json'), JSON.stringify({ name: 'rowkey', type: 'module', exports }));
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
   const model = join(ROOT, 'test', 'fixtures', 'model.ts');
   await writeFile(join(folder, 'model.ts'), `export type { model } from ${JSON.stringify(model)};\n`);
-  for (const file of ['page.ts', 'script.ts']) await writeFile(join(folder, file), named(file));
+  for (const file of ['page.ts', 'script.ts', 'sign-in.ts']) await writeFile(join(folder, file), named(file));
   const program = guide.join('\n').replaceAll('https://contoso.azurewebsites.net', product.url);
   await writeFile(join(folder, 'guide.ts'), GIVEN + program);
   const example = readme?.replaceAll('http://127.0.0.1:7071', product.url) ?? '';
@@ -86,7 +86,7 @@ test('the examples compile under strict', async () => {
       typeRoots: [join(ROOT, 'node_modules/@types')],
     },
   };
-  const files = ['guide.ts', 'page.ts', 'script.ts', 'readme.ts'];
+  const files = ['guide.ts', 'page.ts', 'script.ts', 'sign-in.ts', 'readme.ts'];
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files }));
   expect(await checkTypes(folder)).toBe('');
 });

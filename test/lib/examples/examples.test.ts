@@ -6,7 +6,13 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checkTypes } from '../../check-types.ts';
 
-const ENTRIES = ['lib/index.ts', 'lib/client/index.ts', 'lib/testing/index.ts', 'test/lib/examples/app.ts'];
+const ENTRIES = [
+  'lib/index.ts',
+  'lib/client/index.ts',
+  'lib/client/sign-in.ts',
+  'lib/testing/index.ts',
+  'test/lib/examples/app.ts',
+];
 
 interface Example {
   readonly name: string;
@@ -33,6 +39,7 @@ const CALLED = [
   'defineSeries',
   'defineUnion',
   'fromEnvironment',
+  'openSession',
   'indexEntity',
   'interPartitionIndex',
   'intraPartitionIndex',

@@ -1,9 +1,9 @@
 import { useEffect, useState } from 'preact/hooks';
+import { currentToken, endSession, finishSignIn, readSession } from '../../../lib/client/oidc.ts';
 import { createApi } from '../api/api.ts';
 import { toModel } from '../api/model.ts';
 import { type ConsoleConfig, loadConfig } from '../sign-in/config.ts';
-import { currentToken, finishSignIn } from '../sign-in/oidc.ts';
-import { readSession, storeSession, toUser } from '../sign-in/session.ts';
+import { toUser } from '../sign-in/session.ts';
 import { SignInPage } from '../sign-in/sign-in-page.tsx';
 import { createImportRuns } from '../transfer/import-runs.ts';
 import { ErrorNotice, Loading } from '../ui/notice.tsx';
@@ -52,7 +52,7 @@ async function start(setState: (state: State) => void): Promise<void> {
   const finished = await finishSignIn(config).catch((reason: unknown) => ({ reason }));
   const imports = createImportRuns();
   const signOut = (reason?: unknown) => {
-    storeSession(undefined);
+    endSession();
     for (const { entity } of imports.list()) imports.cancel(entity, 'The session has ended.');
     setState({ kind: 'signed-out', config, reason });
   };

@@ -1,27 +1,9 @@
-/** The signed-in user. The tokens live in sessionStorage: they end with the tab and are sent to the API only. */
-export interface Session {
-  readonly token: string;
-  readonly refreshToken?: string | undefined;
-  /** Milliseconds since 1970. */
-  readonly expiresAt: number;
-}
+import type { Session } from '../../../lib/client/oidc.ts';
 
 /** What the console shows of the user. Only the API decides what the user may do. */
 export interface User {
   readonly name: string;
   readonly roles: readonly string[];
-}
-
-const KEY = 'rowkey-session';
-
-export function readSession(): Session | undefined {
-  const text = sessionStorage.getItem(KEY);
-  return text === null ? undefined : JSON.parse(text);
-}
-
-export function storeSession(session: Session | undefined): void {
-  if (session) sessionStorage.setItem(KEY, JSON.stringify(session));
-  else sessionStorage.removeItem(KEY);
 }
 
 /** Reads the claims of an access token without verification, which is the API's. A token that is no JWT has no claims. */

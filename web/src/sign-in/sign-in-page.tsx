@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
+import { startSignIn } from '../../../lib/client/oidc.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import type { ConsoleConfig } from './config.ts';
-import { startSignIn } from './oidc.ts';
 
 /** Shown to a visitor without a session. */
 export function SignInPage({ config, reason }: { readonly config: ConsoleConfig; readonly reason?: unknown }) {
