@@ -1,6 +1,7 @@
 import { PLACEHOLDER, TOMBSTONE } from './define/codec/entity-codec.ts';
 import type { DeclaredEntity } from './define/declaration/declaration.ts';
 import { linkModel, type Model, type ModelDeclaration } from './define/define-model.ts';
+import type { DeclaredOperation } from './define/define-operation.ts';
 import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
 import { LIST } from './engine/read/member-list.ts';
@@ -12,7 +13,7 @@ import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
 const { tables, containers } = resourcesOf([]);
 const RESERVED: Reserved = {
   // The routes are created later, by an instance, and reject these names too.
-  routes: ['grants', 'health', 'model', 'operations', 'problems', 'query', 'transact'],
+  routes: ['grants', 'health', 'me', 'model', 'operations', 'problems', 'query', 'transact'],
   tables,
   containers: [...containers, PERIOD_ARCHIVES_CONTAINER],
   entities: OWN_ENTITIES,
@@ -27,8 +28,10 @@ const RESERVED: Reserved = {
  * @example
  * const model = defineModel({ roles: ['reader', 'editor', 'operator'], operatorRole: 'operator', entities: [vehicles] });
  */
-export function defineModel<const Declared extends readonly DeclaredEntity[], const Roles extends readonly string[]>(
-  declaration: ModelDeclaration<Declared, Roles>,
-): Model<Declared> {
-  return linkModel<Declared>(declaration, { reserved: RESERVED, features });
+export function defineModel<
+  const Declared extends readonly DeclaredEntity[],
+  const Roles extends readonly string[],
+  const Own extends readonly DeclaredOperation[] = readonly [],
+>(declaration: ModelDeclaration<Declared, Roles, Own>): Model<Declared, Own> {
+  return linkModel<Declared, Own>(declaration, { reserved: RESERVED, features });
 }

@@ -5,6 +5,7 @@ export type { DeclaredEntity } from './define/declaration/declaration.ts';
 export { indexEntity, interPartitionIndex, intraPartitionIndex } from './define/declaration/indexes.ts';
 export { total } from './define/declaration/totals.ts';
 export { defineEntity } from './define/define-entity.ts';
+export { defineOperation } from './define/define-operation.ts';
 export { defineSeries } from './define/define-series.ts';
 export { defineUnion } from './define/inheritance.ts';
 export { defineModel } from './define-model.ts';

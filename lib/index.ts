@@ -21,6 +21,7 @@ export type {
 export type { RequestLimit } from './define/declaration/request-limit.ts';
 export type { Total } from './define/declaration/totals.ts';
 export type { EntitiesOf, Model } from './define/define-model.ts';
+export type { DeclaredOperation, Operations, OperationsOf } from './define/define-operation.ts';
 export type { KindOf } from './define/inheritance.ts';
 export type { FieldsOf } from './define/keys/key-template.ts';
 export * from './define.ts';
@@ -31,8 +32,10 @@ export type { Handle, Handler, HandlerOptions } from './http/handler.ts';
 export { type FunctionsApp, type RegisterOptions, registerFunctions } from './register-functions.ts';
 export { createRowkey, type Rowkey, type RowkeyOptions } from './rowkey.ts';
 export { fromEnvironment, type RowkeySettings, type UnusableSettings } from './settings.ts';
+export type { Implementations, OperationCall } from './store/app-operations.ts';
 export type {
   BatchOptions,
+  CallerStore,
   CreateOptions,
   DeleteRange,
   EntityStore,

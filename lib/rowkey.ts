@@ -1,11 +1,13 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Authenticate, createAuthenticator } from './access/token.ts';
+import type { Execute } from './api/app-operation.ts';
 import type { Entities } from './api/entity-types.ts';
 import { RowkeyError } from './base/errors.ts';
 import { loadOnce } from './base/once.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { LinkedModel, Model } from './define/define-model.ts';
+import type { Operations } from './define/define-operation.ts';
 import type { Consumer, Log } from './engine/consume/consume.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
 import { collectChanges } from './engine/note-change.ts';
@@ -21,26 +23,42 @@ import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { findMissing, provision } from './storage/provision.ts';
 import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas.ts';
+import { checkImplementations, createExecute, type Implementations } from './store/app-operations.ts';
 import { createStore, type UnlimitedStore } from './store/store.ts';
 import { reportStartFailure, startTelemetry } from './telemetry/telemetry.ts';
 
-/** A model whose entities are known by name. */
-type AnyModel<All extends Entities> = Omit<Model, 'entities'> & { readonly entities: All };
+/** A model whose entities and operations are known by name. */
+type AnyModel<All extends Entities, Own extends Operations> = Omit<Model, 'entities' | 'operations'> & {
+  readonly entities: All;
+  readonly operations: Own;
+};
 
-export type RowkeyOptions<All extends Entities> = {
-  readonly model: AnyModel<All>;
+export type RowkeyOptions<All extends Entities, Own extends Operations = Operations> = {
+  readonly model: AnyModel<All, Own>;
   /**
    * The first segment of all routes, below `/api`: lower-case letters, digits and hyphens. An instance that shares a Functions
    * app with another one needs it. Default: none.
    */
   readonly path?: string | undefined;
-} & (RowkeySettings | UnusableSettings);
+} & ImplementationOptions<All, Own> &
+  (RowkeySettings | UnusableSettings);
+
+interface ImplementationOption<All extends Entities, Own extends Operations> {
+  /** What each operation of the model does, by its name. */
+  readonly operations: Implementations<{ readonly entities: All; readonly operations: Own }>;
+}
+/** Required if the compiler knows an operation of the model. */
+type ImplementationOptions<All extends Entities, Own extends Operations> = [keyof Own] extends [never]
+  ? { readonly operations?: undefined }
+  : string extends keyof Own
+    ? Partial<ImplementationOption<All, Own>>
+    : ImplementationOption<All, Own>;
 
 /** One model on one storage account. A process may have several. */
-export interface Rowkey<All extends Entities = Entities> {
-  readonly model: AnyModel<All>;
+export interface Rowkey<All extends Entities = Entities, Own extends Operations = Operations> {
+  readonly model: AnyModel<All, Own>;
   /** Reads and writes the entities of the model in process, typed by their declarations and without access rules but those of `as`. */
-  readonly store: UnlimitedStore<All>;
+  readonly store: UnlimitedStore<All, Own>;
   /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
@@ -71,20 +89,35 @@ export interface Rowkey<All extends Entities = Entities> {
 }
 
 /**
- * Creates an instance. Everything is opened at first use, so this cannot fail: with invalid settings, every request and
- * every call of the store throws `wrong-setting`.
+ * Creates an instance. Everything is opened at first use, so no setting can make this fail: with invalid settings, every request and
+ * every call of the store throws `wrong-setting`. Throws a plain error for an operation of the model without an implementation.
  *
  * @example
- * const rowkey = createRowkey({ model, ...fromEnvironment(process.env) });
+ * const rowkey = createRowkey({
+ *   model,
+ *   ...fromEnvironment(process.env),
+ *   operations: {
+ *     async checkIn({ input, store, requestId }) {
+ *       const vehicle = { ...input, vehicleId: crypto.randomUUID() };
+ *       return (await store.vehicles.create(vehicle, { requestId })).values;
+ *     },
+ *   },
+ * });
  */
-export function createRowkey<All extends Entities>({ model, ...settings }: RowkeyOptions<All>): Rowkey<All> {
-  const runtime = createRuntime(model, settings);
+export function createRowkey<All extends Entities, Own extends Operations = Operations>({
+  model,
+  operations: implementations,
+  ...settings
+}: RowkeyOptions<All, Own>): Rowkey<All, Own> {
+  checkImplementations(model, implementations);
+  const runtime = createRuntime(model, { ...settings, implementations });
   return {
     model,
-    store: createStore<All>(model.list, {
+    store: createStore<All, Own>(model.list, {
       engine: () => runtime.readyEngine(console),
       limits: model.limits,
       record: runtime.record,
+      operations: { declared: model.operations, execute: runtime.execute },
     }),
     authenticate: async (authorization) => runtime.app().authenticate(authorization),
     handler(options, handle) {
@@ -119,6 +152,8 @@ export interface Runtime {
   provision(): Promise<void>;
   /** Runs a write and records its changes in the audit log before it returns or throws. */
   record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
+  /** Runs the implementations of the operations of the model. */
+  readonly execute: Execute;
   /** For the HTTP functions. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
   app(): App;
   /** For the console. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
@@ -133,12 +168,15 @@ const REFUSE_MESSAGE_AFTER_MS = 4 * MINUTE_MS;
 /** Runs the check of the model outside the trace and the audit notes of the request that happens to be first. */
 const inProcess = AsyncLocalStorage.snapshot();
 
-type RuntimeOptions = (RowkeySettings | UnusableSettings) & { readonly path?: string | undefined };
+type RuntimeOptions = (RowkeySettings | UnusableSettings) & {
+  readonly path?: string | undefined;
+  readonly implementations: object | undefined;
+};
 
 /** Connects to nothing and does not throw. */
 function createRuntime(
   model: LinkedModel,
-  { telemetry = {}, connection = DEFAULT_CONNECTION, path = '', ...options }: RuntimeOptions,
+  { telemetry = {}, connection = DEFAULT_CONNECTION, path = '', implementations, ...options }: RuntimeOptions,
 ): Runtime {
   const entities = model.list;
   let refusal = 'refusal' in options ? options.refusal : undefined;
@@ -176,6 +214,7 @@ function createRuntime(
     audit: audit(),
     ready: readyEngine,
     findMissing: findMissingOnce,
+    execute,
   }));
 
   /** Sends no request to storage or Key Vault: an outage is not an invalid setting. Throws `wrong-setting`. */
@@ -208,6 +247,13 @@ function createRuntime(
   async function createMissing(): Promise<void> {
     if ((await findMissingOnce()).length > 0) await inProcess(createAll);
   }
+
+  async function record<Result>(by: string, write: () => Promise<Result>): Promise<Result> {
+    await audit().catchUp();
+    return collectChanges(by, write, (changes) => audit().append(changes));
+  }
+
+  const execute = createExecute(model, implementations, { limits: model.limits, record });
 
   const createAll = () => provision(storage(), resourcesOf(entities, Date.now()));
 
@@ -245,10 +291,8 @@ function createRuntime(
       }
     },
     provision: async () => createAll(),
-    async record(by, write) {
-      await audit().catchUp();
-      return collectChanges(by, write, (changes) => audit().append(changes));
-    },
+    record,
+    execute,
     app() {
       if (refusal) throw refusal;
       return app();

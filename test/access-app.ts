@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
 import type { Caller } from '../lib/access/token.ts';
-import type { LinkedModel } from '../lib/define/define-model.ts';
+import type { LinkedModel, Model } from '../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../lib/engine/engine.ts';
+import { collectChanges } from '../lib/engine/note-change.ts';
 import { createApiHandler } from '../lib/http/api-handler.ts';
 import { createRoutes } from '../lib/http/routes.ts';
 import { createAuditLog } from '../lib/operations/audit-log.ts';
@@ -13,6 +14,7 @@ import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-rin
 import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { tableSasSigner } from '../lib/storage/table-sas.ts';
+import { createExecute, type Implementations } from '../lib/store/app-operations.ts';
 import { testApp, testInvocation, testRequest } from './lib/http/request.ts';
 import { testStorage } from './storage.ts';
 
@@ -34,10 +36,15 @@ export type Ask = (
 ) => Promise<Reply>;
 
 /** The routes of any model in this process, on the test file's own storage. A test decides who the caller is; nothing else is replaced. */
-export async function openAccessApp(
+export async function openAccessApp<Of extends LinkedModel>(
   url: string,
-  model: LinkedModel,
-  options: Partial<Pick<Engine, 'now' | 'settleInline'>> = {},
+  model: Of,
+  {
+    operations,
+    ...options
+  }: Partial<Pick<Engine, 'now' | 'settleInline'>> & {
+    operations?: Of extends Model ? Implementations<Of> : never;
+  } = {},
 ) {
   const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
@@ -48,12 +55,15 @@ export async function openAccessApp(
   let caller: Caller = { subject: '', roles: [], claims: {} };
   const signer = tableSasSigner(storage);
   const audit = createAuditLog(engine);
+  const record = <Result>(by: string, write: () => Promise<Result>) =>
+    collectChanges(by, write, (changes) => audit.append(changes));
   const over = {
     engine,
     audit,
     entities: model.list,
     operatorRole: model.operatorRole,
     limits: model.limits,
+    execute: createExecute(model, operations, { limits: model.limits, record }),
     signer: () => signer,
     authenticate: async () => caller,
   };

@@ -149,3 +149,10 @@ test('the rules allow the requests that npm start proposes', async () => {
     expect(status, `${path}: ${text}`).toBe(method === 'POST' ? 201 : 200);
   }
 });
+
+test('docs/use-as-a-package.md shows an operation and the functions', () => {
+  const page = readFileSync(new URL('../../docs/use-as-a-package.md', import.meta.url), 'utf8');
+  const [join] = /^const join = defineOperation.*?^\}\);\n/ms.exec(read('model.ts')) ?? [];
+  for (const code of [join, read('functions.ts').replace('../../lib/index.ts', 'rowkey')])
+    expect(page).toContain(`\`\`\`ts\n${code}\`\`\`\n`);
+});

@@ -3,6 +3,7 @@ import {
   type DeclaredEntity,
   defineEntity,
   defineModel,
+  defineOperation,
   interPartitionIndex,
   memberOf,
   oneOf,
@@ -96,8 +97,26 @@ export const expenses = defineEntity('expenses', {
   },
 });
 
+const join = defineOperation('join', {
+  summary: 'Join the group of an invitation',
+  kind: 'write',
+  roles: ['user'],
+  input: z.object({ code: z.uuid(), name }),
+  output: z.object({ groupId: z.uuid() }),
+  repeatable: true,
+});
+
+const finish = defineOperation('finish', {
+  summary: 'Make a draft final',
+  kind: 'write',
+  roles: ['user'],
+  input: z.object({ groupId: z.uuid(), expenseId: z.uuid() }),
+  output: expenses.schema.pick({ status: true }),
+});
+
 export const model = defineModel({
   roles: ['user', 'operator'],
   operatorRole: 'operator',
   entities: [groups, members, invitations, expenses],
+  operations: [join, finish],
 });

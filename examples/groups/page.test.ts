@@ -138,13 +138,11 @@ test('only the payer finishes a draft', async () => {
     expenses: expense,
   }))
     expect((await as(ann)('POST', `/api/${entity}`, { body })).status, entity).toBe(201);
-  const call = async (user: string, path: string) => {
-    const authorization = `Bearer ${await product.token('user', user)}`;
-    return (await fetch(`${product.url}/api/${path}`, { method: 'POST', headers: { authorization } })).status;
-  };
-  const finish = (user: string) => call(user, `finish/${groupId}/${expense.expenseId}`);
+  const call = async (user: string, operation: string, body: object) =>
+    (await as(user)('POST', `/api/${operation}`, { body })).status;
+  const finish = (user: string) => call(user, 'finish', { groupId, expenseId: expense.expenseId });
   expect(await finish(dan)).toBe(404);
-  expect(await call(dan, `join/${code}`)).toBe(200);
+  expect(await call(dan, 'join', { code, name: 'Dan' })).toBe(200);
   expect(await finish(dan)).toBe(403);
   expect(await finish(ann)).toBe(200);
   expect(await finish(ann)).toBe(403);

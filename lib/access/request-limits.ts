@@ -54,6 +54,7 @@ export interface Counted {
   readonly roles: readonly string[];
   /** The entity that the request is for, if there is one. */
   readonly entity: string | undefined;
+  readonly operation?: string;
   readonly deeds: readonly Deed[];
 }
 
@@ -66,10 +67,15 @@ interface Charge {
  * Counts a request under the first of the roles whose limits have room for it. A role without a limit of the request admits it uncounted.
  * Throws `too-many-requests`, `too-large` for more than a limit ever admits, and `storage-unavailable`: a request that cannot be counted is not admitted.
  */
-export async function countRequest(engine: Engine, { limits, caller, roles, entity, deeds }: Counted): Promise<void> {
-  const ofEntity = limits.filter((limit) => limit.entity === undefined || limit.entity === entity);
+export async function countRequest(
+  engine: Engine,
+  { limits, caller, roles, entity, operation, deeds }: Counted,
+): Promise<void> {
+  const concerned = limits.filter(
+    (limit) => [undefined, entity].includes(limit.entity) && [undefined, operation].includes(limit.operation),
+  );
   const byRole = roles.map((role) =>
-    ofEntity
+    concerned
       .filter((limit) => limit.role === role)
       .map((limit): Charge => ({ limit, times: countDeeds(limit, deeds) }))
       .filter(({ times }) => times > 0),
@@ -189,8 +195,8 @@ function counterOf({ storage }: Engine, subject: string, limit: RequestLimit): C
 }
 
 /** A limit whose number changes goes on counting. A subject may be personal data, and have characters that keys cannot have. */
-function addressOf(subject: string, { role, entity, action, per }: RequestLimit): Address {
+function addressOf(subject: string, { role, entity, operation, action, per }: RequestLimit): Address {
   const hash = (text: string) => createHash('sha256').update(text).digest('hex');
-  const row = hash(JSON.stringify([role, entity, action, per]));
+  const row = hash(JSON.stringify([role, entity, action, per, ...(operation === undefined ? [] : [operation])]));
   return { table: SYSTEM_TABLE, partition: `requests-${hash(subject)}`, row };
 }

@@ -128,7 +128,7 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
 
 /** An admitted request counts, whatever becomes of it. Throws as `countRequest` does. */
 async function count<Input>(
-  { entity, kind, roles, deeds = [kind === 'read' ? 'read' : 'update'] }: Operation<Input, unknown>,
+  { name, entity, kind, roles, deeds = [kind === 'read' ? 'read' : 'update'] }: Operation<Input, unknown>,
   { engine, caller, limits = [] }: Call,
   input: Input,
 ): Promise<void> {
@@ -138,6 +138,7 @@ async function count<Input>(
     caller,
     roles: caller.roles.filter((role) => roles?.includes(role) ?? true),
     entity: entity?.name,
+    operation: name,
     deeds: typeof deeds === 'function' ? deeds(input) : deeds,
   });
 }

@@ -50,6 +50,7 @@ export type ErrorCode =
   | 'storage-unavailable'
   | 'identity-unavailable'
   | 'wrong-setting'
+  | 'wrong-output'
   | 'not-provisioned'
   | 'needs-repair';
 

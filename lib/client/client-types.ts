@@ -1,3 +1,4 @@
+import type { OperationCalls } from '../api/app-operation.ts';
 import type { EntityCalls, FileCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type {
   Binding,
@@ -15,6 +16,7 @@ import type {
 import type { Me } from '../api/me.ts';
 import type { DeleteRangeInput } from '../api/writes.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
+import type { Operations } from '../define/define-operation.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
 import type { BatchDone } from '../engine/write/entity-batch.ts';
 import type { RowkeyClientError } from './errors.ts';
@@ -235,11 +237,12 @@ type Query<All extends Entities, IsExplained> = <const Built extends Readonly<Re
 ) => Promise<IsExplained extends true ? Explanation : QueryResults<Built>>;
 
 /** A client for each entity of a model, by name. */
-export type Client<All extends Entities> = {
+export type Client<All extends Entities, Own extends Operations = Operations> = {
   readonly [Name in keyof All & string]: All[Name]['series'] extends object
     ? SeriesClient<All[Name]>
     : EntityClient<All[Name], All>;
-} & ModelCalls<All, OverFetch> & {
+} & ModelCalls<All, OverFetch> &
+  OperationCalls<Own, OverFetch> & {
     readonly query: Query<All, false>;
     /**
      * Who the caller is: the subject and the roles of the token, and the claims that the model compares, if they are verified.
@@ -253,5 +256,6 @@ export type Client<All extends Entities> = {
       readonly [Name in keyof All & string]: All[Name]['series'] extends object
         ? SeriesCalls<All[Name], Explaining>
         : Calls<All[Name], All, Explaining>;
-    } & ModelCalls<All, Explaining> & { readonly query: Query<All, true> };
+    } & ModelCalls<All, Explaining> &
+      OperationCalls<Own, Explaining> & { readonly query: Query<All, true> };
   };

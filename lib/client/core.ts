@@ -48,6 +48,8 @@ export interface Core {
   /** With the grants of the current token. */
   direct(): Promise<Direct>;
   readonly directNames: readonly string[];
+  /** What the API says of its model. */
+  model(): Promise<ModelDescription>;
   /** The entity or its archive. Throws `invalid-input` for a name that the model does not have. */
   entity(name: string, isArchive?: boolean): Promise<EntityDescription>;
   send(request: Request): Promise<Reply>;
@@ -58,6 +60,8 @@ export interface Core {
   noteEtag(path: string, etag: string | null): void;
   /** Removes an entity from the cache before it is written. */
   forget(path: string): void;
+  /** Removes all entities from the cache. */
+  forgetAll(): void;
   /** Removes all entities of a partition from the cache, with their ETags. */
   forgetPartition(path: string): void;
 }
@@ -122,6 +126,7 @@ export function createCore(options: CoreOptions): Core {
       return direct;
     },
     directNames: options.direct ?? [],
+    model: loadModel,
     async entity(name, isArchive = false) {
       const { entities } = await loadModel();
       const find = (wanted: string): EntityDescription | undefined => {
@@ -165,6 +170,7 @@ export function createCore(options: CoreOptions): Core {
     forget(path) {
       for (const key of cache.keys()) if (key === path || key.startsWith(`${path}?`)) cache.delete(key);
     },
+    forgetAll: () => cache.clear(),
     forgetPartition(path) {
       for (const map of [cache, etags]) for (const key of map.keys()) if (key.startsWith(`${path}/`)) map.delete(key);
     },

@@ -1,4 +1,5 @@
 import type { Entities } from '../api/entity-types.ts';
+import type { Operations } from '../define/define-operation.ts';
 import type * as Batches from './batches.ts';
 import type { CallOptions, Client, CreateOptions } from './client-types.ts';
 import { byName, createCore, load } from './core.ts';
@@ -43,6 +44,7 @@ export type { Call, TokenSource } from './transport.ts';
 
 interface AnyModel {
   readonly entities: Entities;
+  readonly operations: Operations;
 }
 
 export interface ClientOptions<Of extends AnyModel = AnyModel> extends TransportOptions {
@@ -63,7 +65,9 @@ export interface ClientOptions<Of extends AnyModel = AnyModel> extends Transport
  * const client = createClient<typeof model>({ url: 'https://fleet.example/api', token: () => sessionStorage.token });
  * const vehicle = await client.vehicles.get({ depot: 'north', vehicleId: '1' });
  */
-export function createClient<Of extends AnyModel>(options: ClientOptions<Of>): Client<Of['entities']> {
+export function createClient<Of extends AnyModel>(
+  options: ClientOptions<Of>,
+): Client<Of['entities'], Of['operations']> {
   const core = createCore(options);
   const query =
     (explains: boolean): RunQuery =>
@@ -73,12 +77,21 @@ export function createClient<Of extends AnyModel>(options: ClientOptions<Of>): C
     (explains: boolean) =>
     async (actions: Parameters<typeof Batches.transact>[1], given: CreateOptions = {}) =>
       (await load(import('./batches.ts'))).transact(core, actions, { ...given, explains });
-  const ofAll = (explains: boolean) => ({ query: query(explains), transact: transact(explains) });
+  const operation =
+    (explains: boolean, name: string) =>
+    async (input: unknown, given: CreateOptions = {}) =>
+      (await load(import('./app-operations.ts'))).callOperation(core, name, input, { ...given, explains });
+  const ofAll = (explains: boolean) => ({
+    query: query(explains),
+    transact: transact(explains),
+    operations: byName((name) => operation(explains, name)),
+  });
   const me = async ({ signal }: CallOptions = {}) =>
     JSON.parse((await core.send({ method: 'GET', path: '/me', signal })).text);
   const explain = byName((name) => createEntityClient(core, name, true), ofAll(true));
   // The members accept and return any values. Their types are those of the entities' declarations.
   return byName((name) => createEntityClient(core, name, false), { explain, me, ...ofAll(false) }) as Client<
-    Of['entities']
+    Of['entities'],
+    Of['operations']
   >;
 }

@@ -5,12 +5,14 @@ import { type Access, type Declared, declaredIn, linkTerms } from './declaration
 import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { type RequestLimit, RequestLimitOptions } from './declaration/request-limit.ts';
+import type { DeclaredOperation, OperationsOf } from './define-operation.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
 export interface ModelDeclaration<
   Declared extends readonly DeclaredEntity[],
   Roles extends readonly string[] = readonly string[],
+  Own extends readonly DeclaredOperation[] = readonly DeclaredOperation[],
 > {
   /**
    * Begins the names of all tables, queues and containers of the model, so that several apps can share a storage account: 1 to
@@ -22,12 +24,18 @@ export interface ModelDeclaration<
   /** The role that may run the operations: consistency checks, poison messages, the audit log. */
   readonly operatorRole: NoInfer<Roles[number]>;
   /** How many requests each caller with a role may make. By default any number. */
-  readonly limits?: readonly RequestLimit<NoInfer<Roles[number]>, NoInfer<Declared[number]['name']>>[];
+  readonly limits?: readonly RequestLimit<
+    NoInfer<Roles[number]>,
+    NoInfer<Declared[number]['name']>,
+    NoInfer<Own[number]['name']>
+  >[];
   readonly entities: CheckedRoles<Declared, Roles[number]>;
+  /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
+  readonly operations?: CheckedRoles<Own, Roles[number]>;
 }
 
-/** The entities, if their roles are declared; otherwise a sentence for the compiler to show. */
-type CheckedRoles<Declared extends readonly DeclaredEntity[], Role extends string> = [
+/** The entities or operations, if their roles are declared; otherwise a sentence for the compiler to show. */
+type CheckedRoles<Declared extends readonly unknown[], Role extends string> = [
   Exclude<RolesOf<Declared[number]>, Role>,
 ] extends [never]
   ? Declared
@@ -36,8 +44,10 @@ type CheckedRoles<Declared extends readonly DeclaredEntity[], Role extends strin
         ? Declared[Index]
         : `"${Exclude<RolesOf<Declared[Index]>, Role>}" is not a role of the model`;
     };
-/** `never` for an entity whose roles the compiler does not know. The model validates them anyway. */
-type RolesOf<One> = One extends { readonly access: Access<string, infer Role> }
+/** `never` for roles that the compiler does not know. The model validates them anyway. */
+type RolesOf<One> = One extends
+  | { readonly access: Access<string, infer Role> }
+  | DeclaredOperation<string, z.ZodType, z.ZodType, infer Role>
   ? string extends Role
     ? never
     : Role
@@ -49,8 +59,12 @@ export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
 };
 
 /** Everything that an app stores, frozen. */
-export interface Model<Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[]> {
+export interface Model<
+  Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[],
+  Own extends readonly DeclaredOperation[] = readonly DeclaredOperation[],
+> {
   readonly entities: EntitiesOf<Declared>;
+  readonly operations: OperationsOf<Own>;
   /**
    * The linked entities in the order of the declaration.
    * @internal The types of the package end at the declarations.
@@ -68,12 +82,13 @@ export interface LinkedModel extends Omit<Model, 'entities'> {
   readonly list: readonly Entity[];
 }
 
-interface ModelShape<Declared extends readonly DeclaredEntity[]> {
+interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends readonly DeclaredOperation[]> {
   readonly prefix?: string;
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly limits?: readonly RequestLimit[];
   readonly entities: Declared;
+  readonly operations?: Own;
 }
 
 const ModelOptions = optionsOf({
@@ -82,20 +97,28 @@ const ModelOptions = optionsOf({
   operatorRole: z.string(),
   limits: z.array(RequestLimitOptions).readonly().optional(),
   entities: z.array(declaredEntity()).readonly(),
+  operations: z
+    .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
+    .readonly()
+    .optional(),
 } satisfies Record<keyof ModelDeclaration<readonly DeclaredEntity[]>, z.ZodType>);
 
 /** Validates and links a model. Throws an error that lists everything that is wrong. */
-export function linkModel<const Declared extends readonly DeclaredEntity[]>(
-  declaration: ModelShape<Declared>,
+export function linkModel<
+  const Declared extends readonly DeclaredEntity[],
+  const Own extends readonly DeclaredOperation[],
+>(
+  declaration: ModelShape<Declared, Own>,
   { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature[] },
-): Model<Declared> {
+): Model<Declared, Own> {
   refuse(optionErrors(ModelOptions, declaration));
-  const { entities, roles, operatorRole, limits = [], prefix = '' } = declaration;
+  const { entities, roles, operatorRole, operations = [], limits = [], prefix = '' } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
-  refuse(validateModel({ entities: list, roles, operatorRole, limits, prefix }, reserved));
+  refuse(validateModel({ entities: list, operations, roles, operatorRole, limits, prefix }, reserved));
   return Object.freeze({
-    entities: byName<Declared>(list),
+    entities: byName<EntitiesOf<Declared>>(list),
+    operations: byName<OperationsOf<Own>>(operations),
     list,
     roles: Object.freeze([...roles]),
     operatorRole,
@@ -109,10 +132,10 @@ function refuse(errors: readonly string[]): void {
 }
 
 /** A linked entity is used like its declaration, but the compiler cannot compare the types of all of its options. */
-function byName<Declared extends readonly DeclaredEntity[]>(list: readonly Entity[]): EntitiesOf<Declared> {
-  const entities = list.map((entity) => [entity.name, entity] as const);
-  const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(entities)));
-  return frozen as EntitiesOf<Declared>;
+function byName<Named>(list: readonly { readonly name: string }[]): Named {
+  const named = list.map((one) => [one.name, one] as const);
+  const frozen: unknown = Object.freeze(withoutPrototype(Object.fromEntries(named)));
+  return frozen as Named;
 }
 
 /** An entity while its references are filled in. */

@@ -160,6 +160,16 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     },
     shown: 'The app is misconfigured. The operator finds the reason in the log of the app.',
   },
+  'wrong-output': {
+    status: 500,
+    title: 'Internal server error',
+    retry: 'no',
+    when: 'An operation of the app returned something other than it declares. A write may have been applied.',
+    action: 'Report it to the operator.',
+    operator: 'The log names the operation and the members. Correct the implementation, or the schema of its output.',
+    see: { 'Operations of your app': 'use-as-a-package.md#declare-an-operation' },
+    shown: 'The operation returned something that it does not declare. The error was logged.',
+  },
   busy: {
     status: 503,
     title: 'Service unavailable',

@@ -38,9 +38,9 @@ export function checkQuery({
     const why = names.includes(name) ? 'is given more than once' : 'is unknown';
     throw queryError(name.slice(0, 100), why, names.length > 0 ? names.join(', ') : 'no query parameters');
   }
-  // The steps of a write and of a check name rows, whose keys are fields of all entities in the table.
-  if (isExplanation && route.kind !== 'read') {
-    const tables = [route.entity, ...(route.writes ?? [])].map((entity) => entity?.table);
+  // The steps of a write, of a check and of an app's own operation name rows, whose keys are fields of all entities in the table.
+  if (isExplanation && (route.kind !== 'read' || route.explains)) {
+    const tables = [route.entity, ...(route.explains ?? [])].map((entity) => entity?.table);
     for (const entity of withArchives(app.entities))
       if (tables.includes(entity.table)) requireWholeReader(entity, caller);
   }

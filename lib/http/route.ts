@@ -1,6 +1,7 @@
 import type { HttpRequest, InvocationContext } from '@azure/functions';
 import type { z } from 'zod';
 import type { Authenticate, Caller } from '../access/token.ts';
+import type { Execute } from '../api/app-operation.ts';
 import type { Call, Operation, SchemaBuilder } from '../api/operation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { RequestLimit } from '../define/declaration/request-limit.ts';
@@ -24,6 +25,8 @@ export interface App {
   /** Names the tables, queues and containers that do not exist; sends no request once all of them have been found. */
   readonly findMissing: () => Promise<readonly string[]>;
   readonly authenticate: Authenticate;
+  /** Runs the implementations of the operations that the app declares. */
+  readonly execute: Execute;
 }
 
 /** The caller of a route without a token. */
@@ -135,8 +138,8 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
   readonly handle: (context: RequestContext) => Promise<RouteResult>;
   /** The entity that the route reads or writes, if there is one. */
   readonly entity?: Entity;
-  /** The entities that the route may write, if it is not of one. */
-  readonly writes?: readonly Entity[];
+  /** The entities whose keys an explanation may contain, if the route is not of one entity. */
+  readonly explains?: readonly Entity[];
   /** Set for a route that all entities have: OpenAPI describes one operation, whose path has the parameter `entity`. */
   readonly ofAll?: Pick<Route, 'name' | 'path' | 'summary'>;
 }

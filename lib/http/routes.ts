@@ -6,6 +6,7 @@ import { problemsRoute } from './problem.ts';
 import { queryError } from './query.ts';
 import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
+import { appOperationRoute } from './routes/app-operation-route.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
 import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
@@ -51,6 +52,7 @@ export function createRoutes(model: LinkedModel): Route[] {
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(withEntity((entity) => [rewrapRoute(entity, upkeep)])),
     ...entities.filter(({ period }) => !period).flatMap(withEntity((entity) => verifyRoutes(entity, upkeep))),
+    ...Object.values(model.operations).map((declared) => appOperationRoute(declared, entities)),
     ...(single.length > 0 ? [queryRoute(withArchives(single)), transactRoute(entities)] : []),
     meRoute(model),
     healthRoute,

@@ -1,4 +1,5 @@
 import type { Caller } from '../access/token.ts';
+import { type OperationCalls, operationOf } from '../api/app-operation.ts';
 import type { EntityCalls, FileCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type {
   Binding,
@@ -11,7 +12,6 @@ import type {
 } from '../api/entity-types.ts';
 import { fileOperations } from '../api/files.ts';
 import { listMine } from '../api/mine.ts';
-import { type Operation, perform } from '../api/operation.ts';
 import {
   checkFields,
   type GetInput,
@@ -40,23 +40,23 @@ import {
   type RemoveInput,
   remove,
   replace,
-  toRequestId,
 } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
+import { parse } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
-import type { RequestLimit } from '../define/declaration/request-limit.ts';
 import { type Total, toIndex } from '../define/declaration/totals.ts';
+import type { Operations } from '../define/define-operation.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/places/index-range.ts';
-import type { Engine } from '../engine/engine.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
 import type { BatchAction, BatchOutcome } from '../engine/write/entity-batch.ts';
 import { type SpanBounds, spanKeyFields } from '../features/data-series/series-span.ts';
 import { checkGroup } from '../features/totals/read-totals.ts';
+import { type Call, createCall, type StoreSource } from './call.ts';
 
 const PAGE_TOP = 100;
 
@@ -123,8 +123,12 @@ export type Store<All extends Entities> = {
     : EntityStore<All[Name], All>;
 } & ModelCalls<All, InProcess>;
 
+/** The store of a caller, with the operations of the app. */
+export type CallerStore<All extends Entities, Own extends Operations = Operations> = Store<All> &
+  OperationCalls<Own, InProcess>;
+
 /** The store of the app itself, without access rules. */
-export type UnlimitedStore<All extends Entities> = Store<All> & {
+export type UnlimitedStore<All extends Entities, Own extends Operations = Operations> = Store<All> & {
   /**
    * The same store for a caller, with the roles, restricted fields and rules on rows that HTTP has: a row out of reach is as absent,
    * fields that the caller may not read are left out. Throws `forbidden`.
@@ -135,17 +139,8 @@ export type UnlimitedStore<All extends Entities> = Store<All> & {
    *   return { jsonBody: mine.items };
    * });
    */
-  as(caller: Caller): Store<All>;
+  as(caller: Caller): CallerStore<All, Own>;
 };
-
-interface StoreSource {
-  /** Throws `wrong-setting` while a setting is invalid, or the model does not match what is stored. */
-  engine(): Promise<Engine>;
-  /** The limits of requests of the model. */
-  readonly limits?: readonly RequestLimit[];
-  /** Runs a write and records its changes in the audit log before it returns or throws. */
-  record<Result>(by: string, write: () => Promise<Result>): Promise<Result>;
-}
 
 interface Write extends WriteOptions {
   readonly requestId?: string;
@@ -154,15 +149,18 @@ interface Write extends WriteOptions {
 
 type IndexRangeOptions = ListInput & IndexBounds & RangeLimit;
 
-/** The author in the audit log if the caller names none. */
-const THE_APP = 'app';
-
 /** The typed store of a model. It reads and writes in process, through the same engine as HTTP. */
-export function createStore<All extends Entities>(list: readonly Entity[], source: StoreSource): UnlimitedStore<All> {
-  const as = (caller: Caller) => Object.freeze(storesOf(list, createCall(source, caller)));
+export function createStore<All extends Entities, Own extends Operations = Operations>(
+  list: readonly Entity[],
+  source: StoreSource,
+): UnlimitedStore<All, Own> {
+  const as = (caller: Caller) => {
+    const call = createCall(source, caller);
+    return Object.freeze({ ...storesOf(list, call), operations: operationsThrough(source, call, caller) });
+  };
   // The methods accept and return any values. Their types are those of the entities' declarations.
   const store: unknown = Object.freeze({ ...storesOf(list, createCall(source)), as });
-  return store as UnlimitedStore<All>;
+  return store as UnlimitedStore<All, Own>;
 }
 
 function storesOf(list: readonly Entity[], call: Call): object {
@@ -177,30 +175,19 @@ function transactThrough(list: readonly Entity[], call: Call) {
   const entities = entitiesToTransact(list);
   const operation = transact(entities);
   return (actions: unknown, { by, requestId }: CreateOptions = {}) => {
-    const id = requestId === undefined ? undefined : toRequestId([operation.name, requestId]);
+    const id = call.identify([operation.name], requestId);
     return call(operation, () => ({ actions: readTransaction(entities, { actions }), id }), { by });
   };
 }
 
-/** Performs an operation for a caller, or for the app itself, which may do everything. `input` throws `invalid-input`. */
-type Call = <Input, Output>(
-  operation: Operation<Input, Output>,
-  input: () => Input,
-  options?: Pick<WriteOptions, 'by'>,
-) => Promise<Output>;
-
-function createCall(source: StoreSource, caller?: Caller): Call {
-  // The function of the app has counted the request itself.
-  const limits = source.limits?.filter(({ entity }) => entity !== undefined);
-  return async (operation, input, { by = caller?.subject ?? THE_APP } = {}) => {
-    const call = {
-      engine: await source.engine(),
-      caller,
-      limits,
-      record: <Done>(write: () => Promise<Done>) => source.record(by, write),
-    };
-    return (await perform(operation, call, input)).output;
-  };
+/** The operations of the app by name. */
+function operationsThrough({ operations }: StoreSource, call: Call, { subject }: Caller): object {
+  if (!operations) return {};
+  const { declared, execute } = operations;
+  return mapValues(declared, (one) => (given: unknown, { requestId }: Pick<CreateOptions, 'requestId'> = {}) => {
+    const id = call.identify([one.name, subject], requestId);
+    return call(operationOf(one), () => ({ given: parse(one.input, given), id, execute }));
+  });
 }
 
 function entityStore(entity: Entity, call: Call) {
@@ -215,8 +202,10 @@ function entityStore(entity: Entity, call: Call) {
       const found = await call(getEntity(entity), input).catch(undefinedIfNotFound);
       return found && { etag: found.etag, values: found.values };
     },
-    create: (values: Values, options: Write = {}) =>
-      call(create(entity), () => ({ values, id: idOf(entity, 'create', options.requestId) }), options).then(toStored),
+    create: (values: Values, options: Write = {}) => {
+      const id = call.identify([entity.name, 'create'], options.requestId);
+      return call(create(entity), () => ({ values, id }), options).then(toStored);
+    },
     put: (key: Values, values: Values, options: Write = {}) =>
       call(put(entity), change(key, values, options), options).then(toStored),
     replace: (key: Values, values: Values, options: Write = {}) =>
@@ -333,12 +322,8 @@ function seriesStore(entity: Entity, call: Call) {
     set: (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) =>
       call(setSeries(entity), () => ({ ...removal(entity, key, options), counts }), options),
     increment: (key: Values, slot: number, by: number, options: Write = {}) => {
-      const input = () => ({
-        key: keyOf(entity, key),
-        slot: String(slot),
-        by,
-        id: idOf(entity, 'increment', options.requestId),
-      });
+      const id = call.identify([entity.name, 'increment'], options.requestId);
+      const input = () => ({ key: keyOf(entity, key), slot: String(slot), by, id });
       return call(incrementSeries(entity), input, options).then(({ count }) => count);
     },
     delete: (key: Values, options: Write = {}) =>
@@ -384,10 +369,6 @@ function removal(entity: Entity, key: Values, { ifMatch, ifNoneMatch }: Write): 
 
 function fieldsWithValue(given: Values): string[] {
   return Object.keys(given).filter((field) => given[field] !== undefined);
-}
-
-function idOf({ name }: Entity, operation: string, requestId: string | undefined): string | undefined {
-  return requestId === undefined ? undefined : toRequestId([name, operation, requestId]);
 }
 
 function undefinedIfNotFound(error: unknown): undefined {

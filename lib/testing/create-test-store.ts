@@ -1,6 +1,7 @@
 import type { Entities } from '../api/entity-types.ts';
 import { MINUTE_MS } from '../base/time.ts';
 import type { Model } from '../define/define-model.ts';
+import type { Operations } from '../define/define-operation.ts';
 import { consumeIntent, consumeTransfer } from '../engine/consume/consume.ts';
 import { createEngine } from '../engine/engine.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
@@ -9,13 +10,15 @@ import type { KeyRing } from '../storage/key-ring.ts';
 import { deleteMessage, receiveMessages } from '../storage/messages.ts';
 import { provision } from '../storage/provision.ts';
 import { openStorage } from '../storage/storage.ts';
+import { checkImplementations, createExecute, type Implementations } from '../store/app-operations.ts';
+import type { StoreSource } from '../store/call.ts';
 import { createStore, type UnlimitedStore } from '../store/store.ts';
 import { createMemoryStorage, type MemoryStorage } from './memory-storage.ts';
 
 /** A store on its own storage account in memory, for the tests of an app. */
-export interface TestStore<All extends Entities> {
+export interface TestStore<All extends Entities, Own extends Operations = Operations> {
   /** A store like `rowkey.store` of an app. Writes are not recorded in an audit log. */
-  readonly store: UnlimitedStore<All>;
+  readonly store: UnlimitedStore<All, Own>;
   /**
    * Does the work of the queue functions until none is left, as if time had passed: copies, counts and entries of other partitions,
    * archives and moves. Throws if a part of it can never succeed. Call it when no write is running.
@@ -39,9 +42,15 @@ const SETTLE_WITHIN_MS = 2 * 24 * 60 * MINUTE_MS;
  * await store.vehicles.create({ depot: 'north', vehicleId: '1', plate: 'AB 12345' });
  * await settle();
  */
-export async function createTestStore<All extends Entities>(
-  model: Omit<Model, 'entities'> & { readonly entities: All },
-): Promise<TestStore<All>> {
+export async function createTestStore<All extends Entities, Own extends Operations = Operations>(
+  model: Omit<Model, 'entities' | 'operations'> & { readonly entities: All; readonly operations: Own },
+  options: {
+    /** The implementations that `createRowkey` gets, for tests that call operations: `store.as(caller).operations`. */
+    readonly operations?: Implementations<{ readonly entities: All; readonly operations: Own }>;
+  } = {},
+): Promise<TestStore<All, Own>> {
+  const { operations } = options;
+  if (operations) checkImplementations(model, operations);
   let ahead = 0;
   const now = () => Date.now() + ahead;
   const memory = createMemoryStorage({ now });
@@ -78,12 +87,10 @@ export async function createTestStore<All extends Entities>(
     );
   }
 
+  const source: StoreSource = { engine: async () => engine, limits: model.limits, record: (_, write) => write() };
+  const execute = createExecute(model, operations, source);
   return {
-    store: createStore<All>(model.list, {
-      engine: async () => engine,
-      limits: model.limits,
-      record: (_, write) => write(),
-    }),
+    store: createStore<All, Own>(model.list, { ...source, operations: { declared: model.operations, execute } }),
     storage: memory,
     advance(milliseconds) {
       ahead += milliseconds;

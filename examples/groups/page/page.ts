@@ -10,13 +10,6 @@ const token = await signIn(api, find('#sign'));
 const { sub: me = '', email = me } = token ? decodeJwt<{ email?: string }>(token) : {};
 const client = createClient<typeof model>({ url: `${api}/api`, token });
 
-/** Calls a function of the app itself, which the client does not know. */
-async function call(path: string): Promise<{ groupId: string }> {
-  const response = await fetch(`${api}/api/${path}`, { method: 'POST', headers: { authorization: `Bearer ${token}` } });
-  const body = await response.json();
-  return response.ok ? body : Promise.reject(new Error(body.detail));
-}
-
 /** Does something and shows the group, or why it failed. */
 async function run(act: () => Promise<unknown>): Promise<void> {
   const problem = await act()
@@ -50,7 +43,7 @@ async function show(): Promise<void> {
       const file = await client.expenses.files.receipt.get(key);
       if (file) window.open(URL.createObjectURL(file.blob));
     };
-    const finish = () => call(`finish/${groupId}/${key.expenseId}`);
+    const finish = () => client.operations.finish({ groupId, expenseId: key.expenseId });
     const isMyDraft = paidBy === me && status === 'draft';
     const buttons = { ...(receipt && { 'Open receipt': open }), ...(isMyDraft && { Finish: finish }) };
     add('#expenses', `${title}: ${amount.toFixed(2)} by ${names.get(paidBy) ?? paidBy}, ${status}`, buttons);
@@ -71,7 +64,7 @@ const forms: Record<string, (fields: Record<string, string | File>) => Promise<u
     location.hash = groupId;
   },
   async join({ code }) {
-    location.hash = (await call(`join/${code}?${new URLSearchParams({ name: email })}`)).groupId;
+    location.hash = (await client.operations.join({ code: String(code), name: email })).groupId;
   },
   async add({ title, amount, receipt }) {
     const key = { groupId: find('#groups').value, expenseId: crypto.randomUUID() };

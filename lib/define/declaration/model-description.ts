@@ -40,9 +40,17 @@ export const EntityDescription = z.object({
 export type EntityDescription = z.infer<typeof EntityDescription>;
 export type IndexDescription = EntityDescription['indexes'][string];
 
+const OperationDescription = z.object({
+  summary: z.string(),
+  kind: z.enum(['read', 'write']),
+  roles: z.array(z.string()),
+  repeatable: z.boolean().describe('A repeated write with the same Idempotency-Key has the effect of one'),
+});
+
 export const ModelDescription = z.object({
   roles: z.array(z.string()),
   operatorRole: z.string(),
   entities: z.record(z.string(), EntityDescription),
+  operations: z.record(z.string(), OperationDescription).optional().describe('What the app does beside its entities'),
 });
 export type ModelDescription = z.infer<typeof ModelDescription>;

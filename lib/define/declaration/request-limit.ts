@@ -3,10 +3,16 @@ import { optionsOf } from '../schema/options.ts';
 import { type Action, WRITES } from './access.ts';
 
 /** How many requests each caller with a role may make: for all processes of the app together. */
-export interface RequestLimit<Role extends string = string, Name extends string = string> {
+export interface RequestLimit<
+  Role extends string = string,
+  Name extends string = string,
+  Operation extends string = string,
+> {
   readonly role: Role;
-  /** The entity whose requests count; by default those of all entities, and those of the app's own functions. */
+  /** The entity whose requests count; by default those of all entities, and those of the app's own operations and functions. */
   readonly entity?: Name;
+  /** The operation of the app whose requests count, in place of an entity. */
+  readonly operation?: Operation;
   /** What counts; by default everything. `write`: creates, updates and deletes. */
   readonly action?: Action | 'write';
   /** 1 to 1,000,000. */
@@ -20,6 +26,7 @@ export const MAX_REQUESTS = 1_000_000;
 export const RequestLimitOptions = optionsOf({
   role: z.string(),
   entity: z.string().optional(),
+  operation: z.string().optional(),
   action: z.enum(['read', 'write', ...WRITES]).optional(),
   requests: z.int().min(1).max(MAX_REQUESTS),
   per: z.enum(['minute', 'hour', 'day']),
@@ -36,24 +43,37 @@ export function countDeeds({ action }: RequestLimit, deeds: readonly Deed[]): nu
 }
 
 /** Names the limit for a caller. */
-export function describeLimit({ entity, action, requests, per }: RequestLimit): string {
+export function describeLimit({ entity, operation, action, requests, per }: RequestLimit): string {
   const what =
     action === undefined ? (requests === 1 ? 'request' : 'requests') : requests === 1 ? action : `${action}s`;
-  return `${requests} ${what}${entity === undefined ? '' : ` of ${entity}`} per ${per}`;
+  const of = entity ?? operation;
+  return `${requests} ${what}${of === undefined ? '' : ` of ${of}`} per ${per}`;
 }
 
 /** Yields a sentence for each limit that names what the model does not have, or that another one repeats. */
 export function* limitErrors(
   limits: readonly RequestLimit[],
-  { roles, entities }: { readonly roles: readonly string[]; readonly entities: readonly { readonly name: string }[] },
+  {
+    roles,
+    entities,
+    operations,
+  }: {
+    readonly roles: readonly string[];
+    readonly entities: readonly { readonly name: string }[];
+    readonly operations: readonly { readonly name: string }[];
+  },
 ): Generator<string> {
   const known = new Set<string>();
-  for (const { role, entity, action, per } of limits) {
+  for (const { role, entity, operation, action, per } of limits) {
     if (!roles.includes(role))
       yield `A limit names the role "${role}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
     if (entity !== undefined && !entities.some(({ name }) => name === entity))
       yield `A limit names the entity "${entity}", which is not in the model. Use one of ${entities.map(({ name }) => name).join(', ')}.`;
-    const id = JSON.stringify([role, entity, action, per]);
+    if (operation !== undefined && !operations.some(({ name }) => name === operation))
+      yield `A limit names the operation "${operation}", which is not in the model. Use one of ${operations.map(({ name }) => name).join(', ')}.`;
+    if (operation !== undefined && (entity !== undefined || action !== undefined))
+      yield `The limit of the operation "${operation}" counts its requests. Remove "entity" and "action".`;
+    const id = JSON.stringify([role, entity, action, per, operation]);
     if (known.has(id)) yield `The role "${role}" has two limits of the same entity and action per ${per}. Remove one.`;
     known.add(id);
   }

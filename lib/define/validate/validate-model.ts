@@ -28,6 +28,8 @@ export interface Reserved {
 
 interface ModelParts {
   readonly entities: readonly Entity[];
+  /** The operations of the app. */
+  readonly operations: readonly { readonly name: string; readonly roles: readonly string[] }[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly limits: readonly RequestLimit[];
@@ -45,6 +47,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     roleErrors(model),
     limitErrors(model.limits, model),
     nameErrors(entities, reserved),
+    operationErrors(model, reserved),
     tableErrors(entities, reserved),
     ...entities.map((entity) => naming(entity, [...entityErrors(entity), ...ruleErrors(entity)])),
     ...patternErrors(entities, reserved),
@@ -117,6 +120,21 @@ function* nameErrors(entities: readonly Entity[], reserved: Reserved): Generator
       yield `Entity "${name}": the store has a member ${name}. Choose a name other than ${reserved.storeMembers.join(', ')}.`;
     if (rowTypes.includes(name))
       yield `Entity "${name}": the engine's own rows have this type. Choose a name other than ${rowTypes.join(', ')}.`;
+  }
+}
+
+/** The route of an operation is its name, of which routes ignore the case. */
+function* operationErrors({ operations, entities, roles }: ModelParts, { routes }: Reserved): Generator<string> {
+  const taken = new Map<string, string>(routes.map((route) => [route, `the API itself has a route /api/${route}`]));
+  for (const { name, archive } of entities)
+    for (const path of archive ? [name, archive.table] : [name]) taken.set(path, `the entity "${name}" has the route`);
+  for (const { name, roles: named } of operations) {
+    const other = taken.get(name.toLowerCase());
+    if (other !== undefined) yield `Operation "${name}": ${other}. Choose another name; case is ignored.`;
+    taken.set(name.toLowerCase(), `the operation "${name}" has the route`);
+    for (const role of named)
+      if (!roles.includes(role))
+        yield `Operation "${name}" names the role "${role}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
   }
 }
 

@@ -32,13 +32,21 @@ export function modelRoute(model: LinkedModel): Route {
   };
 }
 
-export function describeModel({ list, roles, operatorRole }: LinkedModel): ModelDescription {
+export function describeModel({ list, operations, roles, operatorRole }: LinkedModel): ModelDescription {
   const archived = new Map(list.flatMap((entity) => (entity.archive ? [[entity.archive, entity.name]] : [])));
   const entities = withArchives(list).map((entity) => {
     const archiveOf = archived.get(entity);
     return [entity.name, { ...describeEntity(entity), ...(archiveOf === undefined ? {} : { archiveOf }) }] as const;
   });
-  return { roles: [...roles], operatorRole, entities: Object.fromEntries(entities) };
+  const described = mapValues(operations, ({ summary, kind, roles: accepted, repeatable = false }) => {
+    return { summary, kind, roles: [...accepted], repeatable };
+  });
+  return {
+    roles: [...roles],
+    operatorRole,
+    entities: Object.fromEntries(entities),
+    ...(Object.keys(described).length > 0 ? { operations: described } : {}),
+  };
 }
 
 /** Most options are described as they are: the schema leaves out what clients do not need. */

@@ -18,7 +18,7 @@ export function transactRoute(all: readonly Entity[]): Route {
   return bind(transact(entities), {
     method: 'POST',
     path: 'transact',
-    writes: entities,
+    explains: entities,
     maxBodyBytes: Math.max(...entities.map(maxBodyBytesOf)),
     success: {
       status: 200,

@@ -4,6 +4,7 @@ import {
   createRowkey,
   defineEntity,
   defineModel,
+  defineOperation,
   defineSeries,
   fromEnvironment,
   interPartitionIndex,
@@ -47,11 +48,24 @@ const trips = defineSeries('trips', {
   access,
 });
 
+const checkIn = defineOperation('checkIn', {
+  summary: 'Register a vehicle by its plate',
+  kind: 'write',
+  roles: ['editor'],
+  input: z.object({ depot: z.string(), plate: z.string() }),
+  output: z.object({ vehicleId: z.string() }),
+});
+
 export const model = defineModel({
   roles: ['reader', 'editor', 'operator'],
   operatorRole: 'operator',
   entities: [vehicles, depots, trips],
+  operations: [checkIn],
 });
-export const rowkey = createRowkey({ model, ...fromEnvironment({}) });
+export const rowkey = createRowkey({
+  model,
+  ...fromEnvironment({}),
+  operations: { checkIn: async ({ input }) => ({ vehicleId: input.plate }) },
+});
 export const { store } = rowkey;
 export const client = createClient<typeof model>({ url: 'https://fleet.example/api' });

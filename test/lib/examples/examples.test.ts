@@ -36,6 +36,7 @@ const CALLED = [
   'createTestStore',
   'defineEntity',
   'defineModel',
+  'defineOperation',
   'defineSeries',
   'defineUnion',
   'fromEnvironment',

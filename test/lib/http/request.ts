@@ -13,6 +13,9 @@ export function testApp(url: string, over: Partial<App> = {}): App {
     entities: [],
     operatorRole: 'operator',
     limits: [],
+    execute: () => {
+      throw new Error('No test has operations.');
+    },
     signer: () => {
       throw new Error('No test signs.');
     },
