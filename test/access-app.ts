@@ -84,7 +84,7 @@ export async function openAccessApp<Of extends LinkedModel>(
     const text = await new Response(sent as ConstructorParameters<typeof Response>[0]).text();
     const received = new Headers(headers as ConstructorParameters<typeof Headers>[0]);
     const isJson = /json/.test(received.get('content-type') ?? '');
-    return { status, headers: received, text, body: isJson ? JSON.parse(text) : undefined };
+    return { status, headers: received, text, body: isJson && text !== '' ? JSON.parse(text) : undefined };
   };
   return { ask, engine, storage };
 }

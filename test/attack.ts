@@ -7,6 +7,8 @@ import type { JsonSchema, OpenApi, Operation } from './openapi.ts';
 export interface AttackOptions {
   /** Fields whose generated values match `SECRET`, so that a response that leaks them is detected. */
   readonly restricted: readonly string[];
+  /** Values of stored entities by the name of a field, in place of values that fit its schema. */
+  readonly stored?: Readonly<Record<string, readonly unknown[]>>;
 }
 
 /** A request with placeholders, which are replaced when it is sent. */
@@ -228,6 +230,21 @@ function poolsOf(operations: readonly { operation: Operation }[], options: Attac
   );
 }
 
+/** Returns the body with the key values of the path. */
+export function aligned({ path, body, keyFields }: Attack): Attack['body'] {
+  if (typeof body !== 'string' || keyFields.length === 0) return body;
+  try {
+    const parsed = JSON.parse(body);
+    const values = path.split('?')[0]?.split('/').slice(3).map(decodeURIComponent) ?? [];
+    for (const [index, field] of keyFields.entries())
+      if (Object.hasOwn(parsed, field))
+        parsed[field] = typeof parsed[field] === 'number' ? Number(values[index]) : values[index];
+    return JSON.stringify(parsed);
+  } catch {
+    return body;
+  }
+}
+
 /** Encodes a part of a path or query. */
 const encoded = (value: unknown) => {
   const text = String(value).toWellFormed();
@@ -245,7 +262,7 @@ export function attacksOn(openapi: OpenApi, options: AttackOptions): fc.Arbitrar
     Object.entries(methods).map(([method, operation]) => ({ template, method: method.toUpperCase(), operation })),
   );
   const created = operations.flatMap(({ operation: { operationId } }) => /^(\w+)-create$/.exec(operationId)?.[1] ?? []);
-  const context: Context = { ...options, pools: poolsOf(operations, options), created };
+  const context: Context = { ...options, pools: { ...poolsOf(operations, options), ...options.stored }, created };
   // Creates are more frequent, so that other requests find entities to read, change and delete.
   const weighted = operations.map((one) => ({
     weight: one.method === 'POST' && one.operation.requestBody ? 3 : 1,

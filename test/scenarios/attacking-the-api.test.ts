@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import pMap from 'p-map';
 import { expect, inject, test } from 'vitest';
 import { PROBLEM_TYPE } from '../../lib/http/problem.ts';
-import { type Attack, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
+import { type Attack, aligned, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
 import { model } from '../fixtures/model.ts';
 import { type OpenApi, openapiChecker, withoutReferences } from '../openapi.ts';
 import { IS_EVERY_POINT } from '../points.ts';
@@ -68,21 +68,6 @@ function send(attack: Attack, headers: Record<string, string>): Promise<Received
 function resolved(path: string): string {
   const url = URL.parse(path, product.url);
   return url ? url.pathname + url.search : path;
-}
-
-/** Returns the body with the key values of the path. */
-function aligned({ path, body, keyFields }: Attack): Attack['body'] {
-  if (typeof body !== 'string' || keyFields.length === 0) return body;
-  try {
-    const parsed = JSON.parse(body);
-    const values = path.split('?')[0]?.split('/').slice(3).map(decodeURIComponent) ?? [];
-    for (const [index, field] of keyFields.entries())
-      if (Object.hasOwn(parsed, field))
-        parsed[field] = typeof parsed[field] === 'number' ? Number(values[index]) : values[index];
-    return JSON.stringify(parsed);
-  } catch {
-    return body;
-  }
 }
 
 async function tokens(): Promise<Record<Attack['who'], string | undefined>> {
