@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { app as functionsApp, InvocationContext } from '@azure/functions';
+import { deleteOldCounts } from './access/request-limits.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { Feature } from './define/declaration/entity.ts';
 import { consumeIntent, consumeTransfer, drainPoison, toMessage } from './engine/consume/consume.ts';
@@ -158,12 +159,15 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       }
     },
   },
-  /** Daily, at 01:20 UTC: deletes blobs that no row refers to. */
+  /** Daily, at 01:20 UTC: deletes blobs that no row refers to, and old counts of requests. */
   'collect-orphans': {
     schedule: '0 20 1 * * *',
     async run(runtime, context) {
-      const { checked, deleted } = await collectOrphans(await runtime.readyEngine(context), runtime.model.list);
-      context.log(`${deleted} of ${checked} blobs deleted.`);
+      const engine = await runtime.readyEngine(context);
+      const { checked, deleted } = await collectOrphans(engine, runtime.model.list);
+      context.log(
+        `${deleted} of ${checked} blobs deleted, and ${await deleteOldCounts(engine)} old counts of requests.`,
+      );
     },
   },
   /** Every minute: records messages on which the host gave up, or sends them back. */

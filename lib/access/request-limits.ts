@@ -1,13 +1,15 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import pMap from 'p-map';
 import { busy, RowkeyError } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
 import { backOff, DAY_MS, HOUR_MS, isoInstant, MINUTE_MS, SECOND_MS } from '../base/time.ts';
 import { countDeeds, type Deed, describeLimit, type RequestLimit } from '../define/declaration/request-limit.ts';
+import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { runUnexplained } from '../storage/explain.ts';
-import { type Address, type Row, readRow, trySubmit } from '../storage/rows.ts';
+import { type Address, type Row, readRow, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Caller } from './token.ts';
 
@@ -27,6 +29,13 @@ const MAX_COUNTERS = 20_000;
 const TAKE_ATTEMPTS = 64;
 const BACK_OFF_MS = 5;
 const LONGEST_BACK_OFF_MS = 100;
+const ROW_TYPE = 'requests';
+/** Begins the partition key of each caller. */
+const PARTITION_HEAD = 'requests-';
+/** A caller who returns within this time costs no delete. */
+const KEPT_MS = 30 * DAY_MS;
+const DELETED_PAGE = 1_000;
+const DELETES_CONCURRENCY = 16;
 const WINDOW_MS = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS } as const;
 
 /** What this process knows of the row of a caller and a limit. */
@@ -145,7 +154,7 @@ async function takeShare(engine: Engine, limit: RequestLimit, times: number, cou
     const share = Math.max(missing, Math.ceil(left / SHARES));
     const take = randomUUID();
     const taken = counter.taken + share;
-    const properties = { EntityType: 'requests', Window: isoInstant(counter.window), Taken: taken, Take: take };
+    const properties = { EntityType: ROW_TYPE, Window: isoInstant(counter.window), Taken: taken, Take: take };
     const { etag } = counter;
     // Unknown until storage replies.
     counter.etag = undefined;
@@ -198,5 +207,28 @@ function counterOf({ storage }: Engine, subject: string, limit: RequestLimit): C
 function addressOf(subject: string, { role, entity, operation, action, per }: RequestLimit): Address {
   const hash = (text: string) => createHash('sha256').update(text).digest('hex');
   const row = hash(JSON.stringify([role, entity, action, per, ...(operation === undefined ? [] : [operation])]));
-  return { table: SYSTEM_TABLE, partition: `requests-${hash(subject)}`, row };
+  return { table: SYSTEM_TABLE, partition: `${PARTITION_HEAD}${hash(subject)}`, row };
+}
+
+/**
+ * Deletes the counts of callers who have made no such request for a month, each under its ETag. Returns how many. A process that remembers
+ * a deleted row reads again and inserts it.
+ */
+export async function deleteOldCounts({ storage, now }: Engine): Promise<number> {
+  const { before: beforePartition } = rangeOfPrefix(PARTITION_HEAD);
+  const where = [{ name: 'Window', operator: 'lt' as const, values: [isoInstant(now() - KEPT_MS)] }];
+  let deleted = 0;
+  let after: Pick<Address, 'partition' | 'row'> | undefined = { partition: PARTITION_HEAD, row: '' };
+  while (after) {
+    const scan = { table: SYSTEM_TABLE, type: ROW_TYPE, where, after, beforePartition, limit: DELETED_PAGE };
+    const { rows, more } = await scanTable(storage, scan);
+    const gone = await pMap(
+      rows,
+      ({ etag, row, ...place }) => tryAction(storage, { ...place, isRepeatable: true }, { kind: 'delete', row, etag }),
+      { concurrency: DELETES_CONCURRENCY },
+    );
+    deleted += gone.filter(Boolean).length;
+    after = more ? rows.at(-1) : undefined;
+  }
+  return deleted;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { countRequest } from '../../../lib/access/request-limits.ts';
+import { countRequest, deleteOldCounts } from '../../../lib/access/request-limits.ts';
 import { RowkeyError } from '../../../lib/base/errors.ts';
 import type { Deed, RequestLimit } from '../../../lib/define/declaration/request-limit.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
@@ -15,6 +15,7 @@ import { testStorage } from '../../storage.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00Z');
 const MINUTE = 60_000;
+const DAY = 1_440 * MINUTE;
 
 /** A process of the app, with a clock of its own. */
 function openProcess(httpClient = faultyHttpClient()) {
@@ -266,4 +267,28 @@ test('rows have no subject in clear, and one row counts all windows', async () =
   const [{ partition = '' } = {}] = rows.filter(({ properties }) => String(properties.Window).includes('12:04'));
   const counted = await readRange(engine.storage, { table: SYSTEM_TABLE, partition, from: '' });
   expect(counted.rows).toHaveLength(1);
+});
+
+test('the counts of callers who have not returned for a month are deleted, and no others', async () => {
+  const { engine, clock } = openProcess();
+  const limits: RequestLimit[] = [...limit(8), { role: 'user', requests: 8, per: 'day' }];
+  for (const subject of ['gone', 'back']) await ask(engine, limits, subject);
+  const countsOf = async () => {
+    const { rows } = await scanTable(engine.storage, { table: SYSTEM_TABLE, type: 'requests', limit: 1_000 });
+    return rows.length;
+  };
+  await deleteOldCounts({ ...engine, now: () => NOON + 40 * DAY });
+  expect(await countsOf()).toBe(0);
+  // The process remembers the rows that are gone.
+  clock.now += 40 * DAY;
+  for (const subject of ['gone', 'back']) await ask(engine, limits, subject);
+  clock.now += 30 * DAY;
+  await ask(engine, limits, 'back');
+  clock.now += 1;
+  expect(await measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions])).toEqual([2, 3]);
+  expect(await measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions])).toEqual([0, 1]);
+  expect(await countsOf()).toBe(2);
+  expect(await askUntilRefused(engine, limit(8), 'gone')).toBe(8);
+  // Of this minute, one is used.
+  expect(await askUntilRefused(engine, limits, 'back')).toBe(7);
 });
