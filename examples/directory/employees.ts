@@ -1,12 +1,17 @@
 import { z } from 'zod';
 import {
   type DeclaredEntity,
+  defineClaims,
   defineEntity,
   indexEntity,
   interPartitionIndex,
   intraPartitionIndex,
 } from '../../lib/define.ts';
 import { department, email, employeeId, text } from './fields.ts';
+
+// Entra ID sends xms_edov instead: https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization
+const verifiedBy = { email_verified: [true], xms_edov: [true, 1, '1', 'true'] } as const;
+const claims = defineClaims({ email: { verifiedBy } });
 
 /** Each with the name and the budget code of its department, which the queue copies to all employees after a change. */
 export const employees = defineEntity('employees', {
@@ -77,13 +82,9 @@ export const employees = defineEntity('employees', {
   access: {
     read: ['reader', 'hr'],
     write: ['hr'],
-    restricted: { nationalId: ['hr'], birthDate: ['hr'] },
-    own: {
-      claim: 'email',
-      index: 'emailCompanyWide',
-      // Entra ID sends xms_edov instead: https://learn.microsoft.com/entra/identity-platform/migrate-off-email-claim-authorization
-      verifiedBy: { email_verified: [true], xms_edov: [true, 1, '1', 'true'] },
-    },
+    // The owner's signature opens the whole row, in which only the national id is encrypted.
+    restricted: { nationalId: ['hr'], birthDate: ['hr', { role: 'reader', where: { email: claims.email } }] },
+    own: { claim: 'email', index: 'emailCompanyWide', verifiedBy },
   },
 });
 

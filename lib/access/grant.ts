@@ -14,6 +14,7 @@ import { isExplaining } from '../storage/explain.ts';
 import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
+import type { RowRange } from './granted-rows.ts';
 
 /** The body of a request for a grant. */
 export const GrantRequest = z.strictObject({
@@ -30,17 +31,17 @@ export const GrantRequest = z.strictObject({
     .describe('True for a new grant instead of a repeated one, if storage rejected that one'),
 });
 
-/** A row, or the rows of the entity in a partition. */
-export type Granted = Omit<Address, 'row'> & { readonly row?: string };
+/** A row, or the rows of the entity in a partition, of which rules may leave a range. */
+export type Granted = Omit<Address, 'row'> & { readonly row?: string; readonly rows?: RowRange | undefined };
 
 /**
  * Shared access signatures pattern: a client accesses storage directly for a while. A grant covers one row, the caller's
- * own, or the entity's rows of one partition, which are all the caller's own. Its holder sees rows as stored, including the fields
- * of `access.restricted`, because the rows are about the holder. Encrypted fields stay encrypted.
+ * own, or the entity's rows of one partition, which are all the caller's own and within the caller's rules. Its holder sees rows as
+ * stored, so the caller must be able to read all fields of those rows. Encrypted fields stay encrypted.
  */
 export function grantFor(
   entity: Entity,
-  { table, partition, row }: Granted,
+  { table, partition, row, rows = rowsOf(entity) }: Granted,
   { permissions = 'r', now }: { readonly permissions?: string; readonly now: number },
 ): TableSasRequest {
   // The signature omits an empty bound, and would then cover more than the row or partition.
@@ -52,7 +53,7 @@ export function grantFor(
   return {
     table,
     partition,
-    ...(row === undefined ? rowsOf(entity) : { firstRow: row, lastRow: row }),
+    ...(row === undefined ? rows : { firstRow: row, lastRow: row }),
     permissions: sortPermissions(permissions),
     ...validityAt(now),
   };
@@ -62,7 +63,7 @@ export function grantFor(
  * The rows that begin with the first text of the row key, so that other entities of the partition stay closed. The end is inclusive: the
  * validation of the model ensures that no row of another entity is within these bounds.
  */
-function rowsOf({ row: { head } }: Entity): Pick<TableSasRequest, 'firstRow' | 'lastRow'> {
+function rowsOf({ row: { head } }: Entity): RowRange {
   if (head === '') return {};
   const { from, before } = rangeOfPrefix(head);
   return { firstRow: from, ...(before === undefined ? {} : { lastRow: before }) };

@@ -12,13 +12,15 @@ import {
   sortPermissions,
   validityAt,
 } from '../access/grant.ts';
-import { isWithin, limitOf, narrow } from '../access/limit.ts';
+import { rowsWithin } from '../access/granted-rows.ts';
+import { isWithin, limitOf, narrow, resolveRule } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
 import { hiddenFields, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
 import { parse } from '../define/codec/validation.ts';
+import { claimsIn } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { tableOfPeriod } from '../define/keys/calendar.ts';
 import { buildKey } from '../define/keys/key-template.ts';
@@ -90,21 +92,20 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
     async run({ engine }, { entity, renew, signer, caller, ...asked }) {
       await limitGrants(engine, caller.subject);
       const permissions = sortPermissions(asked.permissions);
-      const key = [caller.subject, entity.name, permissions, ownerClaim(entity, caller), caller.roles];
+      const key = [caller.subject, entity.name, permissions, decidingClaims(entity, caller), caller.roles];
       const known = renew ? undefined : recallGrant<Issued>(engine, key);
       if (known) return { grant: known };
       const remember = beginGrant(engine, key);
       const now = await requireUnrevoked(engine, caller.subject);
-      const granted = await findGranted(engine, caller, entity);
+      const granted = await findGranted({ engine, caller }, entity);
       const { partition } = granted.address;
       const signed = grantFor(entity, granted.address, { permissions, now });
-      const hidden = hiddenFields(entity, caller);
       const until = signed.expiresAt.toISOString();
       const grant: Issued = {
         url: rowUrl(engine.storage, granted.address),
         partition,
         key: granted.key,
-        fields: Object.keys(entity.columns).filter((field) => !hidden.includes(field)),
+        fields: Object.keys(entity.columns).filter((field) => !granted.hidden.includes(field)),
         token: await signer().sign(signed),
         permissions,
         expiresAt: until,
@@ -121,29 +122,80 @@ export function noteGrant(engine: Engine, grant: Omit<NotedChange, 'operation'>)
   count.grant({ entity: grant.entity });
 }
 
-/** The claim that decides which rows are the caller's own. */
-function ownerClaim({ access: { own } }: Entity, { claims }: Caller): Caller['claims'][string] | undefined {
+/** The claims that decide which rows are the caller's own, and which of them the rules let the caller read. */
+function decidingClaims({ access }: Entity, { claims }: Caller): Caller['claims'][string][] {
+  const { own } = access;
   const owner = own && 'through' in own ? own.through.access.own : own;
-  return owner && 'claim' in owner ? claims[owner.claim] : undefined;
+  const names = [...(owner && 'claim' in owner ? [owner] : []), ...claimsIn(access)].map(({ claim }) => claim);
+  return names.map((name) => claims[name] ?? '');
 }
 
-/** The caller's own row, or the partition that belongs to it, with the values of its key. */
-async function findGranted(engine: Engine, caller: Caller, entity: Entity): Promise<{ address: Granted; key: Values }> {
+/**
+ * The caller's own row, or the rows of the partition that belongs to it which the rules let the caller read, with the values of the key.
+ * Throws `not-found`, and `forbidden` if that would open more than the caller may read.
+ */
+async function findGranted(subject: Reader, entity: Entity): Promise<Found> {
+  const { engine, caller } = subject;
   const { own } = entity.access;
   if (!own || !('through' in own)) {
     const values = await readOwn(engine, caller, entity);
-    if (!isWithin(await limitOf({ engine, caller }, entity, 'read'), values))
+    if (!isWithin(await limitOf(subject, entity, 'read'), values))
       throw notFound(entity, pick(values, entity.keyFields));
-    return { address: addressOf(entity, values), key: pick(values, entity.keyFields) };
+    // A group of split is in a row of its own.
+    const hidden = await requireShown(subject, entity, values, entity.apartFields);
+    return { address: addressOf(entity, values), key: pick(values, entity.keyFields), hidden };
   }
   const values = await readOwn(engine, caller, own.through);
-  if (narrow(await limitOf({ engine, caller }, entity, 'read'), pick(values, entity.partition.fields)))
+  const key = pick(values, entity.partition.fields);
+  const limit = narrow(await limitOf(subject, entity, 'read'), key);
+  const rows = limit && rowsWithin(entity, limit);
+  if (limit && !rows)
     throw new RowkeyError(
       'forbidden',
-      `No grant can be issued: the rules of ${entity.name} let the caller read some rows of the partition only.`,
+      `No grant can be issued: the rules of ${entity.name} let the caller read some rows of the partition only, which are not one range of row keys. Read them through the API.`,
     );
-  const address = { table: entity.table, partition: buildKey(entity.partition, values) };
-  return { address, key: pick(values, entity.partition.fields) };
+  const hidden = await requireShown(subject, entity, key, []);
+  return { address: { table: entity.table, partition: buildKey(entity.partition, values), rows }, key, hidden };
+}
+
+interface Found {
+  readonly address: Granted;
+  readonly key: Values;
+  /** The fields that the API does not show to the caller. */
+  readonly hidden: readonly string[];
+}
+
+interface Reader {
+  readonly engine: Engine;
+  readonly caller: Caller;
+}
+
+/**
+ * Returns the fields that are hidden from the caller and not in clear in rows with these values: encrypted, or apart in further rows. Throws
+ * `forbidden` for any other hidden field, because a signature opens whole rows.
+ */
+async function requireShown(
+  subject: Reader,
+  entity: Entity,
+  known: Values,
+  apart: readonly string[],
+): Promise<readonly string[]> {
+  const { encrypted, access, name } = entity;
+  const hidden: string[] = [];
+  for (const field of hiddenFields(entity, subject.caller)) {
+    const rule = access.unveiled?.[field];
+    if (rule && narrow(await resolveRule(subject, entity, rule), known) === undefined) continue;
+    hidden.push(field);
+    if (encrypted.includes(field) || apart.includes(field)) continue;
+    const way =
+      access.own && 'through' in access.own ? 'an entity of its own' : 'a group of split or an entity of its own';
+    throw new RowkeyError(
+      'forbidden',
+      `No grant can be issued: it opens whole rows, and "${field}" of ${name} is restricted. Read the rows through the API; the model can keep the field in ${way}.`,
+      { field },
+    );
+  }
+  return hidden;
 }
 
 interface ArchiveInput {

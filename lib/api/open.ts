@@ -60,15 +60,22 @@ export async function openWithGaps(view: View, entity: Entity, values: Values): 
 
 /** The fields of this row that the caller may not read. */
 export async function hiddenIn(view: View, entity: Entity, values: Values): Promise<readonly string[]> {
-  if (!view.caller) return [];
+  return (await resolveHidden(view, entity))(values);
+}
+
+/** Resolves the rules of restricted fields once for all rows of a list. */
+async function resolveHidden(view: View, entity: Entity): Promise<(values: Values) => readonly string[]> {
+  if (!view.caller) return () => [];
   const hidden = hiddenFields(entity, view.caller);
-  const { unveiled } = entity.access;
-  if (!unveiled) return hidden;
-  const inRow = hidden.map(async (field) => {
-    const rule = unveiled[field];
-    return rule && isWithin(await resolveRule(view, entity, rule), values) ? [] : [field];
-  });
-  return (await Promise.all(inRow)).flat();
+  const { unveiled = {} } = entity.access;
+  const limits = new Map(
+    await Promise.all(
+      hidden.map(
+        async (field) => [field, unveiled[field] ? await resolveRule(view, entity, unveiled[field]) : []] as const,
+      ),
+    ),
+  );
+  return (values) => hidden.filter((field) => !isWithin(limits.get(field), values));
 }
 
 /** What a write returns: the entity, or only its key for a caller who may not read the entity. */
@@ -80,8 +87,11 @@ export async function openForWriter<Of extends Stored>(view: View, entity: Entit
 }
 
 /** Opens the values of each entity of a list with `openWithGaps`. Keeps the order. */
-export function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
-  return pMap(list, (values) => openWithGaps(view, entity, values), { concurrency: OPEN_CONCURRENCY });
+export async function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
+  if (list.length === 0) return [];
+  const hiddenOf = await resolveHidden(view, entity);
+  const toOpened = (values: Values) => open(view, entity, omit(values, hiddenOf(values)), () => null);
+  return pMap(list, toOpened, { concurrency: OPEN_CONCURRENCY });
 }
 
 /** The values have no field that the caller may not see. Throws `BlobGone` if the blob may only have been replaced. */

@@ -16,7 +16,7 @@ import type { Checked, EntityBy } from './declaration/declared-types.ts';
 import type { Condition, Index } from './declaration/indexes.ts';
 import type { Total } from './declaration/totals.ts';
 import { compileTemplate } from './keys/key-template.ts';
-import { fieldsHiddenFrom, rolesToReadBy, rolesToReadIndex } from './places/readers.ts';
+import { fieldsHiddenFrom, rolesToReadBy, rolesToReadIn, rolesToReadIndex } from './places/readers.ts';
 import { type FieldSchema, fieldSchemas, schemaError } from './schema/field-schema.ts';
 import { optionErrors, partErrors } from './schema/options.ts';
 import { validationErrors } from './validate/validate-entity.ts';
@@ -99,7 +99,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
     return [
       option,
       mapValues(members, (member, field) => {
-        if (typeof member === 'function') return forReaders(rolesToReadBy(compiled, [field]), member);
+        if (typeof member === 'function') return forReaders(rolesToReadIn(compiled, field), member);
         const { when } = member;
         if (!when) return member;
         const readers = 'kind' in member ? rolesToReadIndex(compiled, member) : rolesToReadBy(compiled, member.uses);

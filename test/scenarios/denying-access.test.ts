@@ -96,10 +96,16 @@ describe('an owner', () => {
 
   test('gets grants only for the entities whose roles the owner has', async () => {
     const request = (entity: string) => ({ entity, scope: 'own' });
-    expect((await ask(owner, 'POST', 'grants', request('people'))).status).toBe(201);
+    expect((await ask({ ...owner, roles: ['hr'] }, 'POST', 'grants', request('people'))).status).toBe(201);
     const { status, body } = await ask(owner, 'POST', 'grants', request('badges'));
     expect({ status, accepted: body.accepted }).toEqual({ status: 403, accepted: 'guest, hr' });
     expect((await ask({ ...owner, roles: ['guest'] }, 'POST', 'grants', request('badges'))).status).toBe(201);
+  });
+
+  test('gets no grant of a row with a field that the owner may not see', async () => {
+    const { status, body } = await ask(owner, 'POST', 'grants', { entity: 'people', scope: 'own' });
+    expect({ status, field: body.field }).toEqual({ status: 403, field: 'report' });
+    expect(body.detail).toContain('it opens whole rows, and "report" of people is restricted');
   });
 });
 

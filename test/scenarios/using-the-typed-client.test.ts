@@ -325,11 +325,13 @@ describe('own rows', () => {
     const { client: plain } = await clientOf('reader', { email: me.email });
     const { key, fields } = await client.employees.grant();
     expect(key).toEqual(keyOf(me));
-    expect(fields).not.toContain('birthDate');
+    expect(fields).toContain('birthDate');
+    expect(fields).not.toContain('nationalId');
     const direct = await client.employees.get(keyOf(me));
     expect(last()).toMatchObject({ way: 'storage', status: 200, transactions: 1 });
     expect(direct?.values).toEqual((await plain.employees.get(keyOf(me)))?.values);
-    expect(direct?.values).not.toHaveProperty('birthDate');
+    expect(direct?.values).toHaveProperty('birthDate', me.birthDate);
+    expect(direct?.values).not.toHaveProperty('nationalId');
     await client.employees.get(keyOf(me));
     expect(calls.filter(({ path }) => path === '/grants')).toHaveLength(1);
     const { client: hr } = await clientOf('hr');

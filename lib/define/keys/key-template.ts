@@ -131,6 +131,11 @@ export function rangeOfPrefix(prefix: string): KeyRange {
   return { from: prefix, before: afterPrefix(prefix) };
 }
 
+/** A text that follows every key that begins with `prefix`, and precedes every other key after those. */
+export function lastOfPrefix(prefix: string): string {
+  return prefix + AFTER_ALL;
+}
+
 /**
  * The prefix of keys that are built from the same fields with `template`, a `_` and more. The last text of `key` may
  * contain `_`; the longer template escapes it.

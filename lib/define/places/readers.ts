@@ -26,9 +26,16 @@ export function rolesToGrant({ access: { own, read } }: Readable): readonly stri
   return own && 'through' in own ? own.through.access.read : read;
 }
 
-/** The roles that may see a field: those that read it, and those that get grants, which show rows as they are stored. */
+/** The roles that read a field in at least some rows. The caller may read the row of a restricted field by another role. */
+export function rolesToReadIn({ access: { read, restricted, unveiled } }: Readable, field: string): readonly string[] {
+  const always = restricted?.[field];
+  return always ? [...always, ...(unveiled?.[field]?.map(({ role }) => role) ?? [])] : read;
+}
+
+/** The roles that may see a field: those that read it, and those that get grants, which open no row with a field that is hidden from the caller. */
 export function rolesToSee(entity: Entity, field: string): string[] {
-  return [...rolesToReadBy(entity, [field]), ...(entity.access.own ? rolesToGrant(entity) : [])];
+  const { own, restricted } = entity.access;
+  return [...rolesToReadIn(entity, field), ...(own && !restricted?.[field] ? rolesToGrant(entity) : [])];
 }
 
 /**

@@ -47,18 +47,15 @@ function rolesOf(sights: readonly Sight[]): string[] {
 /** A caller may read the row by one role, and the field by another. */
 function sightsOf(entity: Entity, field: string): Sight[] {
   const { rules, read, restricted, unveiled, own } = entity.access;
-  const rows = rules?.read ?? read.map(toAlternative);
-  const granted = own ? (rules?.read ?? rolesToGrant(entity).map(toAlternative)) : [];
+  // A grant opens what the rules let the caller read, and without rules whatever is the caller's own.
+  const rows = rules?.read ?? [...read, ...(own ? rolesToGrant(entity) : [])].map(toAlternative);
   const open = restricted?.[field];
   const readers = open && [...open.map(toAlternative), ...(unveiled?.[field] ?? [])];
   const toSight = (...all: Alternative<string, Entity>[]): Sight => ({
     roles: all.map(({ role }) => role),
     terms: all.flatMap(({ where = {} }) => Object.entries(where)),
   });
-  return [
-    ...rows.flatMap((one) => (readers ? readers.map((reader) => toSight(one, reader)) : [toSight(one)])),
-    ...granted.map((one) => toSight(one)),
-  ];
+  return rows.flatMap((one) => (readers ? readers.map((reader) => toSight(one, reader)) : [toSight(one)]));
 }
 
 function toAlternative(role: string): Alternative<string, Entity> {

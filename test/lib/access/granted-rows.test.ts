@@ -1,17 +1,22 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { grantFor } from '../../../lib/access/grant.ts';
+import { rowsWithin } from '../../../lib/access/granted-rows.ts';
 import type { Values } from '../../../lib/base/values.ts';
+import { type Comparison, matches } from '../../../lib/define/codec/query.ts';
 import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { buildKey } from '../../../lib/define/keys/key-template.ts';
+import { buildKey, rangeOfPrefix } from '../../../lib/define/keys/key-template.ts';
 import { defineModel } from '../../../lib/define-model.ts';
 import { makeExampleValues } from '../../../local/packs/example-values.ts';
 import { model as deployed } from '../../../model/model.ts';
+import { deploy } from '../../fixtures/deploy.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
 import { SAMPLES } from '../../fixtures/samples.ts';
+import { sampleRuns } from '../../points.ts';
 import { covers } from './covers.ts';
 
 /** What a grant of a partition opens. Azurite checks no bounds, so the grant itself is compared with the keys of every row. */
@@ -131,3 +136,122 @@ test.each(granted.map((entity) => [entity.name, entity] as const))(
     expect(covers(grant, { table: entity.table, partition, row: buildKey(entity.row, values) }, 'r', NOW)).toBe(true);
   },
 );
+
+const day = z.iso.date();
+/** Characters that a key escapes, that sort before and after a separator, and of which one text is the beginning of another. */
+const KINDS = ['a', 'ab', 'ac', 'a!', 'a_', 'a`', 'a/b', 'a b', 'b', 'é', 'a\uffee'];
+const DAYS = ['2026-10-31', '2026-11-01', '2026-11-20', '2026-11-21', '2027-01-01'];
+const SIZES = [0, 1, 2, 9, 10, 99, 100];
+const STATES = ['draft', 'final'];
+const ROWS = [
+  'n_{kind}_{day}_{size:3}',
+  'n_{kind}_{size:3}_{day}',
+  'n_{day}_{kind}_{size:3}',
+  'n_{size:3}_{kind}_{day}',
+  '{day}_{size:3}_{kind}',
+  '{size:3}_{day}-{kind}',
+];
+const entities = ROWS.map((row) =>
+  deploy(
+    defineEntity('ranged', {
+      schema: z.object({ id: text, kind: text, day, size: z.int32(), state: text }),
+      table: 'ranged',
+      key: { partition: '{id}', row },
+      access,
+    } as never) as unknown as DeclaredEntity,
+  ),
+).flatMap((model) => Object.values(model));
+const everyRow = KINDS.flatMap((kind) =>
+  DAYS.flatMap((on) => SIZES.flatMap((size) => STATES.map((state) => ({ id: 'p', kind, day: on, size, state })))),
+);
+
+const equal = (field: string, values: readonly (string | number)[]) =>
+  fc.constantFrom(...values).map((value): Comparison[] => [{ field, operator: 'eq', values: [value] }]);
+const prefix = (field: string, prefixes: readonly string[]) =>
+  fc.constantFrom(...prefixes).map((from): Comparison[] => {
+    const { before } = rangeOfPrefix(from);
+    const end: Comparison[] = before === undefined ? [] : [{ field, operator: 'lt', values: [before] }];
+    return [{ field, operator: 'ge', values: [from] }, ...end];
+  });
+const between = (field: string, bounds: readonly (string | number)[]) =>
+  fc.tuple(fc.constantFrom(...bounds), fc.constantFrom(...bounds)).map(([from, to]): Comparison[] => [
+    { field, operator: 'ge', values: [from] },
+    { field, operator: 'le', values: [to] },
+  ]);
+const terms = {
+  kind: fc.oneof(equal('kind', KINDS), prefix('kind', ['', 'a', 'a_', 'é', 'a/', '\ud7ff']), between('kind', KINDS)),
+  day: fc.oneof(
+    equal('day', DAYS),
+    prefix('day', ['2026', '2026-1', '2026-11-2']),
+    between('day', [...DAYS, '2026-11']),
+  ),
+  size: fc.oneof(equal('size', SIZES), between('size', [...SIZES, -1, 1.5, 1000])),
+  state: equal('state', STATES),
+};
+const alternatives = fc
+  .subarray(Object.keys(terms) as (keyof typeof terms)[], { minLength: 1, maxLength: 3 })
+  .chain((fields) => fc.tuple(...fields.map((field) => terms[field])))
+  .map((comparisons) => comparisons.flat());
+
+test('a range has the rows of a rule and no others', () => {
+  let ranges = 0;
+  fc.assert(
+    fc.property(fc.constantFrom(...entities), alternatives, (entity, comparisons) => {
+      const rows = rowsWithin(entity, [comparisons]);
+      if (!rows) return;
+      ranges += 1;
+      const grant = grantFor(entity, { table: 'ranged', partition: 'p', rows }, { now: NOW });
+      for (const values of everyRow) {
+        const isOpen = covers(grant, { table: 'ranged', partition: 'p', row: buildKey(entity.row, values) }, 'r', NOW);
+        if (isOpen !== matches(comparisons, values)) throw new Error(JSON.stringify({ rows, values }));
+      }
+    }),
+    sampleRuns(3_000),
+  );
+  expect(ranges).toBeGreaterThan(20);
+});
+
+test('a rule has a range if it compares the first fields of the row key', () => {
+  const entity = entities[0] as Entity;
+  const kind: Comparison = { field: 'kind', operator: 'eq', values: ['a/b'] };
+  const on: Comparison = { field: 'day', operator: 'eq', values: ['2026-11-20'] };
+  const sizes: Comparison[] = [
+    { field: 'size', operator: 'ge', values: [2] },
+    { field: 'size', operator: 'le', values: [10] },
+  ];
+  expect(rowsWithin(entity, [[kind]])).toEqual({ firstRow: 'n_a!2fb_', lastRow: 'n_a!2fb`' });
+  expect(
+    rowsWithin(entity, [
+      [on, kind],
+      [kind, on],
+    ]),
+  ).toEqual({
+    firstRow: 'n_a!2fb_2026-11-20_',
+    lastRow: 'n_a!2fb_2026-11-20`',
+  });
+  expect(rowsWithin(entity, [[kind, on, ...sizes]])).toEqual({
+    firstRow: 'n_a!2fb_2026-11-20_002',
+    lastRow: 'n_a!2fb_2026-11-20_010\uffff',
+  });
+  expect(rowsWithin(entity, [[on]])).toBeUndefined();
+  expect(rowsWithin(entity, [[kind], [kind, on]])).toBeUndefined();
+  expect(rowsWithin(entity, [])).toBeUndefined();
+  expect(rowsWithin(entity, [[{ ...kind, operator: 'in', values: ['a', 'b'] }]])).toBeUndefined();
+});
+
+test('a range has no copy of a row that is out of reach', () => {
+  const { indexed, apart } = deploy(
+    ...(['indexed', 'apart'] as const).map((name) =>
+      defineEntity(name, {
+        schema: z.object({ id: text, kind: z.string().regex(/^[a-f]+$/), note: text }),
+        table: name,
+        key: { partition: '{id}', row: '{kind}_{note}' },
+        indexes: { note: intraPartitionIndex({ row: name === 'indexed' ? '{note}=by-{kind}' : '={note}_{kind}' }) },
+        access,
+      }),
+    ),
+  ) as Record<string, Entity>;
+  const limit = [[{ field: 'kind', operator: 'eq' as const, values: ['ab'] }]];
+  expect(rowsWithin(indexed as Entity, limit)).toBeUndefined();
+  expect(rowsWithin(apart as Entity, limit)).toEqual({ firstRow: 'ab_', lastRow: 'ab`' });
+});

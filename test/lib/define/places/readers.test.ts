@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
+import { subject } from '../../../../lib/define/declaration/access.ts';
 import type { ColumnType } from '../../../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
@@ -67,6 +68,30 @@ test.each([
     expect(seenBy(closed, values)).toEqual(['city', 'forAll', 'forBoth', 'forHr', 'id']);
   },
 );
+
+test('nothing is computed from a field that a role may not read to whom a rule shows the result', () => {
+  const schema = z.object({ city: z.string(), id: z.string(), salary: z.int32(), shown: z.string().optional() });
+  const mine = { role: 'reader', where: { id: subject() } } as const;
+  const common = { schema, table: 'things', access: { read: ['reader', 'hr'], write: ['hr'] } } as const;
+  const restricted = { salary: ['hr'], shown: ['hr', mine] } as const;
+  const source = defineEntity('sources', {
+    ...common,
+    key: { partition: '{city}', row: 'source_{id}' },
+    derived: { shown: look },
+    access: { ...common.access, restricted },
+  });
+  const target = defineEntity('targets', {
+    ...common,
+    key: { partition: '{city}', row: 'target' },
+    denormalized: { id: { source, copies: { shown: look } } },
+    access: { ...common.access, restricted },
+  });
+  const given = { city: 'a', id: 'b', salary: 1 };
+  const compute = source.derived.shown as (values: Values) => unknown;
+  expect(seenBy(compute, given)).toEqual(['city', 'id']);
+  const link = deploy(source, target).targets.denormalized.id;
+  expect(seenBy((values) => link && copiesOf(link, values), given)).toEqual(['city', 'id']);
+});
 
 test.each([
   ['the row key', { row: 'x_{age}', holds: '{id}' }],
