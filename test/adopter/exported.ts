@@ -2,9 +2,11 @@ import {
   createRowkey,
   defineEntity,
   defineModel,
+  defineOperation,
   defineSeries,
   defineUnion,
   fromEnvironment,
+  type Implementations,
   indexEntity,
   interPartitionIndex,
   intraPartitionIndex,
@@ -43,13 +45,27 @@ export const crews = defineUnion('crews', {
   key: { partition: '{port}', row: '{crewId}' },
   access,
 });
+export const launch = defineOperation('launch', {
+  summary: 'Register a boat',
+  kind: 'write',
+  roles: ['editor'],
+  input: boats.schema.pick({ port: true, owner: true }),
+  output: z.object({ boatId: z.string() }),
+});
 export const model = defineModel({
   roles: ['reader', 'editor'],
   operatorRole: 'editor',
   entities: [boats, visits, crews],
+  operations: [launch],
 });
 export const settings = fromEnvironment(process.env);
-export const rowkey = createRowkey({ model, path: 'boats', ...settings });
+export const operations: Implementations<typeof model> = {
+  async launch({ input, store }) {
+    const { values } = await store.boats.create({ ...input, boatId: '1', length: 9 });
+    return values;
+  },
+};
+export const rowkey = createRowkey({ model, path: 'boats', ...settings, operations });
 export const { authenticate } = rowkey;
 export const client = createClient<typeof model>({ url: '' });
 export const findBoat = (port: string, boatId: string) => rowkey.store.boats.get({ port, boatId });
@@ -57,3 +73,4 @@ export const listBoats = (owner: string) => rowkey.store.boats.by.byOwner({ owne
 export const sumLengths = (owner: string) => rowkey.store.boats.totals.lengths.get({ owner });
 export const askBoat = (port: string, boatId: string) =>
   client.query(({ boats: read }) => ({ boat: read.get({ port, boatId }) }));
+export const launchBoat = (port: string, owner: string) => client.operations.launch({ port, owner });

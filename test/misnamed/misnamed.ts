@@ -1,10 +1,13 @@
 import { z } from 'zod';
 import { createClient } from '../../lib/client/index.ts';
 import {
+  createRowkey,
   defineClaims,
   defineEntity,
   defineModel,
+  defineOperation,
   defineUnion,
+  fromEnvironment,
   indexEntity,
   interPartitionIndex,
   intraPartitionIndex,
@@ -155,6 +158,28 @@ defineModel({
   limits: [{ role: 'reader', entity: 'team', requests: 1, per: 'day' }],
   entities: [teams],
 });
+// the operation of a limit
+const roles = ['reader'] as const;
+const schemas = { input: z.object({ email: z.string() }), output: z.object({ teamId: z.string() }) };
+const invite = defineOperation('invite', { summary: 'Invite', kind: 'write', roles, ...schemas });
+defineModel({
+  roles,
+  operatorRole: 'reader',
+  limits: [{ role: 'reader', operation: 'invit', requests: 1, per: 'day' }],
+  entities: [teams],
+  operations: [invite],
+});
+// the role of an operation
+const expel = defineOperation('expel', { summary: 'Expel', kind: 'write', roles: ['raeder'], ...schemas });
+defineModel({ roles, operatorRole: 'reader', entities: [teams], operations: [expel] });
+// an option of an operation
+defineOperation('expel', { summary: 'Expel', kind: 'write', rolls: [], roles, ...schemas });
+const app = { model: defineModel({ roles, operatorRole: 'reader', entities: [teams], operations: [invite] }) };
+const settings = fromEnvironment({});
+// the implementation of an operation
+createRowkey({ ...app, ...settings, operations: { invit: async () => ({ teamId: 'a' }) } });
+// a member of the input
+createRowkey({ ...app, ...settings, operations: { invite: async ({ input }) => ({ teamId: input.mail }) } });
 
 declare const store: Store<typeof model.entities>;
 // a range without its first field
@@ -171,3 +196,8 @@ const client = createClient<typeof model>({ url: '', token: async () => '' });
 client.employees.by.hireDate.range({});
 // a range in a query
 client.query(({ employees }) => ({ hired: employees.by.hireDate.range({}) }));
+const invited = createClient<typeof app.model>({ url: '' });
+// an operation through the client
+invited.operations.invit({ email: 'a' });
+// a member of the input through the client
+invited.operations.invite({ mail: 'a' });

@@ -67,12 +67,19 @@ const MESSAGES = {
   'the role of operators': type('"reader"'),
   'the role of a limit': type('"reader"'),
   'the entity of a limit': type('"teams"'),
+  'the operation of a limit': type('"invite"'),
+  'the role of an operation': sentence('"raeder" is not a role of the model'),
+  'an option of an operation': "Did you mean to write 'roles'?",
+  'the implementation of an operation': "Did you mean to write 'invite'?",
+  'a member of the input': "Did you mean 'email'?",
   'a range without its first field': noHireDate,
   'a range with a field in place of another': sentence('A range gives the first fields of the row key, in its order'),
   'a range with a field that is not in the key': sentence('"jobTitle" is not a field of the key'),
   'a range of totals': missing('branch', 'readonly branch: string; readonly soldOn?: never;'),
   'a range through the client': noHireDate,
   'a range in a query': noHireDate,
+  'an operation through the client': "Did you mean 'invite'?",
+  'a member of the input through the client': "Did you mean to write 'email'?",
 };
 
 /** The lines of the compiler, by the last comment above the code that they are about. */

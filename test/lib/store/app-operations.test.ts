@@ -359,6 +359,8 @@ test('an instance needs an implementation for each operation, and no other', asy
   expect(() => createRowkey({ model, ...settings, operations: others })).toThrow(missing);
   // @ts-expect-error a model with operations
   expect(() => createRowkey({ model, ...settings })).toThrow(missing);
+  // @ts-expect-error an output of another type
+  createRowkey({ model, ...settings, operations: { ...operations, greet: async () => ({ greting: 'Hello' }) } });
   const more = { ...operations, great: operations.greet };
   expect(() => createRowkey({ model, ...settings, operations: more })).toThrow(
     'The model has no operation "great" for its implementation.',
