@@ -7,11 +7,11 @@ export const rowkey = createRowkey({
   ...fromEnvironment(process.env),
   operations: {
     /** A caller outside the group cannot read its invitations, and knows a code. */
-    async join({ input: { code, name }, caller, unlimited }) {
+    async join({ input: { code }, caller: { subject, claims }, unlimited }) {
       const invitation = await unlimited.invitations.by.code({ code });
       if (!invitation) throw new RowkeyError('not-found', 'The invitation does not exist or has expired.');
       const { groupId } = invitation;
-      await unlimited.members.put({ groupId, userId: caller.subject }, { name });
+      await unlimited.members.put({ groupId, userId: subject }, { name: String(claims.email ?? subject) });
       return { groupId };
     },
     /** The rules let the payer change a draft, and what is changed must still be one. */

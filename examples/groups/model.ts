@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   type DeclaredEntity,
+  defineClaims,
   defineEntity,
   defineModel,
   defineOperation,
@@ -11,13 +12,16 @@ import {
   total,
 } from '../../lib/define.ts';
 
+const DAY_MS = 86_400_000;
 const ownsGroup = memberOf((): DeclaredEntity => groups, 'groupId');
 const inGroup = memberOf((): DeclaredEntity => members, 'groupId');
+const id = z.uuid().default(() => crypto.randomUUID());
 const name = z.string().min(1).max(80);
+const { email } = defineClaims({ email: { verifiedBy: { email_verified: [true], xms_edov: [true, 1, '1', 'true'] } } });
 
 /** The unique id makes the first owner the only one: the rules take whoever has a row here for the owner of the group. */
 export const groups = defineEntity('groups', {
-  schema: z.object({ groupId: z.uuid(), ownerId: z.string(), name }),
+  schema: z.object({ groupId: id, ownerId: z.string(), name }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'group_{ownerId}' },
   indexes: {
@@ -34,7 +38,7 @@ export const groups = defineEntity('groups', {
   },
 });
 
-/** Owners enter themselves; all others come in by an invitation. */
+/** Owners enter themselves; all others come in by an invitation. Nobody enters under the name of another: it is the verified email address. */
 export const members = defineEntity('members', {
   schema: z.object({ groupId: z.uuid(), userId: z.string(), name }),
   table: 'groups',
@@ -43,7 +47,7 @@ export const members = defineEntity('members', {
   access: {
     read: [{ role: 'user', where: { groupId: inGroup } }],
     write: {
-      create: [{ role: 'user', where: { groupId: ownsGroup, userId: subject() } }],
+      create: [{ role: 'user', where: { groupId: ownsGroup, userId: subject(), name: email } }],
       delete: [
         { role: 'user', where: { groupId: ownsGroup } },
         { role: 'user', where: { groupId: inGroup, userId: subject() } },
@@ -54,7 +58,11 @@ export const members = defineEntity('members', {
 
 /** Whoever has the code may join until the instant: see functions.ts. */
 export const invitations = defineEntity('invitations', {
-  schema: z.object({ groupId: z.uuid(), code: z.uuid(), expiresAt: z.iso.datetime() }),
+  schema: z.object({
+    groupId: z.uuid(),
+    code: id,
+    expiresAt: z.iso.datetime().default(() => new Date(Date.now() + DAY_MS).toISOString()),
+  }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'invitation_{code}' },
   indexes: { code: interPartitionIndex({ table: 'invitationcodes', partition: '{code}', row: 'code', unique: true }) },
@@ -71,11 +79,11 @@ const ownDraft = { role: 'user', where: { groupId: inGroup, paidBy: subject(), s
 export const expenses = defineEntity('expenses', {
   schema: z.object({
     groupId: z.uuid(),
-    expenseId: z.uuid(),
+    expenseId: id,
     paidBy: z.string(),
     title: name,
     amount: z.number().positive().max(1_000_000),
-    status: z.enum(['draft', 'final']),
+    status: z.enum(['draft', 'final']).default('draft'),
   }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'expense_{expenseId}' },
@@ -101,7 +109,7 @@ const join = defineOperation('join', {
   summary: 'Join the group of an invitation',
   kind: 'write',
   roles: ['user'],
-  input: z.object({ code: z.uuid(), name }),
+  input: z.object({ code: z.uuid() }),
   output: z.object({ groupId: z.uuid() }),
   repeatable: true,
 });

@@ -1,24 +1,21 @@
 import '@picocss/pico/css/pico.min.css';
-import { decodeJwt } from 'jose';
-import { createClient } from '../../../lib/client/index.ts';
+import { createClient, type Me } from '../../../lib/client/index.ts';
+import { openSession } from '../../../lib/client/sign-in.ts';
 import type { model } from '../model.ts';
-import { signIn } from './sign-in.ts';
 
 const find = (selector: string) => document.querySelector(selector) as HTMLInputElement;
-const { api = '' } = document.body.dataset;
-const token = await signIn(api, find('#sign'));
-const { sub: me = '', email = me } = token ? decodeJwt<{ email?: string }>(token) : {};
-const client = createClient<typeof model>({ url: `${api}/api`, token });
+const url = `${document.body.dataset.api}/api`;
+const session = await openSession({ url });
+const client = createClient<typeof model>({ url, token: session.token });
+let me: Me;
 
 /** Does something and shows the group, or why it failed. */
-async function run(act: () => Promise<unknown>): Promise<void> {
-  const problem = await act()
-    .then(show)
-    .catch(({ message }) => message);
-  find('#problem').textContent = problem ?? '';
+async function run(act: () => Promise<unknown> = async () => undefined): Promise<void> {
+  const [done] = await Promise.allSettled([act().then(show)]);
+  find('#problem').textContent = done.status === 'rejected' ? done.reason.message : '';
 }
 
-function add(list: string, text: string, buttons: Record<string, () => Promise<unknown>> = {}): void {
+function add(list: string, text: string, buttons: Record<string, () => Promise<unknown>>): void {
   const item = Object.assign(document.createElement('li'), { textContent: `${text} ` });
   for (const [textContent, act] of Object.entries(buttons))
     item.append(Object.assign(document.createElement('button'), { textContent, onclick: () => run(act) }));
@@ -26,67 +23,64 @@ function add(list: string, text: string, buttons: Record<string, () => Promise<u
 }
 
 async function show(): Promise<void> {
+  me = await client.me();
   const mine = await Array.fromAsync(client.groups.mine());
-  find('#groups').replaceChildren(...mine.map(({ name, groupId }) => new Option(name, groupId)));
-  const chosen = mine.find(({ groupId }) => location.hash === `#${groupId}`) ?? mine[0];
-  if (!chosen) return;
-  const { groupId, ownerId } = chosen;
-  find('#groups').value = groupId;
-  find('#invite').hidden = ownerId !== me;
+  const options = mine.map((one) => new Option(one.name, one.groupId, false, location.hash === `#${one.groupId}`));
+  find('#groups').replaceChildren(...options);
+  const groupId = find('#groups').value;
+  if (groupId === '') return;
+  find('#invite').hidden = mine.every((one) => one.groupId !== groupId || one.ownerId !== me.subject);
   const members = await Array.fromAsync(client.members.range({ groupId }));
-  const names = new Map(members.map(({ userId, name }) => [userId, name]));
   const expenses = await Array.fromAsync(client.expenses.range({ groupId }));
   const totals = await Array.fromAsync(client.expenses.totals.balances.range({ groupId }));
   for (const list of ['#expenses', '#balances']) find(list).replaceChildren();
-  for (const { title, amount, paidBy, status, receipt, ...key } of expenses) {
-    const open = async () => {
-      const file = await client.expenses.files.receipt.get(key);
-      if (file) window.open(URL.createObjectURL(file.blob));
-    };
-    const finish = () => client.operations.finish({ groupId, expenseId: key.expenseId });
-    const isMyDraft = paidBy === me && status === 'draft';
-    const buttons = { ...(receipt && { 'Open receipt': open }), ...(isMyDraft && { Finish: finish }) };
-    add('#expenses', `${title}: ${amount.toFixed(2)} by ${names.get(paidBy) ?? paidBy}, ${status}`, buttons);
+  for (const { title, amount, paidBy, status, receipt, expenseId } of expenses) {
+    const key = { groupId, expenseId };
+    const payer = members.find(({ userId }) => userId === paidBy)?.name ?? paidBy;
+    const open = (file?: { blob: Blob }) => file && window.open(URL.createObjectURL(file.blob));
+    add('#expenses', `${title}: ${amount.toFixed(2)} by ${payer}, ${status}`, {
+      ...(receipt && { 'Open receipt': () => client.expenses.files.receipt.get(key).then(open) }),
+      ...(paidBy === me.subject && status === 'draft' && { Finish: () => client.operations.finish(key) }),
+    });
   }
   const share = totals.reduce((all, { sum }) => all + sum.amount, 0) / members.length;
   for (const { userId, name } of members) {
     const paid = totals.find(({ group }) => group.paidBy === userId)?.sum.amount ?? 0;
-    add('#balances', `${name}: ${(paid - share).toFixed(2)}`);
+    add('#balances', `${name}: ${(paid - share).toFixed(2)}`, {});
   }
 }
 
 /** What the forms do, by id. */
-const forms: Record<string, (fields: Record<string, string | File>) => Promise<unknown>> = {
-  async create({ name }) {
-    const groupId = crypto.randomUUID();
-    await client.groups.create({ groupId, ownerId: me, name: String(name) });
-    await client.members.create({ groupId, userId: me, name: email });
+const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
+  async create(fields) {
+    const name = String(fields.get('name'));
+    const { groupId } = (await client.groups.create({ ownerId: me.subject, name })).values;
+    await client.members.create({ groupId, userId: me.subject, name: String(me.claims.email) });
     location.hash = groupId;
   },
-  async join({ code }) {
-    location.hash = (await client.operations.join({ code: String(code), name: email })).groupId;
+  async join(fields) {
+    location.hash = (await client.operations.join({ code: String(fields.get('code')) })).groupId;
   },
-  async add({ title, amount, receipt }) {
-    const key = { groupId: find('#groups').value, expenseId: crypto.randomUUID() };
-    const draft = { ...key, paidBy: me, title: String(title), amount: Number(amount), status: 'draft' } as const;
-    await client.expenses.create(draft);
-    if (receipt instanceof File && receipt.size > 0) await client.expenses.files.receipt.put(key, receipt);
+  async add(fields) {
+    const mine = { groupId: find('#groups').value, paidBy: me.subject };
+    const [title, amount] = [String(fields.get('title')), Number(fields.get('amount'))];
+    const { values } = await client.expenses.create({ ...mine, title, amount });
+    const receipt = fields.get('receipt') as File;
+    if (receipt.size > 0) await client.expenses.files.receipt.put(values, receipt);
   },
   async invite() {
-    const code = crypto.randomUUID();
-    const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
-    await client.invitations.create({ groupId: find('#groups').value, code, expiresAt });
-    find('#invite input').defaultValue = code;
+    const { values } = await client.invitations.create({ groupId: find('#groups').value });
+    find('#invite input').defaultValue = values.code;
   },
 };
-for (const form of document.forms)
-  form.onsubmit = (event) => {
-    event.preventDefault();
-    run(async () => {
-      await forms[form.id]?.(Object.fromEntries(new FormData(form)));
-      form.reset();
-    });
-  };
-find('#groups').onchange = async () => run(async () => location.replace(`#${find('#groups').value}`));
-find('#app').hidden = token === '';
-if (token) run(async () => undefined);
+document.onsubmit = (event) => {
+  const form = event.target as HTMLFormElement;
+  event.preventDefault();
+  run(async () => forms[form.id]?.(new FormData(form)).then(() => form.reset()));
+};
+find('#groups').onchange = () => run(async () => location.replace(`#${find('#groups').value}`));
+find('#sign').textContent = session.isSignedIn ? 'Sign out' : 'Sign in';
+find('#sign').onclick = session.isSignedIn ? session.signOut : session.signIn;
+find('#sign').disabled = false;
+find('#app').hidden = !session.isSignedIn;
+if (session.isSignedIn) run();
