@@ -191,7 +191,7 @@ function createRuntime(
 
   const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection }));
   const keys = createLazyKeyRing(() => requireSettings().keys);
-  const engine = once(() => createEngine(storage(), { keys }));
+  const engine = once(() => createEngine(storage(), { keys, rulesMaxAge: model.rulesMaxAge }));
   let isProvisioned = false;
 
   async function findMissingOnce(): Promise<readonly string[]> {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import type { HttpClient } from '@azure/core-rest-pipeline';
 import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
 import type { Caller } from '../lib/access/token.ts';
@@ -41,17 +42,21 @@ export async function openAccessApp<Of extends LinkedModel>(
   model: Of,
   {
     operations,
+    httpClient,
     ...options
   }: Partial<Pick<Engine, 'now' | 'settleInline'>> & {
+    /** Of its calls of storage. */
+    httpClient?: HttpClient;
     operations?: Of extends Model ? Implementations<Of> : never;
   } = {},
 ) {
-  const storage = openStorage({ connectionString: testStorage(url) }, model.prefix);
+  const account = { connectionString: testStorage(url), ...(httpClient ? { httpClient } : {}) };
+  const storage = openStorage(account, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
   await provision(storage, resourcesOf(model.list, Date.now()));
-  const engine = createEngine(storage, { ...options, keys });
+  const engine = createEngine(storage, { ...options, keys, rulesMaxAge: model.rulesMaxAge });
   let caller: Caller = { subject: '', roles: [], claims: {} };
   const signer = tableSasSigner(storage);
   const audit = createAuditLog(engine);

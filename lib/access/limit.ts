@@ -306,8 +306,6 @@ async function memberships(
   });
 }
 
-/** How long a process remembers what a term has read, in milliseconds, unless it writes to the partition itself. */
-const RULES_KEPT_MS = 30_000;
 const MAX_REMEMBERED = 10_000;
 
 interface Remembered {
@@ -318,8 +316,9 @@ interface Remembered {
 
 const memoryOf = keptFor((_: Storage) => new LRUCache<string, Remembered>({ max: MAX_REMEMBERED }));
 
+/** What a term has read, for as long as the model says, unless this process writes to the partition. */
 function remembered(
-  { storage, now }: Engine,
+  { storage, now, rulesMaxAge }: Engine,
   key: unknown,
   place: { readonly table: string; readonly partition: string },
   read: () => Promise<readonly Scalar[]>,
@@ -331,7 +330,7 @@ function remembered(
   const writes = countPartitionWrites(storage, place);
   const known = memory.get(id);
   const age = known ? now() - known.at : Number.POSITIVE_INFINITY;
-  if (known?.writes === writes && age >= 0 && age < RULES_KEPT_MS) return known.values;
+  if (known?.writes === writes && age >= 0 && age < rulesMaxAge * 1_000) return known.values;
   const values = read();
   const kept = { at: now(), writes, values };
   memory.set(id, kept);

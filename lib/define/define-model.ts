@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy, withoutPrototype } from '../base/values.ts';
-import { type Access, type Declared, declaredIn, linkTerms } from './declaration/access.ts';
+import { type Access, type Declared, declaredIn, linkTerms, RULES_MAX_AGE_S } from './declaration/access.ts';
 import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { type RequestLimit, RequestLimitOptions } from './declaration/request-limit.ts';
@@ -29,6 +29,11 @@ export interface ModelDeclaration<
     NoInfer<Declared[number]['name']>,
     NoInfer<Own[number]['name']>
   >[];
+  /**
+   * Seconds for which a process remembers what rules on rows have read, the caller's memberships and own entity: 1 to 3,600, by default 30.
+   * For so long, a caller may do what another process has just revoked.
+   */
+  readonly rulesMaxAge?: number;
   readonly entities: CheckedRoles<Declared, Roles[number]>;
   /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
   readonly operations?: CheckedRoles<Own, Roles[number]>;
@@ -73,6 +78,7 @@ export interface Model<
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly limits: readonly RequestLimit[];
+  readonly rulesMaxAge: number;
   /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
 }
@@ -87,6 +93,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly limits?: readonly RequestLimit[];
+  readonly rulesMaxAge?: number;
   readonly entities: Declared;
   readonly operations?: Own;
 }
@@ -96,6 +103,7 @@ const ModelOptions = optionsOf({
   roles: names,
   operatorRole: z.string(),
   limits: z.array(RequestLimitOptions).readonly().optional(),
+  rulesMaxAge: z.int().min(1).max(3_600).optional(),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
@@ -113,6 +121,7 @@ export function linkModel<
 ): Model<Declared, Own> {
   refuse(optionErrors(ModelOptions, declaration));
   const { entities, roles, operatorRole, operations = [], limits = [], prefix = '' } = declaration;
+  const { rulesMaxAge = RULES_MAX_AGE_S } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
   refuse(validateModel({ entities: list, operations, roles, operatorRole, limits, prefix }, reserved));
@@ -123,6 +132,7 @@ export function linkModel<
     roles: Object.freeze([...roles]),
     operatorRole,
     limits: frozenCopy(limits),
+    rulesMaxAge,
     prefix,
   });
 }

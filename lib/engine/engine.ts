@@ -1,3 +1,4 @@
+import { RULES_MAX_AGE_S } from '../define/declaration/access.ts';
 import type { Engine, Timing } from '../define/declaration/engine.ts';
 import { createLazyKeyRing } from '../storage/lazy-key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -17,6 +18,6 @@ const SETTLE_INLINE = 16;
 /** Without `keys` an engine reads and writes no encrypted field. */
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
   const { now = Date.now, timing = TIMING, settleInline = SETTLE_INLINE } = options;
-  const { keys = createLazyKeyRing(() => undefined), guard } = options;
-  return { storage, now, timing, keys, settleInline, guard };
+  const { keys = createLazyKeyRing(() => undefined), rulesMaxAge = RULES_MAX_AGE_S, guard } = options;
+  return { storage, now, timing, keys, settleInline, rulesMaxAge, guard };
 }

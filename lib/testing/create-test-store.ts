@@ -56,7 +56,7 @@ export async function createTestStore<All extends Entities, Own extends Operatio
   const memory = createMemoryStorage({ now });
   const storage = openStorage(memory, model.prefix);
   await provision(storage, resourcesOf(model.list, now()));
-  const engine = createEngine(storage, { now, keys: PLAIN_KEYS });
+  const engine = createEngine(storage, { now, keys: PLAIN_KEYS, rulesMaxAge: model.rulesMaxAge });
   const failures: string[] = [];
   const log = { warn: () => undefined, error: (failure: string) => failures.push(failure) };
   const attempts = new Map<string, number>();

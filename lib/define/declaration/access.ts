@@ -9,6 +9,9 @@ import { byName, declaredEntity, optionsOf } from '../schema/options.ts';
 
 export type Scalar = string | number | boolean;
 
+/** The default of `rulesMaxAge` of a model, in seconds. */
+export const RULES_MAX_AGE_S = 30;
+
 /** What the terms of a rule need of another declaration, or of a function that returns it. */
 interface Named {
   readonly name: string;

@@ -11,6 +11,8 @@ export interface Engine {
   readonly timing: Timing;
   /** A writer settles an intent itself if it names at most this many index entries. With 0, the queue settles every intent. */
   readonly settleInline: number;
+  /** Seconds for which a process remembers what rules on rows have read. */
+  readonly rulesMaxAge: number;
   /** Decides on the writes of a request; absent for the app itself, which may write everything. */
   readonly guard?: Guard | undefined;
 }
