@@ -54,6 +54,11 @@ function visibleFields(entity: Entity, caller: Caller): string[] {
   return fieldsOf(entity).filter((field) => !(field in restricted) || has(caller, restricted[field]));
 }
 
+/** The restricted fields that a rule shows to readers in their own row. */
+function fieldsOfOwner({ access: { unveiled = {} } }: Entity, caller: Caller, { email }: Values): string[] {
+  return has(caller, ['reader']) && caller.email !== undefined && email === caller.email ? Object.keys(unveiled) : [];
+}
+
 const seesAll = (entity: Entity, caller: Caller) => visibleFields(entity, caller).length === fieldsOf(entity).length;
 
 interface Target {
@@ -77,7 +82,7 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (attachment?.public && method === 'GET') return 'open';
   if (caller.roles.length === 0) return 401;
   const may = (allowed: boolean) => (allowed ? 'open' : 403);
-  if (path === 'query') return may(caller.roles.length > 0);
+  if (path === 'query' || path === 'me') return may(caller.roles.length > 0);
   if (path === 'transact')
     return may(has(caller, ['hr']) && (!explain || model.list.every((one) => seesAll(one, caller))));
   if (path === 'grants') return may(caller.email === OWNER && caller.roles.includes('reader'));
@@ -85,6 +90,10 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (explain && method !== 'GET' && beside.some((one) => !seesAll(one, caller))) return 403;
   if (parts[0] === 'operations') {
     const isScan = parts[1] === 'scan';
+    if (parts[1] === 'why')
+      return may(
+        has(caller, ['operator']) && model.list.some((one) => one.name === 'employees' && seesAll(one, caller)),
+      );
     return may(
       caller.roles.includes('operator') && (!isScan || (entity !== undefined && has(caller, entity.access.read))),
     );
@@ -300,6 +309,12 @@ interface Request {
 async function requestFor({ route, parts, entity }: Target, fresh: boolean): Promise<Request> {
   const { method, path } = route;
   if (path === 'grants') return { path: '/api/grants', body: { entity: 'employees', scope: 'own' } };
+  if (path === 'me') return { path: '/api/me' };
+  if (parts[1] === 'why') {
+    const { entity: of, values } = seeds.get('employees') as Instance;
+    const body = { entity: of.name, key: pick(values, of.keyFields), caller: { subject: 'ann', roles: ['reader'] } };
+    return { path: '/api/operations/why', body };
+  }
   if (path === 'transact') {
     const employee = SAMPLES.employees?.(counter++);
     return { path: '/api/transact', body: { actions: [{ employees: { create: employee } }] } };
@@ -429,7 +444,7 @@ function hiddenFrom(caller: Caller): ReadonlySet<string> {
   textsOf.set(caller, texts);
   const { known, hidden } = texts;
   for (const { entity, values } of instances.slice(texts.included)) {
-    const visible = visibleFields(entity, caller);
+    const visible = [...visibleFields(entity, caller), ...fieldsOfOwner(entity, caller, values)];
     // A kind has only two values, and the day of a change or period is today.
     const common = ['kind', entity.expiry?.clock, entity.period?.field];
     for (const [field, value] of Object.entries(values))
@@ -472,7 +487,7 @@ function expectFields({ entity, route, parts }: Target, caller: Caller, { path }
   const items: Values[] = reply.body.items ?? [reply.body];
   for (const item of items) {
     expect(
-      Object.keys(item).filter((field) => !allowed.includes(field)),
+      Object.keys(item).filter((field) => ![...allowed, ...fieldsOfOwner(entity, caller, item)].includes(field)),
       `${route.name} for ${caller.name}`,
     ).toEqual([]);
     const whole = instances.find(

@@ -42,7 +42,7 @@ function quote(value: Scalar): string {
   return JSON.stringify(value);
 }
 
-export function describeAlternative(entity: Entity, { role, where = {} }: LinkedAlternative): Words['create'][number] {
+function describeAlternative(entity: Entity, { role, where = {} }: LinkedAlternative): Words['create'][number] {
   return { role, terms: Object.entries(where).map(([field, term]) => describeTerm(entity, field, term)) };
 }
 
