@@ -75,7 +75,8 @@ export function toFilter(limit: Limit | undefined): Filter {
 export async function guardedEngine(subject: Subject, ...entities: readonly Entity[]): Promise<Engine> {
   const { engine, caller } = subject;
   const referredTo = [...new Set(entities.flatMap(entitiesReferredTo))];
-  const isRuled = entities.some(({ access }) => access.rules) || referredTo.some((to) => hasRowRules(to, 'read'));
+  const isRuled =
+    entities.some(({ access }) => access.rules || access.set) || referredTo.some((to) => hasRowRules(to, 'read'));
   if (!caller || !isRuled) return engine;
   const limitsOf = new Map(
     await Promise.all(entities.map(async (entity) => [entity.name, await writeLimits(subject, entity)] as const)),
@@ -83,10 +84,16 @@ export async function guardedEngine(subject: Subject, ...entities: readonly Enti
   const toRefer = new Map(
     await Promise.all(referredTo.map(async (to) => [to.name, await limitOf(subject, to, 'read')] as const)),
   );
+  const setOf = new Map(
+    await Promise.all(entities.map(async (entity) => [entity.name, await fieldsToSet(subject, entity)] as const)),
+  );
   const guard: Guard = {
     isLimited(of) {
       const limits = limitsOf.get(of);
-      return [limits?.create, limits?.update, limits?.delete].some((limit) => limit !== undefined);
+      return (
+        setOf.get(of) !== undefined ||
+        [limits?.create, limits?.update, limits?.delete].some((limit) => limit !== undefined)
+      );
     },
     isHidden(of, write, before) {
       const limits = limitsOf.get(of);
@@ -98,10 +105,17 @@ export async function guardedEngine(subject: Subject, ...entities: readonly Enti
       const { entity } = limits;
       throw guard.isHidden(of, write, before) ? notFound(entity, key) : refusedByRules(entity, write);
     },
-    checkAfter(of, write, after) {
+    checkAfter(of, write, after, before) {
       const limits = limitsOf.get(of);
       if (limits && !isWithin(limits[write], after)) throw refusedByRules(limits.entity, write);
+      for (const [field, value] of Object.entries(setOf.get(of) ?? {}))
+        if (after[field] !== (before ? before[field] : value))
+          throw new RowkeyError('forbidden', `"${field}" is taken from the caller who creates the entity.`, {
+            field,
+            accepted: before ? 'the stored value, or none' : 'the value of the caller, or none',
+          });
     },
+    setFields: (of) => setOf.get(of),
     fieldsToRefer: (to) => toRefer.get(to)?.flatMap((each) => each.map(({ field }) => field)),
     canRefer: (to, values) => isWithin(toRefer.get(to), values),
   };
@@ -115,6 +129,18 @@ function entitiesReferredTo({ references, denormalized, childOf }: Entity): Enti
     ...Object.values(denormalized).map(({ source }) => source),
     ...(childOf ? [childOf] : []),
   ];
+}
+
+/** The fields that a create takes from the caller. One for which the token has no value, or several, is undefined. */
+async function fieldsToSet(subject: Subject, entity: Entity): Promise<Values | undefined> {
+  const { engine, caller } = subject;
+  const { set } = entity.access;
+  if (!set || !caller) return undefined;
+  const fields = Object.entries(set).map(async ([field, term]) => {
+    const [value, ...others] = await valuesOf({ engine, caller }, entity, field, term);
+    return [field, others.length > 0 ? undefined : value] as const;
+  });
+  return Object.fromEntries(await Promise.all(fields));
 }
 
 async function writeLimits(subject: Subject, entity: Entity) {

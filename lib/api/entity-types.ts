@@ -34,6 +34,9 @@ export type Named<Of, Option extends keyof Options> = NamedBy<TypesOf<Of>, Optio
 type KeyField<Of extends Declared> = Of['keyFields'][number];
 /** Applies to each member of a union separately, for an entity of several kinds. */
 type OmitEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Omit<Of, Field>> : never;
+type OptionalEach<Of, Field extends PropertyKey> = Of extends unknown
+  ? Plain<Omit<Of, Field> & Partial<Pick<Of, Field & keyof Of>>>
+  : never;
 type PickEach<Of, Field extends PropertyKey> = Of extends unknown ? Plain<Pick<Of, Field & keyof Of>> : never;
 type FieldsOfEach<Of> = Of extends unknown ? keyof Of & string : never;
 
@@ -63,8 +66,11 @@ export type Listed<Of extends Declared> = [Named<Of, 'large'> | Named<Of, 'encry
       }
     >;
 
-/** The fields that a caller writes. Fields with a default are optional; computed fields are excluded. */
-export type Input<Of extends Declared> = Of['union'] extends z.ZodType
+/** The fields that a caller writes. Fields with a default, or set from the caller, are optional; computed fields are excluded. */
+export type Input<Of extends Declared> = [Types<Of>['set']] extends [never]
+  ? Written<Of>
+  : OptionalEach<Written<Of>, Types<Of>['set']>;
+type Written<Of extends Declared> = Of['union'] extends z.ZodType
   ? OmitEach<z.output<Of['union']>, Types<Of>['decided']>
   : Plain<Omit<z.input<Of['schema']>, Types<Of>['decided']>>;
 

@@ -5,13 +5,7 @@ import { checkMentions, hasWriteOnlyRoles, requireWriter } from '../access/rule.
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
-import {
-  creatableSchema,
-  maskOf,
-  readableSchema,
-  replaceableSchema,
-  writableSchema,
-} from '../define/codec/validation.ts';
+import { maskOf, readableSchema, replaceableSchema, sentSchema, writableSchema } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Deed } from '../define/declaration/request-limit.ts';
@@ -66,7 +60,7 @@ export const create = onceFor(
     entity,
     deeds: ['create'],
     roles: rolesTo(entity, 'create'),
-    input: () => creatableSchema(entity),
+    input: () => sentSchema(entity),
     output: () => writerSchema(entity),
     repeatable: true,
     admit: (caller, { values }) => checkMentions(entity, caller, values),
@@ -137,7 +131,7 @@ export const patch = onceFor(
 
 /** A merge patch (RFC 7396): null removes a field, unless the field is required. */
 function patchSchema(entity: Entity): z.ZodObject {
-  const { shape } = writableSchema(entity, entity.encrypted);
+  const { shape } = writableSchema(entity, [...entity.encrypted, ...Object.keys(entity.access.set ?? {})]);
   const kinds = entity.union instanceof z.ZodDiscriminatedUnion ? entity.union.options : [entity.schema];
   const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
     const isRemovable = type.isOptional() && !entity.keyFields.includes(field);
@@ -255,7 +249,7 @@ export const keySchema = onceFor((entity: Entity) =>
 
 /** Describes an action on an entity. */
 function actionSchema(entity: Entity): z.ZodType {
-  const whole = creatableSchema(entity);
+  const whole = sentSchema(entity);
   const key = keySchema(entity);
   const changes = patchSchema(entity);
   // A patch names the entity by its whole key, although a PATCH accepts no derived field.

@@ -54,12 +54,18 @@ export function creatableSchema(entity: Entity, without: readonly string[] = [])
   return mapKinds(entity, (kind) => kind.omit(maskOf(left.filter((field) => field in kind.shape))));
 }
 
-/** The fields that callers may write of an entity whose key is in the path: the key fields are optional. */
-export function replaceableSchema(entity: Entity): z.ZodType {
+/** What a caller sends for a new entity. The fields that are set from the caller are optional. */
+export function sentSchema(entity: Entity, optional: readonly string[] = []): z.ZodType {
   const whole = creatableSchema(entity);
-  const withoutKey = (kind: z.ZodObject) =>
-    kind.partial(maskOf(entity.keyFields.filter((field) => field in kind.shape)));
-  return whole instanceof z.ZodObject ? withoutKey(whole) : mapKinds({ ...entity, union: whole }, withoutKey);
+  const left = [...optional, ...Object.keys(entity.access.set ?? {})];
+  if (left.length === 0) return whole;
+  const toSent = (kind: z.ZodObject) => kind.partial(maskOf(left.filter((field) => field in kind.shape)));
+  return whole instanceof z.ZodObject ? toSent(whole) : mapKinds({ ...entity, union: whole }, toSent);
+}
+
+/** What a caller sends for an entity whose key is in the path: the key fields are optional. */
+export function replaceableSchema(entity: Entity): z.ZodType {
+  return sentSchema(entity, entity.keyFields);
 }
 
 function mapKinds(

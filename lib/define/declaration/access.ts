@@ -38,6 +38,9 @@ export type Term<Of = Declared> =
       readonly where: Readonly<Record<string, Scalar>>;
     };
 
+/** A term that is one value of the caller. */
+export type SetTerm = Extract<Term, { is: 'subject' | 'claim' }>;
+
 /** The rows that a role reaches. */
 export interface Alternative<Role extends string = string, Of = Declared> {
   readonly role: Role;
@@ -64,6 +67,11 @@ export interface AccessDeclaration<Field extends string = string, Role extends s
   readonly read: Rule<Role>;
   /** One rule for all writes, or one for each kind. */
   readonly write: Rule<Role> | { readonly [Kind in Write]?: Rule<Role> };
+  /**
+   * Fields that a create takes from the caller: `subject()`, or a claim with one value. A caller can neither give another value nor change
+   * the field later. The app itself can.
+   */
+  readonly set?: Partial<Readonly<Record<Field, Term>>>;
   /** Fields that only these roles may read. With terms, a role may read the field in these rows, and cannot set it or filter by it. */
   readonly restricted?: Partial<Readonly<Record<Field, Rule>>>;
   /** Copies and counts that show something of other entities to all who read the field, also of rows that they may not read. */
@@ -79,6 +87,7 @@ export interface AccessDeclaration<Field extends string = string, Role extends s
 /** The compiled form. */
 export interface Access<Field extends string = string, Role extends string = string, Through = Named, Of = Declared>
   extends Pick<AccessDeclaration<Field, Role, Through>, 'own' | 'discloses'> {
+  readonly set?: Readonly<Record<string, SetTerm>>;
   /** The roles that may read, and those that may write, at least some rows. */
   readonly read: readonly Role[];
   readonly write: readonly Role[];
@@ -139,6 +148,16 @@ export const AccessOptions = optionsOf({
       Record<Write, unknown>
     >),
   ]),
+  set: z
+    .record(
+      z.string(),
+      z
+        .custom<SetTerm>((given) => given === undefined || ['subject', 'claim'].includes(Object(given).is), {
+          error: 'needs subject() or a claim of defineClaims',
+        })
+        .optional(),
+    )
+    .optional(),
   restricted: z.record(z.string(), rule.optional()).optional(),
   discloses: z.array(z.string()).readonly().optional(),
   own: optionsOf({
@@ -186,6 +205,7 @@ export function compileAccess<Through>({
   read,
   write,
   own,
+  set,
   restricted,
   discloses,
 }: AccessDeclaration<string, string, Through>): Access<string, string, Through> {
@@ -203,6 +223,7 @@ export function compileAccess<Through>({
   return {
     ...(own ? { own } : {}),
     ...(discloses ? { discloses } : {}),
+    ...(set ? { set: set as Readonly<Record<string, SetTerm>> } : {}),
     ...(restricted ? compileRestricted(restricted) : {}),
     read: rolesOf('read'),
     write: rolesOf(...WRITES),
@@ -257,11 +278,12 @@ type AnyTerm = Term<unknown>;
 interface Ruled<Of> {
   readonly rules?: RulesBy<Of>;
   readonly unveiled?: RulesBy<Of>;
+  readonly set?: Readonly<Record<string, SetTerm>>;
 }
 
-function termsIn<Of>({ rules = {}, unveiled = {} }: Ruled<Of>): Exclude<Term<Of>, Scalar>[] {
+function termsIn<Of>({ rules = {}, unveiled = {}, set = {} }: Ruled<Of>): Exclude<Term<Of>, Scalar>[] {
   const every = [...Object.values(rules), ...Object.values(unveiled)].flat();
-  const all = every.flatMap(({ where = {} }) => Object.values(where));
+  const all = [...Object.values(set), ...every.flatMap(({ where = {} }) => Object.values(where))];
   return all.filter((term) => typeof term === 'object');
 }
 

@@ -78,13 +78,15 @@ type CheckedAccess<Given, Field extends string, IndexName extends string> = {
     ? CheckedRules<CheckedNames<Given[Part], Field>, Field>
     : Part extends 'own'
       ? WithIndex<Given[Part], IndexName>
-      : Part extends 'read' | 'write'
-        ? CheckedRule<Given[Part], Field>
-        : Part extends 'discloses'
-          ? CheckedList<Given[Part], Field>
-          : Part extends keyof AccessDeclaration
-            ? Given[Part]
-            : NotAnOption<Part>;
+      : Part extends 'set'
+        ? CheckedNames<Given[Part], Field>
+        : Part extends 'read' | 'write'
+          ? CheckedRule<Given[Part], Field>
+          : Part extends 'discloses'
+            ? CheckedList<Given[Part], Field>
+            : Part extends keyof AccessDeclaration
+              ? Given[Part]
+              : NotAnOption<Part>;
 };
 type CheckedList<Given, Field extends string> = {
   readonly [Index in keyof Given]: Given[Index] extends Field ? Given[Index] : NotAField<Given[Index] & string>;
@@ -162,6 +164,8 @@ export interface TypesBy<Given> {
   readonly row: Of<Of<Given, 'key'>, 'row'> & string;
   /** The fields that callers cannot write. */
   readonly decided: DecidedBy<Given>;
+  /** The fields that a create takes from the caller, who may leave them out. */
+  readonly set: NamesIn<Of<Of<Given, 'access'>, 'set', Record<never, never>>>;
   /** The totals by name. */
   readonly totals: Of<Given, 'totals', Record<never, never>>;
   /** The name of the parent entity. */

@@ -25,8 +25,10 @@ export interface Guard {
   isHidden(entity: string, write: 'update' | 'delete', before: Values): boolean;
   /** Checks the row that a write begins from. Throws `not-found` for a hidden row, and otherwise `forbidden`. */
   checkBefore(entity: string, key: Values, write: 'update' | 'delete', before: Values): void;
-  /** Checks what a write stores. Throws `forbidden`. */
-  checkAfter(entity: string, write: 'create' | 'update', after: Values): void;
+  /** Checks what a write stores, in place of the values `before`. Throws `forbidden`. */
+  checkAfter(entity: string, write: 'create' | 'update', after: Values, before?: Values): void;
+  /** The fields that a create takes from the caller; undefined if there are none. */
+  setFields(entity: string): Values | undefined;
   /** The fields of an entity that decide whether the caller may refer to it; undefined if the caller may refer to every one. */
   fieldsToRefer(to: string): readonly string[] | undefined;
   /** True if the caller can read the entity with these values. */

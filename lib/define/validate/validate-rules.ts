@@ -7,7 +7,8 @@ import { ISSUED_CLAIMS, keepsExactly } from './validate-entity.ts';
 
 /** Yields the errors of the rules on rows of an entity. */
 export function* ruleErrors(entity: Entity): Generator<string> {
-  const { rules, unveiled = {} } = entity.access;
+  const { rules, unveiled = {}, set = {} } = entity.access;
+  yield* setErrors(entity, set);
   for (const [field, rule] of Object.entries(unveiled)) {
     for (const { role, where = {} } of rule)
       for (const [compared, term] of Object.entries(where))
@@ -27,6 +28,21 @@ export function* ruleErrors(entity: Entity): Generator<string> {
     yield 'clients may write it straight to storage (access.own), where no rule is checked. Grant only r, or remove the rules.';
   if (rules.read.some(hasTerms)) yield* readErrors(entity);
   for (const alternative of rules.read) yield* listErrors(entity, alternative);
+}
+
+/** Yields the errors of the fields that a create takes from the caller. */
+function* setErrors(entity: Entity, set: NonNullable<Entity['access']['set']>): Generator<string> {
+  for (const [field, term] of Object.entries(set)) {
+    const what = `access.set names "${field}"`;
+    for (const error of termErrors(entity, 'create', field, term)) yield `${what}, ${error}`;
+    if ([...entity.movable, ...(entity.childOf?.movable ?? [])].includes(field))
+      yield `${what}, which a move changes. Remove it from movable, or from access.set.`;
+    if (Object.hasOwn(entity.derived, field)) yield `${what}, which is derived from other fields. Name another field.`;
+    if (entity.isWrittenByClients)
+      yield `${what}, and clients may write the rows straight to storage (access.own), where nothing sets it. Grant only r.`;
+    if (entity.series || entity.union)
+      yield `${what}, and ${entity.series ? 'a data series is never created' : 'an entity of several kinds cannot have such fields'}. Remove access.set.`;
+  }
 }
 
 /** Yields the ends of sentences. */

@@ -19,7 +19,9 @@ import {
   prepareCreate,
   prepareDelete,
   prepareMerge,
+  preparePut,
   prepareValidPut,
+  withSetFields,
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
 import { findExpired } from './expired.ts';
@@ -178,8 +180,11 @@ function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWri
     return prepareMerge(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch });
   if ('delete' in action)
     return prepareDelete(engine, entity, validateKey(entity, action.delete), undefined, { ifMatch });
-  const values = validate(entity, action.put);
-  return prepareValidPut(engine, entity, pick(values, entity.keyFields), values, { ifMatch });
+  const values = validate(entity, withSetFields(engine, entity, action.put));
+  const key = pick(values, entity.keyFields);
+  // Only the stored entity tells the values of fields that another caller has set.
+  if (engine.guard?.setFields(entity.name)) return preparePut(engine, entity, key, action.put, { ifMatch });
+  return prepareValidPut(engine, entity, key, values, { ifMatch });
 }
 
 /** Splits writes where the next one changes an entity again, or needs a transaction of its own. */

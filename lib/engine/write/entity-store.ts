@@ -19,6 +19,7 @@ import {
   preparePatch,
   preparePut,
   prepareReplace,
+  withSetFields,
 } from './entity-write.ts';
 import { findOperation, newOperationId, writeOperation } from './operation.ts';
 
@@ -64,7 +65,8 @@ export async function createOnce(
 }
 
 /** The input of a create with the generated parts of its key, which are those of the first attempt. */
-async function withRecordedKey(engine: Engine, entity: Entity, input: unknown, id: string): Promise<unknown> {
+async function withRecordedKey(engine: Engine, entity: Entity, sent: unknown, id: string): Promise<unknown> {
+  const input = withSetFields(engine, entity, sent);
   const values = validate(entity, input);
   const given = Object(input);
   const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in entity.derived));
@@ -110,7 +112,7 @@ function unlessInvalid(error: unknown): undefined {
 async function findDone(engine: Engine, actions: readonly TransactionAction[]): Promise<TransactionDone[] | undefined> {
   const states = await Promise.all(
     actions.map(async ({ entity, action, incarnation }) => {
-      const [given] = Object.values(action);
+      const given = withSetFields(engine, entity, Object.values(action)[0]);
       const isCreate = 'create' in action;
       const key = isCreate ? pick(validate(entity, given), entity.keyFields) : validateKey(entity, given);
       const live = await readLive(engine, entity, addressOf(entity, key));

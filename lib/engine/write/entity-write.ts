@@ -133,7 +133,7 @@ export function prepareCreate(
   input: unknown,
   { key, conditions = {}, incarnation }: Partial<Pick<EntityWrite, 'key' | 'conditions' | 'incarnation'>> = {},
 ): EntityWrite {
-  const plain = validate(entity, key ? withKey(entity, key, input) : input);
+  const plain = validate(entity, withSetFields(engine, entity, key ? withKey(entity, key, input) : input));
   if (key) checkKeyKept(entity, key, plain);
   engine.guard?.checkAfter(entity.name, 'create', plain);
   checkWritable(entity, plain, engine.now());
@@ -160,14 +160,14 @@ type ToWrite<Input = unknown> = (
 
 /** Replaces the entity. */
 export const prepareReplace: ToWrite = (engine, entity, key, input, conditions) =>
-  prepareStore(engine, entity, key, (current) => wholeValues(entity, key, input, current), conditions);
+  prepareStore(engine, entity, key, (current) => wholeValues(engine, entity, { key, input, current }), conditions);
 
 /** Replaces the entity, or creates it. */
 export const preparePut: ToWrite = (engine, entity, key, input, conditions) => {
   // A derived field in the body must equal the stored one, which is then read.
   const hasDerived = Object.keys(entity.derived).some((field) => field in Object(input));
   const before = hasDerived ? undefined : unreadState(engine, entity, key, conditions);
-  const unread = before && { before, after: wholeValues(entity, key, input) };
+  const unread = before && { before, after: wholeValues(engine, entity, { key, input }) };
   return { ...prepareReplace(engine, entity, key, input, conditions), expects: 'any', unread };
 };
 
@@ -182,7 +182,7 @@ const prepareStore: ToWrite<(current?: Values) => Values> = (engine, entity, key
   ...describeChange(entity, key, conditions),
   async next(current) {
     const values = valid(current?.values);
-    engine.guard?.checkAfter(entity.name, current ? 'update' : 'create', values);
+    engine.guard?.checkAfter(entity.name, current ? 'update' : 'create', values, current?.values);
     if (!current) checkWritable(entity, values, engine.now());
     const kept = current ? pick(current.values, entity.keptFields) : {};
     return toStored(engine, entity, { ...kept, ...values }, current?.values);
@@ -196,8 +196,13 @@ function describeChange(entity: Entity, key: Values, conditions: Conditions) {
 }
 
 /** The values of a body that replaces the entity with this key. Throws `invalid-input`. */
-function wholeValues(entity: Entity, key: Values, input: unknown, current: Values = {}): Values {
-  const values = validate(entity, withoutCopies(entity, withKey(entity, key, input), current));
+function wholeValues(
+  engine: Engine,
+  entity: Entity,
+  { key, input, current }: { readonly key: Values; readonly input: unknown; readonly current?: Values | undefined },
+): Values {
+  const given = withSetFields(engine, entity, withKey(entity, key, input), current);
+  const values = validate(entity, withoutCopies(entity, given, current ?? {}));
   checkKeyKept(entity, key, values);
   return values;
 }
@@ -259,7 +264,7 @@ function mergePatch(
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
   const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
   const known = omit(changed, Object.keys(unread));
-  engine.guard?.checkAfter(entity.name, 'update', { ...pick(current, entity.keptFields), ...known });
+  engine.guard?.checkAfter(entity.name, 'update', { ...pick(current, entity.keptFields), ...known }, current);
   return toStored(engine, entity, { ...pick(current, entity.keptFields), ...known }, current);
 }
 
@@ -299,6 +304,19 @@ function unreadFields(entity: Entity, { system, further }: Live): Values {
   const isUnread = (field: string) => groupsToRead(entity, [field]).some((group) => groups.has(group));
   const fields = entity.apartFields.filter(isUnread);
   return Object.fromEntries(fields.map((field) => [field, undefined]));
+}
+
+/** The body with the fields that it leaves out and that follow from the caller: as they are stored, or for a new entity as they will be. */
+export function withSetFields<Given>(
+  { guard }: Pick<Engine, 'guard'>,
+  { name }: Entity,
+  given: Given,
+  current?: Values,
+): Given {
+  const set = guard?.setFields(name);
+  if (!set || typeof given !== 'object' || given === null || Array.isArray(given)) return given;
+  const fields = Object.keys(set).filter((field) => (given as Values)[field] === undefined);
+  return { ...given, ...pick(current ?? set, fields) };
 }
 
 /** The body may repeat the key of the path; it must not change the key. */

@@ -97,7 +97,7 @@ function describeFields(entity: Entity): object {
     return {
       type,
       optional,
-      generated: !optional && !required.includes(field),
+      generated: (!optional && !required.includes(field)) || Object.hasOwn(entity.access.set ?? {}, field),
       ...mapValues(marked, (fields) => fields.includes(field)),
       kept: kept.includes(field),
       ...(restricted ? { restricted: [...restricted] } : {}),

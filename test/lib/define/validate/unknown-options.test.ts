@@ -56,7 +56,7 @@ test.each<[string, () => unknown, string]>([
   [
     'access',
     () => define({ access: { ...access, restrict: { plate: ['reader'] } } }),
-    '"access.restrict" is not an option. Use read, write, restricted, discloses, own.',
+    '"access.restrict" is not an option. Use read, write, set, restricted, discloses, own.',
   ],
   [
     'owner',

@@ -51,6 +51,27 @@ const read = (where: Record<string, unknown>, more: object = {}) =>
 const inGroup = { groupId: 'g' };
 
 test.each<[string, Declaration['access'], RegExp, Partial<Declaration>?]>([
+  [
+    'a field from the caller that may store two subjects as one',
+    { read: ['user'], write: [], set: { alias: subject() } },
+    /access\.set names "alias", whose schema may store two subjects as one value/,
+  ],
+  [
+    'a field from the caller that the schema does not have',
+    { read: ['user'], write: [], set: { ownr: subject() } },
+    /access\.set names "ownr", which the schema does not have/,
+  ],
+  [
+    'a field from the caller that a move changes',
+    { read: ['user'], write: [], set: { groupId: subject() } },
+    /access\.set names "groupId", which a move changes/,
+    { movable: ['groupId'] },
+  ],
+  [
+    'a field from a claim that nobody has verified',
+    { read: ['user'], write: [], set: { owner: defineClaims({ email: {} }).email } },
+    /access\.set names "owner", with the claim "email", which the issuer may not have verified/,
+  ],
   ['an unknown field', read({ ...inGroup, ownr: subject() }), /"ownr", which the schema does not have\. Add it/],
   ['a field that storage cannot compare', read({ ...inGroup, tags: 'x' }), /"tags", which is stored as JSON/],
   [
