@@ -534,8 +534,6 @@ export class Proof {
       // As if there were none.
       if (condition === 'right' || condition === 'wrong') return { status: 412 };
       const error = this.#whyNotCreate(caller, kind, row);
-      // Whoever may create the row learns that it exists, before the parent is looked at.
-      if (error !== 403 && before) return { status: 409 };
       if (error !== undefined) return { status: error };
       this.rows[kind].set(id, row);
       return { status: 201, after: row };
