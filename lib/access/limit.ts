@@ -340,7 +340,10 @@ interface Remembered {
   readonly values: Promise<readonly Scalar[]>;
 }
 
-const memoryOf = keptFor((_: Storage) => new LRUCache<string, Remembered>({ max: MAX_REMEMBERED }));
+const memoryOf = keptFor(
+  // With `max`, the cache would allocate the memory of all its entries at once.
+  (_: Storage) => new LRUCache<string, Remembered>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 }),
+);
 
 /** What a term has read, for as long as the model says, unless this process writes to the partition. */
 function remembered(

@@ -306,7 +306,10 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
 type Partition = Pick<Address, 'table' | 'partition'>;
 
 /** Counts the writes of this process to some partitions, so that what it read from them can be discarded. */
-const countsOf = keptFor((_: Storage) => new LRUCache<string, number>({ max: MAX_COUNTED_PARTITIONS }));
+const countsOf = keptFor(
+  // With `max`, the cache would allocate the memory of all its entries at once, which takes milliseconds.
+  (_: Storage) => new LRUCache<string, number>({ maxSize: MAX_COUNTED_PARTITIONS, sizeCalculation: () => 1 }),
+);
 /** A count that is dropped and begins again is another one than before: what was read under it is discarded. */
 const MAX_COUNTED_PARTITIONS = 50_000;
 let lastCount = 0;
