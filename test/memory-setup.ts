@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
 import { startMemoryServer } from './memory-server.ts';
+import { shortcut } from './memory-shortcut.ts';
 
 /** Before each test file: a process starts the server of its accounts for its first one. */
 const kept = globalThis as { memoryServer?: Awaited<ReturnType<typeof startMemoryServer>> };
@@ -8,14 +9,5 @@ kept.memoryServer ??= await startMemoryServer();
 /** The SDKs take a short cut; what sends requests by itself uses the server. */
 vi.mock('@azure/core-rest-pipeline', async (original) => {
   const actual = await original<typeof import('@azure/core-rest-pipeline')>();
-  return {
-    ...actual,
-    createDefaultHttpClient() {
-      const network = actual.createDefaultHttpClient();
-      return {
-        sendRequest: (request: Parameters<typeof network.sendRequest>[0]) =>
-          (kept.memoryServer?.find(request.url)?.httpClient ?? network).sendRequest(request),
-      };
-    },
-  };
+  return { ...actual, createDefaultHttpClient: () => shortcut(actual.createDefaultHttpClient()) };
 });

@@ -17,6 +17,8 @@ export interface BuildOptions {
   readonly entry?: string | undefined;
   /** The folder for `app.js`. */
   readonly folder: string;
+  /** Plugins of the bundler. */
+  readonly plugins?: readonly Plugin[];
 }
 
 /**
@@ -24,14 +26,14 @@ export interface BuildOptions {
  * reads a few files instead of hundreds, and no packages have to be installed. `app.js` loads the bundle, which is CommonJS
  * because Node gives V8 compiled code for scripts, and for ES modules only with a flag.
  */
-export async function buildApp({ entry = ENTRY, folder }: BuildOptions): Promise<void> {
+export async function buildApp({ entry = ENTRY, folder, plugins = [] }: BuildOptions): Promise<void> {
   const main = await rolldown({
     cwd: ROOT,
     input: { main: entry },
     platform: 'node',
     // The worker provides it at run time.
     external: ['@azure/functions-core'],
-    plugins: [everyFunction],
+    plugins: [everyFunction, ...plugins],
     onLog(level, { message }) {
       // An unresolved import would stay in the bundle and fail in Azure, where no package is installed.
       if (level === 'warn') throw new Error(message);
