@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, inject, test } from 'vitest';
+import { sampleItems } from './points.ts';
 
 const PAGE = 'Before\n<!-- tried: written by `npm run faults` -->\nold\n<!-- /tried -->After\n';
 
@@ -32,9 +33,12 @@ describe('the table of trials', () => {
     expect((await runBroken('trials')).output).toContain('| each | 3 | 2 |\n| many | 1,000 | 1 |\n');
   });
 
-  test.each(['trials', 'other', 'hook'] as const)('is not written if the run is red (%s)', async (broken) => {
-    const { exitCode, page } = await runBroken(broken);
-    expect(exitCode).toBe(1);
-    expect(page).toBe(PAGE);
-  });
+  test.each(sampleItems(['trials', 'other', 'hook'] as const, 'red run'))(
+    'is not written if the run is red (%s)',
+    async (broken) => {
+      const { exitCode, page } = await runBroken(broken);
+      expect(exitCode).toBe(1);
+      expect(page).toBe(PAGE);
+    },
+  );
 });

@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { PATIENCE_MS } from '../../test/patience.ts';
+import { IS_EVERY_POINT } from '../../test/points.ts';
 import { useStartProcess } from '../../test/start-process.ts';
 
 const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
@@ -28,7 +29,7 @@ test('npm start loads the sample company once', async () => {
   expect((await (await started.process.as('hr'))('GET', 'employees/Sales/000124')).status).toBe(404);
 });
 
-test.skipIf(!existsSync(ADVENTURE_WORKS))(
+test.runIf(IS_EVERY_POINT && existsSync(ADVENTURE_WORKS))(
   `npm run import loads the employees of AdventureWorks (needs ${ADVENTURE_WORKS})`,
   async () => {
     // The sample company has employees of some of these numbers.

@@ -7,7 +7,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
-import { runCommand, startCommand } from '../start-process.ts';
+import { startCommand } from '../start-process.ts';
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
@@ -289,8 +289,16 @@ describe('npm run export', () => {
       const bytes = new Uint8Array(Buffer.from(PNG, 'base64'));
       const put = await fetch(`${product.url}/api/employees/Sales/000123/photo`, { ...photo, body: bytes });
       expect(put.ok).toBe(true);
-      const others = [['departments'], ['reviews'], ['customers', 'orders'], ['movies'], ['people']];
-      for (const entity of ['employees', ...sampleItems(others, 'exported').flat()]) {
+      // A review needs its employee, and an order its customer.
+      const groups = [
+        ['employees', 'reviews'],
+        ['employees', 'departments'],
+        ['customers', 'orders'],
+        ['movies'],
+        ['people'],
+      ];
+      const entities = [...new Set(sampleItems(groups, 'exported').flat())];
+      for (const entity of entities) {
         const [first, second] = [join(folder, `${entity}.ndjson.gz`), join(folder, `${entity}-again.ndjson.gz`)];
         const exported = await product.run('export', entity, first);
         expect(exported).toMatchObject({ code: 0, said: expect.stringMatching(/^Exported [1-9]\d* /) });
@@ -305,6 +313,7 @@ describe('npm run export', () => {
             : /^Nothing to do: all \d+ rows( and \d+ files)? are already stored\.\n$/;
         expect(said, entity).toMatch(nothing);
       }
+      if (!entities.includes('employees')) return;
       const people = gunzipSync(await readFile(join(folder, 'employees.ndjson.gz'))).toString();
       expect(people).toContain('"nationalId":"000-00-0123"');
       expect(people).toContain('"photo":{"base64":"iVBOR');
@@ -345,14 +354,8 @@ describe('npm run export', () => {
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const file = join(product.folder, 'beside.ndjson');
-    const { code } = await runCommand('export', [
-      'employees',
-      file,
-      '--url',
-      `http://127.0.0.1:${port}`,
-      '--token',
-      'x',
-    ]);
+    const remote = ['--url', `http://127.0.0.1:${port}`, '--token', 'x'];
+    const { code } = await product.run('export', 'employees', file, ...remote);
     expect(code).toBe(0);
     const lines = (await readFile(file, 'utf8')).trim().split('\n');
     expect(lines.map((line) => JSON.parse(line))).toEqual([

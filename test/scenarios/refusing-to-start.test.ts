@@ -8,6 +8,7 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
 import { PATIENCE_MS } from '../patience.ts';
+import { sampleItems } from '../points.ts';
 import { testStorage } from '../storage.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
@@ -47,39 +48,44 @@ async function startWith(settings: Readonly<Record<string, string>>) {
   return { host, logged, ask };
 }
 
-test.each([
+const WRONG = [
   ['TOKEN_ISSUER', { ...usable, TOKEN_ISSUER: 's3cret' }],
   ['TOKEN_AUDIENCE', { ...usable, TOKEN_AUDIENCE: '' }],
   ['KEY_ENCRYPTION_KEY_URI', usable],
   ['KEY_ENCRYPTION_KEY_FILE', { ...usable, KEY_ENCRYPTION_KEY_FILE: join(inject('folder'), 'there-is-none.json') }],
-])('reports a wrong %s, and rejects every request', async (setting, settings) => {
-  const { logged, ask } = await startWith(settings);
-  const health = await ask('health');
-  expect(health).toMatchObject({ status: 500, type: 'application/json' });
-  expect(JSON.parse(health.text)).toMatchObject({
-    status: 'degraded',
-    settings: 'refused',
-    hint: expect.stringContaining('log'),
-  });
-  const refused = { status: 500, type: 'application/problem+json' };
-  for (const [path, method] of [
-    ['openapi.json', 'GET'],
-    ['employees/Sales/000123', 'GET'],
-    ['employees', 'POST'],
-    ['operations/poison', 'GET'],
-    ['no/such/path', 'DELETE'],
-  ] as const) {
-    const reply = await ask(path, method);
-    expect(reply).toMatchObject(refused);
-    expect(JSON.parse(reply.text).type).toBe('/api/problems#wrong-setting');
-    expect(reply.text).not.toContain('s3cret');
-  }
-  expect((await ask('health', 'HEAD')).status).toBe(500);
-  await expect.poll(() => logged).toContainEqual(expect.stringContaining(setting));
-  // The console shows the telemetry that Application Insights receives in Azure.
-  await expect.poll(() => logged).toContainEqual(expect.stringMatching(/ start \(.*wrong-setting\)$/));
-  expect(logged.join('\n')).not.toContain('s3cret');
-});
+] as const;
+
+test.each(sampleItems(WRONG, 'wrong setting'))(
+  'reports a wrong %s, and rejects every request',
+  async (setting, settings) => {
+    const { logged, ask } = await startWith(settings);
+    const health = await ask('health');
+    expect(health).toMatchObject({ status: 500, type: 'application/json' });
+    expect(JSON.parse(health.text)).toMatchObject({
+      status: 'degraded',
+      settings: 'refused',
+      hint: expect.stringContaining('log'),
+    });
+    const refused = { status: 500, type: 'application/problem+json' };
+    for (const [path, method] of [
+      ['openapi.json', 'GET'],
+      ['employees/Sales/000123', 'GET'],
+      ['employees', 'POST'],
+      ['operations/poison', 'GET'],
+      ['no/such/path', 'DELETE'],
+    ] as const) {
+      const reply = await ask(path, method);
+      expect(reply).toMatchObject(refused);
+      expect(JSON.parse(reply.text).type).toBe('/api/problems#wrong-setting');
+      expect(reply.text).not.toContain('s3cret');
+    }
+    expect((await ask('health', 'HEAD')).status).toBe(500);
+    await expect.poll(() => logged).toContainEqual(expect.stringContaining(setting));
+    // The console shows the telemetry that Application Insights receives in Azure.
+    await expect.poll(() => logged).toContainEqual(expect.stringMatching(/ start \(.*wrong-setting\)$/));
+    expect(logged.join('\n')).not.toContain('s3cret');
+  },
+);
 
 test('fails timers and keeps messages in their queue while a setting is wrong', async () => {
   const { queue, queues } = openStorage({ connectionString: usable.AzureWebJobsStorage });

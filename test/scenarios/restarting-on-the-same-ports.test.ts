@@ -55,7 +55,7 @@ async function occupy(url: string) {
   return server;
 }
 
-test('instances get different ports, and a token and a grant survive a restart', async () => {
+test.runIf(IS_EVERY_POINT)('instances get different ports, and a token and a grant survive a restart', async () => {
   const data = join(folder, 'one');
   await mkdir(data);
   await writePorts(data, await chooseFixedPorts());

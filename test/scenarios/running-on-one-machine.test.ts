@@ -33,6 +33,11 @@ async function allowedOrigins(): Promise<(string | null)[]> {
 const processesOn = async (data: string) =>
   (await promisify(execFile)('ps', ['-A', '-o', 'args'])).stdout.split('\n').filter((line) => line.includes(data));
 
+/** The ends of an instance that cost another start each. */
+const ENDS = ['npm is terminated', 'stopped while it starts', 'its folder is deleted'] as const;
+const sampledEnds = sampleItems(ENDS, 'end');
+const ends = (end: (typeof ENDS)[number]) => sampledEnds.includes(end);
+
 describe('npm start', () => {
   test('prints a token and commands that work unchanged', async () => {
     const { process: running } = started;
@@ -148,7 +153,7 @@ describe('npm start', () => {
     expect(await allowedOrigins()).toEqual([null, null, null]);
   });
 
-  test('shuts down in order when the npm that started it is terminated', async () => {
+  test.runIf(ends('npm is terminated'))('shuts down in order when the npm that started it is terminated', async () => {
     const data = join(started.folder, 'by-npm');
     const line = `"${process.execPath}" local/commands/start.ts --port 0 --data "${data}"; true`;
     const npmShell = spawn('sh', ['-c', line], { cwd: ROOT, env: { ...envFor(), npm_lifecycle_event: 'start' } });
@@ -164,7 +169,7 @@ describe('npm start', () => {
   });
 
   // In the order of their creation.
-  test.each(sampleItems(['lock', 'azurite', 'identity-key.json'], 'stopped'))(
+  test.runIf(ends('stopped while it starts')).each(sampleItems(['lock', 'azurite', 'identity-key.json'], 'stopped'))(
     'asked to stop while it starts, when %s is there, it does not become ready first',
     async (name) => {
       const data = join(started.folder, `stopped-at-${name}`);
@@ -207,20 +212,23 @@ describe('npm start', () => {
     },
   );
 
-  test('ends when its data folder is deleted, and reports that data may be lost', async () => {
-    const data = join(started.folder, 'gone');
-    const orphaned = await startCommand(data, ['--empty']);
-    const ask = await orphaned.as('hr');
-    // The emulator may write while it ends.
-    await rm(data, { recursive: true, maxRetries: 10 });
-    // The emulator may also have nothing to write. It keeps the row in memory; it cannot write the audit log, a blob.
-    expect((await ask('POST', 'departments', { department: 'Lost' })).status).toBe(503);
-    const ended = once(orphaned.child, 'close', { signal: AbortSignal.timeout(PATIENCE_MS) });
-    orphaned.child.kill('SIGTERM');
-    expect(await ended).toEqual([1, null]);
-    expect(orphaned.said()).toMatch(/\nThe storage emulator could not write its data out: [^\n]*\n$/);
-    expect(await processesOn(data)).toEqual([]);
-  });
+  test.runIf(ends('its folder is deleted'))(
+    'ends when its data folder is deleted, and reports that data may be lost',
+    async () => {
+      const data = join(started.folder, 'gone');
+      const orphaned = await startCommand(data, ['--empty']);
+      const ask = await orphaned.as('hr');
+      // The emulator may write while it ends.
+      await rm(data, { recursive: true, maxRetries: 10 });
+      // The emulator may also have nothing to write. It keeps the row in memory; it cannot write the audit log, a blob.
+      expect((await ask('POST', 'departments', { department: 'Lost' })).status).toBe(503);
+      const ended = once(orphaned.child, 'close', { signal: AbortSignal.timeout(PATIENCE_MS) });
+      orphaned.child.kill('SIGTERM');
+      expect(await ended).toEqual([1, null]);
+      expect(orphaned.said()).toMatch(/\nThe storage emulator could not write its data out: [^\n]*\n$/);
+      expect(await processesOn(data)).toEqual([]);
+    },
+  );
 
   test('reports in one sentence what prevents the start', async () => {
     const blocker = createServer().listen(0, '127.0.0.1');

@@ -71,9 +71,10 @@ async function expectGreen(root: string, ...tests: readonly string[]): Promise<v
     ? await npm(root, 'lint')
     : await run(root, 'node_modules/.bin/biome', 'check', '--error-on-warnings', '--staged');
   expect(lint.code, lint.said).toBe(0);
-  // The console knows no model.
-  const types = IS_EVERY_POINT ? await npm(root, 'types') : await run(root, 'node_modules/.bin/tsc', '--noEmit');
-  expect(types.code, types.said).toBe(0);
+  if (IS_EVERY_POINT) {
+    const types = await npm(root, 'types');
+    expect(types.code, types.said).toBe(0);
+  }
   const ofModel = (await readdir(join(root, 'model'))).filter((file) => file.endsWith('.test.ts'));
   const files = ofModel.map((file) => `model/${file}`);
   const { code, said } = await vitest(root, ...files, 'test/infra/model.test.ts', ...tests);
@@ -179,9 +180,11 @@ test.skipIf(packs.length === 0)('npm run init leaves one entity, and every check
   for (const page of ['README.md', ...pages.map((file) => join('docs', file))])
     expect(await readFile(join(root, page), 'utf8'), page).not.toMatch(/\]\([^)]*examples\/(directory|shop|films)/);
   await expectGreen(root, ...(IS_EVERY_POINT ? await testsOfTheModel(root) : []));
-  const [created, one, range, byTitle] = await tryCommands(root, () => importNotes(root));
-  expect(created).toMatchObject({ owner: 'example', title: 'example' });
-  expect([one, range, byTitle]).toEqual([created, { items: [created] }, { items: [created] }]);
+  if (IS_EVERY_POINT) {
+    const [created, one, range, byTitle] = await tryCommands(root, () => importNotes(root));
+    expect(created).toMatchObject({ owner: 'example', title: 'example' });
+    expect([one, range, byTitle]).toEqual([created, { items: [created] }, { items: [created] }]);
+  }
 
   await commit(root);
   expect(await npm(root, 'init')).toEqual({
