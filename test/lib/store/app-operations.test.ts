@@ -46,7 +46,10 @@ const steps = z.array(z.enum(['create', 'transact', 'increment'])).max(9);
 const model = defineModel({
   roles: ['user', 'guest', 'auditor'],
   operatorRole: 'auditor',
-  limits: [{ role: 'guest', operation: 'greet', requests: 2, per: 'day' }],
+  limits: [
+    { role: 'guest', operation: 'greet', requests: 2, per: 'day' },
+    { role: 'guest', operation: 'leak', requests: 1, per: 'day' },
+  ],
   entities: [notes, kinds, visits],
   operations: [
     defineOperation('greet', {
@@ -80,7 +83,7 @@ const model = defineModel({
     defineOperation('leak', {
       summary: 'Return what is not declared',
       kind: 'read',
-      roles: ['user'],
+      roles: ['user', 'guest'],
       input: z.object({}),
       output: z.object({ total: z.number() }),
     }),
@@ -106,7 +109,8 @@ const operations: Implementations<typeof model> = {
   async send({ input: { to, text }, caller, store, unlimited, isExplained }) {
     called({ isExplained });
     await store.notes.create({ owner: caller.subject, text });
-    const { values } = await unlimited.notes.create({ owner: to, text });
+    const by = to === 'robot' ? 'the robot' : undefined;
+    const { values } = await unlimited.notes.create({ owner: to, text }, { by });
     return values;
   },
   async peek({ input, store }) {
@@ -164,13 +168,24 @@ test.each<[string, string, unknown, number, object]>([
 
 test('has the store of the caller and the one without rules, and the caller is the author of all changes', async () => {
   const from = new Date();
-  const { status, body } = await app.ask(as('bob'), 'POST', 'send', { to: 'eve', text: 'Hi' });
+  const { status, body, headers } = await app.ask(as('bob'), 'POST', 'send', { to: 'eve', text: 'Hi' });
   expect([status, body]).toEqual([200, { noteId: expect.any(String) }]);
-  expect(await notesOf('bob')).toMatchObject([{ text: 'Hi' }]);
+  // All changes are recorded together, at the end.
+  expect(headers.get('server-timing')).toMatch(/desc="2 transactions", audit;/);
+  expect((await app.ask(as('bob'), 'POST', 'send', { to: 'robot', text: 'Hi' })).status).toBe(200);
+  expect(await notesOf('bob')).toMatchObject([{ text: 'Hi' }, { text: 'Hi' }]);
   expect(await notesOf('eve')).toEqual([{ owner: 'eve', noteId: body.noteId, text: 'Hi' }]);
   const bounds = new URLSearchParams({ from: from.toISOString(), to: new Date(Date.now() + 1_000).toISOString() });
   const { items } = (await app.ask(auditor, 'GET', `operations/audit?${bounds}`)).body;
-  expect(items).toMatchObject(['bob', 'eve'].map((partition) => ({ by: 'bob', operation: 'create', partition })));
+  const changes = items.map(
+    ({ by, operation, partition }: Record<string, string>) => `${by} ${operation}s ${partition}`,
+  );
+  expect(changes.toSorted()).toEqual([
+    'bob creates bob',
+    'bob creates bob',
+    'bob creates eve',
+    'the robot creates robot',
+  ]);
   expect((await app.ask(as('bob'), 'POST', 'peek', { owner: 'eve', noteId: body.noteId })).status).toBe(404);
   expect((await app.ask(as('eve'), 'POST', 'peek', { owner: 'eve', noteId: body.noteId })).body).toEqual({
     text: 'Hi',
@@ -199,6 +214,8 @@ test('an output that is not declared is a problem without it, and the log names 
 test('a limit of the operation counts its requests, over HTTP and in process', async () => {
   const call = async () => (await app.ask(as('gus', 'guest'), 'POST', 'greet', { name: 'Gus' })).status;
   expect([await call(), await call(), await call()]).toEqual([200, 200, 429]);
+  const leak = async () => (await app.ask(as('gus', 'guest'), 'POST', 'leak', {})).status;
+  expect([await leak(), await leak()]).toEqual([500, 429]);
   const { store } = await createTestStore(model, { operations });
   const { greet } = store.as(as('gus', 'guest')).operations;
   for (let times = 0; times < 2; times += 1) expect(await greet({ name: 'Gus' })).toEqual({ greeting: 'Hello Gus' });
