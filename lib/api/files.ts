@@ -10,7 +10,7 @@ import { Attachment, type AttachmentDeclaration } from '../define/declaration/at
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { addressOf } from '../define/places/index-entries.ts';
-import { rolesTo } from '../define/places/reach.ts';
+import { hasRowRules, rolesTo } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import { notFound } from '../engine/read/entity-rows.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
@@ -152,7 +152,10 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     output: () => ReadGrant,
     async run(view, { key, subject }) {
       const { engine } = view;
-      const [startsAt, file] = await Promise.all([admitGrant(engine, subject), describe(view, key)]);
+      // One after the other, the reads of a hidden entity cost what those of an absent one cost.
+      const [startsAt, file] = hasRowRules(entity, 'read')
+        ? [await admitGrant(engine, subject), await describe(view, key)]
+        : await Promise.all([admitGrant(engine, subject), describe(view, key)]);
       const times = validityAt(startsAt);
       const blob = { container: declaration.container, name: file.blob };
       const url = await signBlobUrl(engine.storage, blob, {

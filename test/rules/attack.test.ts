@@ -24,10 +24,11 @@ import { type AnyStore, fillWorld, type Marked, storeOf } from './marked-world.t
  * ATTACK_REQUESTS=20000 for an attack; ATTACK_SEED repeats the requests of a run.
  */
 
-const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? (IS_EVERY_POINT ? 3_000 : 300));
+const USUAL = 200;
+const REQUESTS = Number(process.env.ATTACK_REQUESTS ?? (IS_EVERY_POINT ? 3_000 : USUAL));
 const SEED = Number(process.env.ATTACK_SEED ?? inject('seed'));
 const MOST = 6;
-const IS_WHOLE = REQUESTS > 300;
+const IS_WHOLE = REQUESTS > USUAL;
 
 /** Every row of every table, by its key. */
 async function dump(storage: Storage, { list }: LinkedModel): Promise<Map<string, string>> {
@@ -69,7 +70,7 @@ test.each(models)(
     const model = { ...given, operations: {}, prefix: `attack${name}` };
     const app = await openAccessApp(import.meta.url, model, { settleInline: 10_000 });
     const store = storeOf(model, app.engine);
-    const stored = await fillWorld(store, model, MOST);
+    const stored = await fillWorld(store, model, { most: MOST });
     const rules = new DeclaredRules(stored);
     const callers = callersOf(model.list, stored);
     const hidden = new Map(callers.map((caller) => [caller, stored.filter((one) => !rules.may(caller, 'read', one))]));

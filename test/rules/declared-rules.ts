@@ -97,7 +97,7 @@ function listOf(entity: Entity, index: Index | undefined): List {
     inPartition: partition.fields,
     isWhole: true,
     first: first && !first.hash && !first.each ? first.field : undefined,
-    fields: copied && [...copied, ...entity.keyFields, ...(index?.row.fields ?? []), ...partition.fields],
+    fields: copied && [...copied, ...entity.keyFields],
     looksUp,
   };
 }

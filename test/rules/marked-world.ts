@@ -34,8 +34,19 @@ export function storeOf({ list }: LinkedModel, engine: Engine): AnyStore {
   return createStore(list, { engine: async () => engine, limits: [], record }) as AnyStore;
 }
 
-/** Creates entities; those that the model rejects are left out. */
-export async function fillWorld(store: AnyStore, { list }: LinkedModel, most: number): Promise<Marked[]> {
+interface Filling {
+  /** The most entities of each kind. */
+  readonly most: number;
+  /** Makes the next mark. */
+  mark?(): string;
+}
+
+/** Creates entities, the same in each world but for their marks; those that the model rejects are left out. */
+export async function fillWorld(
+  store: AnyStore,
+  { list }: LinkedModel,
+  { most, mark: makeMark = () => `mark-${randomUUID()}` }: Filling,
+): Promise<Marked[]> {
   const made: Marked[] = [];
   for (const entity of list.toSorted((one, other) => rankOf(one) - rankOf(other))) {
     const find = (other: Entity | undefined, nth: number) => {
@@ -51,7 +62,7 @@ export async function fillWorld(store: AnyStore, { list }: LinkedModel, most: nu
         return { ...pick(values, entity.keyFields), [field]: values[by] };
       });
       const parent = pick(find(entity.childOf, nth), entity.childOf?.keyFields ?? []);
-      const mark = `mark-${randomUUID()}`;
+      const mark = makeMark();
       const until = entity.expiry?.at ? { [entity.expiry.at]: TOMORROW } : {};
       const given = withMark(entity, Object.assign({}, sample, parent, ...links, ...copied, until), mark);
       const values = await create(store, entity, given, mark);
@@ -59,6 +70,12 @@ export async function fillWorld(store: AnyStore, { list }: LinkedModel, most: nu
       made.push({ entity, values, mark });
       count += 1;
     }
+  }
+  // An entity may have counts and copies of those that came after it.
+  for (const [at, one] of made.entries()) {
+    if (one.entity.series) continue;
+    const found = await store[one.entity.name].get(pick(one.values, one.entity.keyFields));
+    made[at] = { ...one, values: found.values };
   }
   return made;
 }
