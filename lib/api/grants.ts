@@ -125,8 +125,10 @@ export function noteGrant(engine: Engine, grant: Omit<NotedChange, 'operation'>)
 /** The claims that decide which rows are the caller's own, and which of them the rules let the caller read. */
 function decidingClaims({ access }: Entity, { claims }: Caller): Caller['claims'][string][] {
   const { own } = access;
-  const owner = own && 'through' in own ? own.through.access.own : own;
-  const names = [...(owner && 'claim' in owner ? [owner] : []), ...claimsIn(access)].map(({ claim }) => claim);
+  const through = own && 'through' in own ? own.through.access : undefined;
+  const owner = through ? through.own : own;
+  const ruled = [...claimsIn(access), ...(through ? claimsIn(through) : [])];
+  const names = [...(owner && 'claim' in owner ? [owner] : []), ...ruled].map(({ claim }) => claim);
   return names.map((name) => claims[name] ?? '');
 }
 
@@ -146,6 +148,9 @@ async function findGranted(subject: Reader, entity: Entity): Promise<Found> {
     return { address: addressOf(entity, values), key: pick(values, entity.keyFields), hidden };
   }
   const values = await readOwn(engine, caller, own.through);
+  // The partition is that of an entity which the caller may read.
+  if (!isWithin(await limitOf(subject, own.through, 'read'), values))
+    throw notFound(own.through, pick(values, own.through.keyFields));
   const key = pick(values, entity.partition.fields);
   const limit = narrow(await limitOf(subject, entity, 'read'), key);
   const rows = limit && rowsWithin(entity, limit);

@@ -84,10 +84,18 @@ const papers = defineEntity('papers', {
   },
 });
 
+/** Its roles do not name those who get signatures: they are the readers of people. */
+const drafts = defineEntity('drafts', {
+  schema: z.object({ userId: z.string(), draftId: z.string() }),
+  table: 'drafts',
+  key: { partition: '{userId}', row: 'draft_{draftId}' },
+  access: { read: ['all'], write: ['all'], own: { through: people, permissions: 'raud' } },
+});
+
 const model = defineModel({
   roles: ['all', 'payroll', 'local', 'user', ...RANGED, ...MIXED],
   operatorRole: 'all',
-  entities: [people, notes, papers],
+  entities: [people, notes, papers, drafts],
 });
 
 type Note = Readonly<Record<'userId' | 'kind' | 'day' | 'state', string>> & { readonly size: number };
@@ -209,6 +217,11 @@ describe('a signature for the rows of a partition', () => {
       );
     }
   });
+});
+
+test('no signature opens the partition of an entity that the rules hide from its owner', async () => {
+  const answers = ['ann', 'bob'].map(async (subject) => (await grant(as(subject, ['local']), 'drafts')).status);
+  expect(await Promise.all(answers)).toEqual([201, 404]);
 });
 
 describe('a signature for a row', () => {
