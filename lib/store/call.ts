@@ -61,6 +61,9 @@ export function createCall(source: StoreSource, caller?: Caller): Call {
   }
   return Object.assign(run, {
     identify: (parts: readonly string[], requestId: string | undefined) =>
-      requestId === undefined ? source.identify?.(parts) : toRequestId([...parts, requestId]),
+      requestId === undefined
+        ? source.identify?.(parts)
+        : // Two callers may choose the same id.
+          toRequestId([...parts, ...(caller ? [caller.subject] : []), requestId]),
   });
 }

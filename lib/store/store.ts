@@ -156,7 +156,7 @@ export function createStore<All extends Entities, Own extends Operations = Opera
 ): UnlimitedStore<All, Own> {
   const as = (caller: Caller) => {
     const call = createCall(source, caller);
-    return Object.freeze({ ...storesOf(list, call), operations: operationsThrough(source, call, caller) });
+    return Object.freeze({ ...storesOf(list, call), operations: operationsThrough(source, call) });
   };
   // The methods accept and return any values. Their types are those of the entities' declarations.
   const store: unknown = Object.freeze({ ...storesOf(list, createCall(source)), as });
@@ -181,11 +181,11 @@ function transactThrough(list: readonly Entity[], call: Call) {
 }
 
 /** The operations of the app by name. */
-function operationsThrough({ operations }: StoreSource, call: Call, { subject }: Caller): object {
+function operationsThrough({ operations }: StoreSource, call: Call): object {
   if (!operations) return {};
   const { declared, execute } = operations;
   return mapValues(declared, (one) => (given: unknown, { requestId }: Pick<CreateOptions, 'requestId'> = {}) => {
-    const id = call.identify([one.name, subject], requestId);
+    const id = call.identify([one.name], requestId);
     return call(operationOf(one), () => ({ given: parse(one.input, given), id, execute }));
   });
 }

@@ -121,6 +121,15 @@ describe('the store of an entity', () => {
   });
 });
 
+test('requests of two callers with the same id are two requests', async () => {
+  const create = (subject: string) =>
+    store
+      .as({ subject, roles: ['hr', 'reader'], claims: {} })
+      .notes.create({ topic: 'shared', text: subject }, { requestId: 'same' });
+  const created = [await create('ann'), await create('bob'), await create('ann')];
+  expect(created.map(({ values }) => values.text)).toEqual(['ann', 'bob', 'ann']);
+});
+
 test('the store writes, reads and deletes the file of an entity', async () => {
   const { portrait } = store.writers.files;
   const key = { country: 'NL', writerId: 'tom' };
