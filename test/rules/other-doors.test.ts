@@ -167,8 +167,9 @@ test('a caller can refer to readable entities only', async () => {
     app.ask(ann, 'POST', 'albums', { place: 'home', albumId, owner: 'ann', state: 'open', friend });
   expect((await create('20', '4')).status).toBe(201);
   const [hidden, absent] = [await create('21', '2'), await create('21', '9')];
-  expect(said(hidden).text).toBe(said(absent).text);
-  expect([hidden.status, absent.status]).toEqual([400, 400]);
+  // Before each answer, the app looks in the unique index; only for a hidden album, it reads a second row.
+  expect(said(hidden)).toEqual(said(absent));
+  expect(hidden.status).toBe(400);
 });
 
 test('a caller can refer to any entity by a reference that is declared unseen', async () => {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import { busy, entityError, RowkeyError } from '../../base/errors.ts';
+import { busy, entityError, hasCode, RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { storedNames, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, type Live, liveValues } from '../../define/declaration/change.ts';
@@ -22,6 +22,7 @@ import { isOptional } from '../../define/schema/field-schema.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { readJoinedRow } from '../../engine/read/entity-rows.ts';
 import { atAction } from '../../engine/write/conflict.ts';
+import { hideCost } from '../../storage/cost.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';
 
 /**
@@ -77,8 +78,12 @@ export const references: Feature = {
       await pMap(
         once.values(),
         async ({ reference, key, change }) => {
-          if (!(await hasTarget(engine, reference, key, { together })))
-            throw atAction(change, danglingError(reference));
+          const check = async () => {
+            if (!(await hasTarget(engine, reference, key, { together })))
+              throw atAction(change, danglingError(reference));
+          };
+          // An entity that the caller cannot read is found by more reads than one that does not exist.
+          return fieldsToSee(engine, reference) ? hideCost(check, (error) => hasCode(error, 'invalid-input')) : check();
         },
         checking,
       );
@@ -236,10 +241,11 @@ async function hasTarget(
   const isWhole = fields !== undefined || (instant.length > 0 && to.version > 1);
   const select = isWhole ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', by, ...instant];
   const isThere = isCheck ? isTarget : canReferTo;
-  // To a caller who cannot read the entity, it does not exist.
+  // To a caller who cannot read the entity, it does not exist, even while it is being moved.
   const exists = (found: Row | undefined) =>
-    isThere(reference, found, now()) &&
-    (!fields || engine.guard?.canRefer(to.name, toValues(to, found?.properties ?? {})) === true);
+    isTarget(reference, found) &&
+    (!fields || engine.guard?.canRefer(to.name, toValues(to, found?.properties ?? {})) === true) &&
+    isThere(reference, found, now());
   if (isByKey(reference)) {
     const address = addressIfAny(to, key);
     if (!address || isChanged(together, address)) return false;
