@@ -9,7 +9,7 @@ export interface SignedIn {
   /** False until the user has signed in, and after the sign-out. */
   readonly isSignedIn: boolean;
   /** For `createClient`. Renews the token before it expires. Throws if the user must sign in again. */
-  readonly token: TokenSource;
+  readonly token: (options: Parameters<TokenSource>[0]) => Promise<string>;
   /** Leaves the page for that of the provider, which returns to the page. */
   readonly signIn: () => Promise<void>;
   /** Forgets the tokens, and loads the page again. */

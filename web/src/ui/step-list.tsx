@@ -20,27 +20,21 @@ export function StepList({ explanation: { steps, transactions, rules } }: { read
           </li>
         ))}
       </ol>
-      {rules?.map((rule) => (
-        <RuleLine key={JSON.stringify(rule)} rule={rule} />
+      {[...new Set(rules?.flatMap(describeRule))].map((text) => (
+        <p key={text} class="muted">
+          <small>{text}</small>
+        </p>
       ))}
     </div>
   );
 }
 
-/** `Rule: user may read expenses: groupId is one of the caller's memberships in members`. */
-function RuleLine({ rule }: { readonly rule: Readonly<Record<string, unknown>> }) {
+/** `Rule to read expenses, list key: user: groupId is one of the caller's memberships in members`; nothing if every row is within reach. */
+function describeRule(rule: Readonly<Record<string, unknown>>): string[] {
   const { entity, action, list, alternatives } = rule as unknown as AppliedRule;
-  return (
-    <p class="muted">
-      <small>
-        Rule to {action} {entity}
-        {list === undefined ? '' : `, list ${list}`}:{' '}
-        {alternatives
-          .map(({ role, terms }) => `${role}: ${terms.map(({ term }) => term).join(' and ') || 'every row'}`)
-          .join('; or ')}
-      </small>
-    </p>
-  );
+  if (alternatives.some(({ terms }) => terms.length === 0)) return [];
+  const lines = alternatives.map(({ role, terms }) => `${role}: ${terms.map(({ term }) => term).join(' and ')}`);
+  return [`Rule to ${action} ${entity}${list === undefined ? '' : `, list ${list}`}: ${lines.join('; or ')}`];
 }
 
 interface AppliedRule {
