@@ -100,9 +100,9 @@ const model = defineModel({
 
 type Note = Readonly<Record<'userId' | 'kind' | 'day' | 'state', string>> & { readonly size: number };
 const NOTES: readonly Note[] = ['ann', 'bob'].flatMap((userId) =>
-  ['work', 'works', 'work_', 'wor', 'home'].flatMap((kind) =>
+  (userId === 'ann' ? ['work', 'works', 'work_', 'wor', 'home'] : ['work']).flatMap((kind) =>
     ['2026-10-31', '2026-11-01', '2026-11-20', '2026-11-21'].flatMap((day, at) =>
-      [1, 2, 10, 11].map((size) => ({ userId, kind, day, size, state: at % 2 ? 'final' : 'draft' })),
+      [1, 2, 11].map((size) => ({ userId, kind, day, size, state: at % 2 ? 'final' : 'draft' })),
     ),
   ),
 );
@@ -119,10 +119,8 @@ beforeAll(async () => {
     expect((await app.ask(all, 'POST', 'people', person)).status).toBe(201);
   }
   const actions = NOTES.map((note) => ({ create: note }));
-  for (const part of [actions.slice(0, 80), actions.slice(80)]) {
-    const { body } = await app.ask(all, 'POST', 'notes/batch', { actions: part });
-    expect(body.results.map(({ status }: { status: number }) => status)).toEqual(part.map(() => 201));
-  }
+  const { body } = await app.ask(all, 'POST', 'notes/batch', { actions });
+  expect(body.results.map(({ status }: { status: number }) => status)).toEqual(actions.map(() => 201));
 });
 
 const as = (subject: string, roles: readonly string[], more: Caller['claims'] = {}): Caller => ({
@@ -156,7 +154,7 @@ async function opened({ url, token }: { url: string; token: string }): Promise<N
   expect(rows.map(({ PartitionKey, RowKey }) => `${PartitionKey} ${RowKey}`).sort()).toEqual(
     within.map((note) => `${note.userId} ${keyOf(note)}`).sort(),
   );
-  for (const note of [within[0], within.at(-1), ...NOTES.filter((one) => !within.includes(one)).slice(0, 20)]) {
+  for (const note of [within[0], within.at(-1), ...NOTES.filter((one, at) => at % 9 === 0 && !within.includes(one))]) {
     if (!note) continue;
     const row = await fetch(
       `${url}(PartitionKey='${note.userId}',RowKey='${encodeURIComponent(keyOf(note))}')?${token}`,

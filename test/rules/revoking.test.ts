@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
@@ -40,11 +40,13 @@ let one: App;
 let other: App;
 let groupId = '';
 let groups = 0;
+beforeAll(async () => {
+  one = await openAccessApp(import.meta.url, model, { now });
+  other = await openAccessApp(import.meta.url, model, { now });
+});
 beforeEach(async () => {
   groups += 1;
   groupId = `g${groups}`;
-  one = await openAccessApp(import.meta.url, model, { now });
-  other = await openAccessApp(import.meta.url, model, { now });
   expect((await one.ask(root, 'POST', 'members', { groupId, userId: 'ann' })).status).toBe(201);
   expect((await one.ask(root, 'POST', 'notes', { groupId, noteId: '1', text: 'a' })).status).toBe(201);
 });
