@@ -15,8 +15,9 @@ import {
   subject,
 } from '../../../lib/index.ts';
 import { createTestStore } from '../../../lib/testing/create-test-store.ts';
+import type { MemoryStorage } from '../../../lib/testing/memory-storage.ts';
 import { openAccessApp } from '../../access-app.ts';
-import { sampleRuns } from '../../points.ts';
+import { samplePoints, sampleRuns } from '../../points.ts';
 
 /** Operations that an app declares, over HTTP, through the client, and in process. */
 
@@ -268,6 +269,42 @@ test('a repeated request takes each step once, wherever the first attempt stoppe
   );
   await fc.assert(attempts, sampleRuns(40));
 });
+
+test.each(['the request', 'the reply', 'the reply, and the process died'])(
+  'a repeated call takes each step once if a storage call lost %s',
+  async (lost) => {
+    const given = ['create', 'increment', 'transact', 'increment', 'create'] as const;
+    const attempt = async (intercept?: MemoryStorage['intercept']) => {
+      const opened = await createTestStore(model, { operations });
+      opened.storage.intercept = intercept;
+      const call = () =>
+        opened.store.as(auditor).operations.workThrough({ owner: 'o', steps: [...given] }, { requestId: 'once' });
+      return { ...opened, call };
+    };
+    let calls = 0;
+    const counted = await attempt(async (_, send) => {
+      calls += 1;
+      return send();
+    });
+    await counted.call();
+    for (const point of samplePoints(calls, 2)) {
+      let left = point;
+      const { store, storage, settle, call } = await attempt(async (_, send) => {
+        left -= 1;
+        if (left > 0 || (left < 0 && !lost.includes('died'))) return send();
+        if (left === 0 && lost !== 'the request') await send();
+        throw new Error('lost');
+      });
+      await call().catch(() => undefined);
+      storage.intercept = undefined;
+      await call();
+      await settle();
+      const { items } = await store.notes.range({ owner: 'o' }).page();
+      expect(items.map(({ text }) => text).toSorted(), `call ${point}`).toEqual(['0', '2', '4']);
+      expect((await store.visits.get({ owner: 'o' }))?.counts, `call ${point}`).toEqual([0, 1, 0, 1]);
+    }
+  },
+);
 
 test('in process, a call with the same request id is recognized, for each caller apart', async () => {
   const { store } = await createTestStore(model, { operations });
