@@ -74,6 +74,8 @@ interface StorageRequest {
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 8_000;
+/** A user waits no longer for a call. A limit of requests per hour or day may ask for more. */
+const LONGEST_RETRY_AFTER = 60;
 
 export function createTransport(options: TransportOptions, onNewToken: () => void): Transport {
   const { token, onCall, retries = 3 } = options;
@@ -179,6 +181,7 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
 }
 
 function isWorthRepeating({ code, status, problem, retryAfter }: RowkeyClientError): boolean {
+  if (retryAfter !== undefined && retryAfter > LONGEST_RETRY_AFTER) return false;
   if (code === 'network' || status === 502 || status === 504) return true;
   // Without Retry-After, the API waits for an operator; a gateway before it sends no problem.
   return status === 429 || status === 503 ? retryAfter !== undefined || problem === undefined : false;

@@ -25,6 +25,12 @@ describe('retries', () => {
     expect([...keys]).toEqual([expect.stringMatching(/^[\w-]{20,200}$/)]);
   });
 
+  test('are not made if Retry-After is longer than a minute', async () => {
+    const { client, calls } = clientOf([problem(429, 'too-many-requests', { 'retry-after': '61' })]);
+    await expect(client.employees.create(PERSON)).rejects.toMatchObject({ code: 'too-many-requests', retryAfter: 61 });
+    expect(calls.filter(({ path }) => path === '/employees')).toHaveLength(1);
+  });
+
   test('use a new idempotency key for each call, or that of the caller', async () => {
     const created = () => json(PERSON, { etag: '"1"' }, 201);
     const { client, sent } = clientOf([created(), created(), created()]);
