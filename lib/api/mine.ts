@@ -4,7 +4,7 @@ import { onceFor } from '../base/once.ts';
 import type { Values } from '../base/values.ts';
 import type { Comparison } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { placeOfMine } from '../define/places/reach.ts';
+import { type PlaceOfMine, placesOfMine } from '../define/places/reach.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import type { Operation } from './operation.ts';
 import { admitFilterOf, type ListInput, listIn } from './reads.ts';
@@ -17,17 +17,17 @@ const MAX_PARTITIONS = 16;
  * Undefined if the rules do not name the partitions of a key or of an index.
  */
 export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOptions, Page> | undefined => {
-  const place = placeOfMine(entity);
-  if (!place) return undefined;
-  const { name, roles, fields } = place;
+  const places = placesOfMine(entity);
+  if (places.length === 0) return undefined;
   return {
     name: `${entity.name}-mine`,
     summary: `List the ${entity.name} that the rules let the caller read`,
     kind: 'read',
     entity,
-    roles,
+    roles: [...new Set(places.flatMap(({ roles }) => roles))],
     ...admitFilterOf(entity),
     async run(view, { after, top, ...input }) {
+      const { name, fields } = placeFor(view.caller?.roles ?? [], places);
       const limit = await listLimitOf(view, entity, name === undefined ? undefined : entity.indexes[name]);
       if (!limit)
         throw new RowkeyError(
@@ -53,6 +53,12 @@ export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOpti
     },
   };
 });
+
+/** The list that the most roles of the caller name. */
+function placeFor(roles: readonly string[], places: readonly PlaceOfMine[]): PlaceOfMine {
+  const countOf = (place: PlaceOfMine) => place.roles.filter((role) => roles.includes(role)).length;
+  return places.reduce((best, place) => (countOf(place) > countOf(best) ? place : best));
+}
 
 interface PlaceOfRows {
   /** In the order of this text, a list continues although partitions came or went. */

@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { subject } from '../../lib/define.ts';
+import { oneOf, subject } from '../../lib/define.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { openAccessApp, type Reply } from '../access-app.ts';
 
@@ -54,10 +54,26 @@ const pages = defineEntity('pages', {
   },
 });
 
+const visits = defineEntity('visits', {
+  schema: z.object({ place: z.string(), visitId: z.string(), owner: z.string() }),
+  table: 'visits',
+  key: { partition: '{place}', row: '{visitId}' },
+  indexes: { owner: interPartitionIndex({ table: 'visitsbyowner', partition: '{owner}', row: '{place}_{visitId}' }) },
+  access: {
+    read: [
+      'root',
+      { role: 'user', where: { owner: subject() } },
+      { role: 'desk', where: { place: 'oslo' } },
+      { role: 'chief', where: { place: oneOf('oslo', 'bergen') } },
+    ],
+    write: ['root'],
+  },
+});
+
 const model = defineModel({
-  roles: ['user', 'root', 'operator'],
+  roles: ['user', 'desk', 'chief', 'root', 'operator'],
   operatorRole: 'operator',
-  entities: [folders, files, pages],
+  entities: [folders, files, pages, visits],
 });
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
@@ -184,4 +200,22 @@ test('an include has the children that the caller reaches alone', async () => {
     await app.ask(root, 'POST', 'files', { team: 'open', folderId: '1', fileId, author });
   const { body } = await app.ask(ann, 'GET', 'folders/open/1?include=files');
   expect(body.files.map(({ author }: { author: string }) => author)).toEqual(['ann']);
+});
+
+test('a caller lists without a partition key what the caller reaches by the key, or by an index', async () => {
+  for (const [place, owner] of [
+    ['oslo', 'ann'],
+    ['oslo', 'bob'],
+    ['bergen', 'ann'],
+    ['paris', 'ann'],
+  ])
+    expect((await app.ask(root, 'POST', 'visits', { place, visitId: `of ${owner}`, owner })).status).toBe(201);
+  const listBy = async (...roles: string[]) => {
+    const { status, body } = await app.ask({ subject: 'ann', roles }, 'GET', 'visits');
+    return body.items?.map(({ place, owner }: Record<string, string>) => `${place} ${owner}`) ?? status;
+  };
+  expect(await listBy('desk')).toEqual(['oslo ann', 'oslo bob']);
+  expect(await listBy('user')).toEqual(['bergen ann', 'oslo ann', 'paris ann']);
+  expect(await listBy('desk', 'chief', 'user')).toEqual(['bergen ann', 'oslo ann', 'oslo bob']);
+  expect(await listBy('root')).toBe(403);
 });

@@ -89,7 +89,7 @@ function isEquality(term: Term<unknown> | undefined): boolean {
   return typeof term !== 'object' || (term.is !== 'prefix' && term.is !== 'between');
 }
 
-interface PlaceOfMine {
+export interface PlaceOfMine {
   /** The index that is read; undefined for the entity's own key. */
   readonly name: string | undefined;
   /** The fields of its partition key, which the terms of the roles fix. */
@@ -97,10 +97,13 @@ interface PlaceOfMine {
   readonly roles: readonly string[];
 }
 
-/** The list whose partitions follow from the rules of the most roles: that of the key, or of an index with whole entities. */
-export function placeOfMine(entity: Entity): PlaceOfMine | undefined {
+/**
+ * The lists whose partitions follow from the rules of some roles: that of the key, and of each index with whole entities.
+ * That of the most roles comes first.
+ */
+export function placesOfMine(entity: Entity): PlaceOfMine[] {
   const limited = entity.access.rules?.read.filter((one) => hasTerms(one) && one.lists !== 'none') ?? [];
-  if (entity.series) return undefined;
+  if (entity.series) return [];
   const whole = Object.entries(entity.indexes).filter(
     ([, index]) => index.kind === 'inter-partition' && index.copies === 'everything' && !index.when && !index.unique,
   );
@@ -115,10 +118,9 @@ export function placeOfMine(entity: Entity): PlaceOfMine | undefined {
     });
     return { name, fields: partition.fields, roles };
   });
-  const [best] = places
+  return places
     .filter(({ fields, roles }) => fields.length > 0 && roles.length > 0)
     .toSorted((one, other) => other.roles.length - one.roles.length);
-  return best;
 }
 
 /** How the memberships of one caller are found: by the key of the members, or by an index. */
