@@ -16,6 +16,8 @@ export interface Provider {
 }
 
 export interface Session {
+  /** Of whom the tokens are: pages of one origin share the storage, and no API may get the token of another one. */
+  readonly of?: string;
   readonly token: string;
   readonly refreshToken?: string | undefined;
   /** Milliseconds since 1970. */
@@ -54,9 +56,15 @@ const DEFAULT_LIFETIME_S = 3_600;
 /** A token is renewed this long before it expires. */
 const EARLY_MS = 60_000;
 
-export function readSession(): Session | undefined {
+/** The session of this provider, client and scope in the tab. */
+export function readSession(provider: Provider): Session | undefined {
   const text = sessionStorage.getItem(SESSION_KEY);
-  return text === null ? undefined : JSON.parse(text);
+  const session: Session | undefined = text === null ? undefined : JSON.parse(text);
+  return session?.of === undefined || session.of === nameOf(provider) ? session : undefined;
+}
+
+function nameOf({ issuer, clientId, scope }: Provider): string {
+  return JSON.stringify([issuer, clientId, scope]);
 }
 
 export function endSession(): void {
@@ -89,6 +97,8 @@ export async function startSignIn(provider: Provider): Promise<void> {
 export async function finishSignIn(provider: Provider): Promise<void> {
   const { location, history } = thisPage();
   const url = new URL(location.href);
+  // A page may have a parameter `code` of its own, such as that of an invitation.
+  if (!url.searchParams.has('state')) return;
   if (!url.searchParams.has('code') && !url.searchParams.has('error')) return;
   const text = sessionStorage.getItem(STARTED_KEY);
   sessionStorage.removeItem(STARTED_KEY);
@@ -107,12 +117,12 @@ export async function finishSignIn(provider: Provider): Promise<void> {
     started.verifier,
     insecureIfLocal(provider),
   );
-  keep(await oauth.processAuthorizationCodeResponse(server, client, response));
+  keep(provider, await oauth.processAuthorizationCodeResponse(server, client, response));
 }
 
 /** The token of the session, renewed if it expires soon or `forceRefresh`. Undefined if the user must sign in again. */
 export async function currentToken(provider: Provider, forceRefresh: boolean): Promise<string | undefined> {
-  const session = readSession();
+  const session = readSession(provider);
   if (!session) return undefined;
   if (!forceRefresh && session.expiresAt - EARLY_MS > Date.now()) return session.token;
   renewal ??= renew(provider, session, forceRefresh).finally(() => {
@@ -133,12 +143,12 @@ async function renew(provider: Provider, session: Session, isRejected: boolean):
   const options = insecureIfLocal(provider);
   const response = await oauth.refreshTokenGrantRequest(server, client, oauth.None(), refreshToken, options);
   const renewed = await oauth.processRefreshTokenResponse(server, client, response).catch(() => undefined);
-  return renewed && keep(renewed, refreshToken);
+  return renewed && keep(provider, renewed, refreshToken);
 }
 
-function keep(response: oauth.TokenEndpointResponse, previous?: string): Session {
+function keep(provider: Provider, response: oauth.TokenEndpointResponse, previous?: string): Session {
   const { access_token: token, refresh_token: refreshToken = previous, expires_in = DEFAULT_LIFETIME_S } = response;
-  const session = { token, expiresAt: Date.now() + expires_in * 1_000, refreshToken };
+  const session = { of: nameOf(provider), token, expiresAt: Date.now() + expires_in * 1_000, refreshToken };
   sessionStorage.setItem(SESSION_KEY, JSON.stringify(session));
   return session;
 }

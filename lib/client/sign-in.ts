@@ -32,7 +32,7 @@ export async function openSession(options: SignInOptions | { readonly url: strin
   const provider = { scope: 'openid', redirectTo, ...given };
   await finishSignIn(provider);
   return {
-    isSignedIn: readSession() !== undefined,
+    isSignedIn: readSession(provider) !== undefined,
     async token({ forceRefresh }) {
       const token = await currentToken(provider, forceRefresh);
       if (token !== undefined) return token;

@@ -47,7 +47,7 @@ test('a session has its token until it ends, or the user signs out', async () =>
 });
 
 test('a code that this tab did not ask for is rejected, and leaves the address', async () => {
-  location.href = 'https://page.example/?code=stolen';
+  location.href = 'https://page.example/?code=stolen&state=s';
   await expect(openSession(PROVIDER)).rejects.toThrow('This tab has started no sign-in.');
   expect(history.replaceState).toHaveBeenCalledWith(null, '', '/');
   expect(stored.size).toBe(0);

@@ -57,7 +57,7 @@ async function start(setState: (state: State) => void): Promise<void> {
     setState({ kind: 'signed-out', config, reason });
   };
   if (finished && 'reason' in finished) return signOut(finished.reason);
-  const session = readSession();
+  const session = readSession(config);
   if (!session) return signOut();
   const token = async ({ forceRefresh }: { readonly forceRefresh: boolean }) => {
     const current = await currentToken(config, forceRefresh);
