@@ -26,7 +26,7 @@ test('callers see and do what the rules say, whatever the model, the token and t
       if (!defined) stats.refused += 1;
       if (!defined || stats.decisions >= DECISIONS) return;
       const app = await openAccessApp(import.meta.url, defined.model, { settleInline: 10_000 });
-      const proof = new Proof(defined.plan, app);
+      const proof = new Proof(defined.plan, app, defined.model);
       await proof.begin(beginning);
       for (const { callers, reads, writes } of some) {
         for (const [at, caller] of callers.entries()) {

@@ -42,6 +42,8 @@ export interface Plan {
   readonly indexes: readonly string[];
   readonly totals: readonly string[];
   readonly isOneWrite: boolean;
+  /** True if a create of a task takes its owner from the caller. */
+  readonly isOwnerSet: boolean;
   readonly tasks: Rules;
   readonly notes: Rules;
 }
@@ -136,6 +138,7 @@ export const plans: fc.Arbitrary<Plan> = fc.record({
   indexes: fc.uniqueArray(fc.constantFrom(...INDEXES), { maxLength: 5 }),
   totals: fc.uniqueArray(fc.constantFrom(...TOTALS), { maxLength: 2 }),
   isOneWrite: fc.boolean(),
+  isOwnerSet: fc.nat(3).map((number) => number === 0),
   tasks: rules(['team', 'owner', 'id', 'state', 'day', 'rank', 'flag', 'note']),
   notes: rules(['team', 'owner', 'id']),
 });
@@ -261,7 +264,7 @@ export function modelOf(plan: Plan, prefixOfNames: string) {
     indexes: indexesOf(plan),
     totals: totalsOf(plan),
     ...(plan.indexes.includes('all') ? { lookup: { index: 'all' } } : {}),
-    access: accessOf(plan, plan.tasks),
+    access: { ...accessOf(plan, plan.tasks), ...(plan.isOwnerSet ? { set: { owner: subject() } } : {}) },
   };
   const tasks = defineEntity('tasks', options as never) as DeclaredEntity;
   const noteOptions: unknown = {
