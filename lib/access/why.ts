@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { matches } from '../define/codec/query.ts';
 import { ACTIONS, type Action, type Alternative } from '../define/declaration/access.ts';
@@ -36,6 +37,10 @@ export const AppliedRuleExplanation = z.object({
 
 const ActionExplanation = z.object({
   allowed: z.boolean(),
+  refused: z
+    .string()
+    .optional()
+    .describe('Why every such request of the caller gets 403, such as for too many memberships'),
   alternatives: z.array(
     z.object({
       role: z.string(),
@@ -78,8 +83,14 @@ interface Asked {
 
 /** For each action, whether the caller may do it with a row of these values, and which term decides. */
 export async function explainDecision(asked: Asked): Promise<Decision> {
-  const decided = ACTIONS.map(async (action) => [action, await explainAction(asked, action)] as const);
+  const decided = ACTIONS.map(async (action) => [action, await explainAction(asked, action).catch(toRefusal)] as const);
   return Object.fromEntries(await Promise.all(decided)) as Decision;
+}
+
+/** A rule that cannot be resolved refuses the request as a whole. */
+function toRefusal(error: unknown): Decision[Action] {
+  if (!(error instanceof RowkeyError && error.code === 'forbidden')) throw error;
+  return { allowed: false, refused: error.message, alternatives: [] };
 }
 
 async function explainAction(asked: Asked, action: Action): Promise<Decision[Action]> {

@@ -154,6 +154,18 @@ test('why tells which fields of the row are hidden from the caller', async () =>
   expect((await ask(ann, 'people', { site: 'north', personId: 'eve' })).status).toBe(404);
 });
 
+test('why says that a caller with too many memberships is refused as a whole', async () => {
+  const rows = Array.from({ length: 101 }, (_, at) => ({ userId: 'max', shipId: `m${at}`, rank: 'mate' }));
+  for (const some of [rows.slice(0, 100), rows.slice(100)])
+    await app.ask(root, 'POST', 'crew/batch', { actions: some.map((put) => ({ put })) });
+  const { body } = await whyLog({ subject: 'max', roles: ['user'] });
+  const refused = 'The caller has more than 100 rows in crew.';
+  expect(body.read).toEqual({ allowed: false, refused, alternatives: [] });
+  expect(body.update.alternatives).toHaveLength(1);
+  const got = await app.ask({ subject: 'max', roles: ['user'] }, 'GET', 'logs/s1/1');
+  expect([got.status, got.body.detail]).toEqual([403, refused]);
+});
+
 test('why is for operators who may read every row of the entity, and of those in its rules', async () => {
   const statuses = [
     await whyLog(ann, { subject: 'ann', roles: ['user'] }),

@@ -23,9 +23,14 @@ interface Alternative {
   readonly terms: readonly Term[];
 }
 
-type Answer = Readonly<
-  Record<(typeof ACTIONS)[number], { readonly allowed: boolean; readonly alternatives: readonly Alternative[] }>
-> & { readonly hidden: readonly string[] };
+interface Decided {
+  readonly allowed: boolean;
+  /** Set if no alternative could be compared. */
+  readonly refused?: string;
+  readonly alternatives: readonly Alternative[];
+}
+
+type Answer = Readonly<Record<(typeof ACTIONS)[number], Decided>> & { readonly hidden: readonly string[] };
 
 interface Props {
   readonly entity: Entity;
@@ -120,9 +125,9 @@ function Question({ entity, rowKey }: Props) {
   );
 }
 
-function Decision({ action, decision }: { readonly action: string; readonly decision: Answer['read'] | undefined }) {
+function Decision({ action, decision }: { readonly action: string; readonly decision: Decided | undefined }) {
   if (!decision) return null;
-  const { allowed, alternatives } = decision;
+  const { allowed, refused, alternatives } = decision;
   const mine = alternatives.filter(({ hasRole }) => hasRole);
   const others = [...new Set(alternatives.filter(({ hasRole }) => !hasRole).map(({ role }) => role))];
   return (
@@ -146,7 +151,7 @@ function Decision({ action, decision }: { readonly action: string; readonly deci
           </li>
         ))}
         {others.length > 0 && <li class="muted">Not a role of the caller: {others.join(', ')}</li>}
-        {alternatives.length === 0 && <li class="muted">No role may.</li>}
+        {alternatives.length === 0 && <li class="muted">{refused ?? 'No role may.'}</li>}
       </ul>
     </section>
   );
