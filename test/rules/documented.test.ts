@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
+import { WhyQuestion } from '../../lib/api/why.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 import { model } from './documented-model.ts';
 
 /** What docs/access.md says of its examples. */
 
-const [, section = ''] =
-  /^## Rules on rows$(.*?)^### Terms$/ms.exec(readFileSync(new URL('../../docs/access.md', import.meta.url), 'utf8')) ??
-  [];
+const page = readFileSync(new URL('../../docs/access.md', import.meta.url), 'utf8');
+const [, section = ''] = /^## Rules on rows$(.*?)^### Terms$/ms.exec(page) ?? [];
 const snippets = [...section.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = '']) => code);
 
 let ask: Ask;
@@ -27,6 +27,11 @@ test('docs/access.md shows the declarations that the tests run', () => {
   const code = readFileSync(new URL('documented-model.ts', import.meta.url), 'utf8');
   expect(snippets).toHaveLength(3);
   for (const snippet of snippets) expect(code).toContain(snippet);
+});
+
+test('docs/access.md asks why by a body that the API accepts', () => {
+  const [, body = ''] = /operations\/why -d '(.*?)'$/ms.exec(page) ?? [];
+  expect(WhyQuestion.parse(JSON.parse(body))).toEqual(JSON.parse(body));
 });
 
 test('users see and change their own notes', async () => {
