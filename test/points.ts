@@ -39,9 +39,9 @@ export function sampleItems<T>(items: readonly T[], name: unknown, size = 1): T[
 }
 
 /**
- * The options of a property test that sends requests: a fifth of the runs, or all of them with POINTS=all. The seed of the run
+ * The options of a property test that sends requests: a tenth of the runs, or all of them with POINTS=all. The seed of the run
  * determines the cases.
  */
 export function sampleRuns(runs: number): { readonly numRuns: number; readonly seed: number } {
-  return { numRuns: IS_EVERY_POINT ? runs : Math.ceil(runs / 5), seed: Number(inject('seed')) };
+  return { numRuns: IS_EVERY_POINT ? runs : Math.ceil(runs / 10), seed: Number(inject('seed')) };
 }

@@ -10,7 +10,7 @@ const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
 
 const started = useStartProcess({ deployed: true });
 
-test('npm start loads the sample company once', async () => {
+test('npm start loads the sample company', async () => {
   const { process: running } = started;
   expect(running.said()).toContain('has loaded the sample data');
   const ask = await running.as('hr');
@@ -21,8 +21,12 @@ test('npm start loads the sample company once', async () => {
   // The calendar and the mean year differ by less than a week.
   expect(Math.abs(yearsSinceBirth - 0.5 - june.age)).toBeLessThan(0.52);
   expect((await ask('GET', 'employees/Sales/000123/photo')).headers.get('content-type')).toBe('image/png');
-  expect((await ask('DELETE', 'employees/Sales/000124')).status).toBe(204);
+});
 
+test.runIf(IS_EVERY_POINT)('npm start loads the sample company once', async () => {
+  const { process: running } = started;
+  const ask = await running.as('hr');
+  expect((await ask('DELETE', 'employees/Sales/000124')).status).toBe(204);
   await running.end();
   await started.startAgain();
   expect(started.process.said()).not.toContain('sample data');

@@ -88,8 +88,6 @@ function expected({ route, parts, entity }: Target, caller: Caller, explain: boo
   if (path === 'grants') return may(caller.email === OWNER && caller.roles.includes('reader'));
   const beside = model.list.filter(({ table }) => table === entity?.table);
   if (explain && method !== 'GET' && beside.some((one) => !seesAll(one, caller))) return 403;
-  const employees = model.list.find(({ name }) => name === 'employees') as Entity;
-  if (path === 'operations/why') return may(caller.roles.includes('operator') && seesAll(employees, caller));
   if (parts[0] === 'operations') {
     const isScan = parts[1] === 'scan';
     if (parts[1] === 'why')
@@ -351,13 +349,6 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       const body = { subject: 'somebody who asks for none' };
       if (path.endsWith('restore')) await must(send(EVERYTHING, 'POST', '/api/operations/grants/revoke', body), 200);
       return { path: `/api/${path}`, body };
-    }
-    if (path === 'operations/why') {
-      const { entity: asked, values } = seeds.get('employees') as Instance;
-      return {
-        path: `/api/${path}`,
-        body: { entity: 'employees', key: pick(values, asked.keyFields), caller: { subject: 'x' } },
-      };
     }
     const id = path.includes('{id}') ? await poison() : '';
     const built = entity ? Object.keys(shapesOf(entity)) : [];

@@ -260,7 +260,7 @@ describe('an entity whose instant has passed', () => {
           },
         };
       };
-      await tryInterruptions(world, set, { moreCallsThan: 5, size: 100 });
+      await tryInterruptions(world, set, { moreCallsThan: 5, size: 3 });
     },
   );
 
