@@ -23,6 +23,9 @@ const LONGEST = IS_EVERY_POINT
       'vertical-split',
       'hostile-rows',
       'putting',
+      'adopting-the-package',
+      'running-on-one-machine',
+      'restarting-on-the-same-ports',
     ]
   : [
       'recovering-from-an-outage',
@@ -43,7 +46,6 @@ const LONGEST = IS_EVERY_POINT
       'directory/directory',
       'model/protocol',
       'refusing-to-start',
-      'restarting-on-the-same-ports',
       'hostile-bodies',
       'trying-the-api-in-a-browser',
       'directory/console',
