@@ -1,3 +1,4 @@
+import { regexes } from 'zod';
 import type { DeclaredEntity } from '../declaration/declaration.ts';
 import type { Entity, RowKeys } from '../declaration/entity.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part, rangeOfPrefix } from '../keys/key-template.ts';
@@ -48,7 +49,7 @@ function* sharedKeyErrors(entities: readonly Entity[]): Generator<string> {
     for (const [position, one] of kinds.entries())
       for (const other of kinds.slice(position + 1))
         if (haveOneKey(one, other))
-          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}". Begin their row keys with different texts, or keep their fields apart by the schema: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy.`;
+          yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}". Begin their row keys with different texts, or keep their fields apart by the schema: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy; z.uuid() and z.iso.date() are accepted, too.`;
 }
 
 /** A grant of a partition opens the rows from the first to the last key of the entity. Storage checks no type of row. */
@@ -172,6 +173,14 @@ function withEscapes({ characters, least, most }: Step, isEscaped: (character: s
 /** One ASCII character or a set of them without negation, and its quantifier. */
 const PIECE = /(\\[dw]|\[(?!\^)(?:[^\]\\]|\\(?:[dw]|[^\w]))+\]|[\w -]|\\[^\w])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
 
+/** Of the patterns of zod that have alternatives, such as those of `z.uuid()`: a plain sequence that allows more. */
+const PLAIN_PATTERNS = new Map([
+  ...[regexes.uuid(), regexes.uuid4, regexes.uuid6, regexes.uuid7, regexes.guid].map(
+    ({ source }) => [source, '^[0-9a-fA-F-]{36}$'] as const,
+  ),
+  [regexes.date.source, '^\\d{4}-\\d{2}-\\d{2}$'],
+]);
+
 /**
  * The steps of a constant, or of a pattern that is a plain sequence of printable ASCII characters. Undefined for any other field, which
  * may then have any text: the sets cannot distinguish other characters.
@@ -179,7 +188,8 @@ const PIECE = /(\\[dw]|\[(?!\^)(?:[^\]\\]|\\(?:[dw]|[^\w]))+\]|[\w -]|\\[^\w])(?
 function knownSteps(field: FieldSchema | undefined): Steps | undefined {
   if (field?.constant !== undefined)
     return /^[\x20-\x7e]+$/.test(field.constant) ? literalSteps(field.constant) : undefined;
-  const pattern = field?.pattern ?? '';
+  const declared = field?.pattern ?? '';
+  const pattern = PLAIN_PATTERNS.get(declared) ?? declared;
   if (!/^\^[\x20-\x7e]+\$$/.test(pattern)) return undefined;
   const source = pattern.slice(1, -1);
   const steps: Step[] = [];

@@ -21,6 +21,11 @@ const things = defineEntity('things', {
       .regex(/^[A-C]+$/)
       .toLowerCase(),
     ignoring: z.string().regex(/^[a-c]+$/i),
+    id: z.uuid(),
+    idOfVersion: z.uuidv7(),
+    day: z.iso.date(),
+    wrongId: z.uuid().meta({ pattern: '^a$' }),
+    foldedId: z.uuid().toLowerCase(),
   }),
   table: 'things',
   key: { partition: '{text}', row: 'x' },
@@ -42,6 +47,11 @@ const values = fc.record({
   kind: fc.constant('a_1'),
   folded: few('abc', [1, 3]),
   ignoring: few('abcABC', [1, 3]),
+  id: fc.uuid(),
+  idOfVersion: fc.uuid({ version: 7 }),
+  day: fc.constant('2024-02-29'),
+  wrongId: fc.uuid(),
+  foldedId: fc.uuid(),
 });
 const field = fc.constantFrom(
   '{text}',
@@ -54,6 +64,9 @@ const field = fc.constantFrom(
   '{kind}',
   '{folded}',
   '{ignoring}',
+  '{id}',
+  '{idOfVersion}',
+  '{day}',
 );
 const template = fc
   .tuple(
@@ -92,6 +105,10 @@ describe('two templates', () => {
     ['{number:2}', '{number:3}'],
     ['{text}_1', '{text}_2'],
     ['{kind}', 'a_2'],
+    ['visit_{day}_{id}', 'visit_{day}_{id}_note_{text}'],
+    ['{idOfVersion}', '{idOfVersion}_{text}'],
+    ['{day}', '{day}_{text}'],
+    ['{day}', '{id}'],
   ])('%s and %s do not overlap', (one, other) => {
     expect(meet(one, other)).toBe(false);
     expect(meet(other, one)).toBe(false);
@@ -104,6 +121,10 @@ describe('two templates', () => {
     ['{ignoring}', 'A'],
     ['{text#}', '{digits}'],
     ['é', '{text}'],
+    ['{id}', '00000000-0000-0000-0000-000000000000'],
+    ['{day}', '2024-02-29'],
+    ['{wrongId}', 'b'],
+    ['{foldedId}', '{foldedId}_{text}'],
   ])('%s and %s overlap', (one, other) => {
     expect(meet(one, other)).toBe(true);
     expect(meet(other, one)).toBe(true);
