@@ -268,6 +268,8 @@ async function valuesOf(known: Known, entity: Entity, field: string, term: Equal
 
 /** The claim in the form in which the entity stores the field; nothing if no entity can have the value. */
 function toValue(entity: Entity, field: string, text: string): Scalar[] {
+  // No key is empty, and storage cannot compare a text that is not Unicode.
+  if (!text.isWellFormed() || (text === '' && entity.keyFields.includes(field))) return [];
   try {
     return [validateTexts(entity, { [field]: text }, [field])[field] as Scalar];
   } catch (error) {

@@ -217,6 +217,14 @@ describe('a signature for the rows of a partition', () => {
   });
 });
 
+test('a claim that no row can have opens none', async () => {
+  for (const kind of ['', '\ud800']) {
+    const caller = as('ann', ['claim'], { kind });
+    expect((await app.ask(caller, 'GET', 'notes/ann')).body).toEqual({ items: [] });
+    expect((await grant(caller, 'notes')).status).toBe(403);
+  }
+});
+
 test('no signature opens the partition of an entity that the rules hide from its owner', async () => {
   const answers = ['ann', 'bob'].map(async (subject) => (await grant(as(subject, ['local']), 'drafts')).status);
   expect(await Promise.all(answers)).toEqual([201, 404]);
