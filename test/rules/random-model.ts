@@ -157,7 +157,7 @@ export function declare({ role, where: given, lists }: Given): Alternative {
     if (term.is === 'own') return [field, own(people, field === 'team' ? 'team' : 'person')];
     return [field, memberOf(members, 'team', 'level' in term ? { level: term.level as 'admin' } : {})];
   });
-  return { role, where: Object.fromEntries(terms), lists };
+  return terms.length > 0 ? { role, where: Object.fromEntries(terms), lists } : { role, lists };
 }
 
 function accessOf({ isOneWrite }: Plan, given: Rules) {

@@ -135,7 +135,10 @@ const rule = z
         role: z.string(),
         where: z.record(z.string(), term.optional()).optional(),
         lists: z.enum(['bounded', 'filtered', 'none']).optional(),
-      } satisfies OptionsOf<Alternative>),
+      } satisfies OptionsOf<Alternative>).refine((one) => !('where' in one) || hasTerms(one), {
+        error: 'it has no terms, so the role would reach every row. Name a term, or the role alone',
+        path: ['where'],
+      }),
     ]),
   )
   .readonly();
@@ -248,7 +251,7 @@ function compileRestricted(
 }
 
 /** False for an alternative that reaches every row. */
-export function hasTerms({ where = {} }: Alternative<string, unknown>): boolean {
+export function hasTerms({ where = {} }: { readonly where?: object | undefined }): boolean {
   return Object.keys(where).length > 0;
 }
 

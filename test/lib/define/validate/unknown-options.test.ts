@@ -34,6 +34,12 @@ test.each<[string, () => unknown, string]>([
     () => define({ expiry: { days: 3, clok: 'at' } }),
     '"expiry.clok" is not an option. Use days, clock, at, table.',
   ],
+  // A term that is undefined by mistake must not open every row.
+  ...[{}, undefined].map((where): [string, () => unknown, string] => [
+    `rule with the terms ${JSON.stringify(where)}`,
+    () => define({ access: { read: [{ role: 'reader', where }], write: [] } }),
+    '"access.read.0.where" is not valid: it has no terms, so the role would reach every row. Name a term, or the role alone.',
+  ]),
   ['lookup', () => define({ lookup: { index: 'all', age: 3 } }), '"lookup.age" is not an option. Use index, maxAge.'],
   [
     'attachment',
