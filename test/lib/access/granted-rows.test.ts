@@ -151,16 +151,13 @@ const ROWS = [
   '{day}_{size:3}_{kind}',
   '{size:3}_{day}-{kind}',
 ];
-const entities = ROWS.map((row) =>
-  deploy(
-    defineEntity('ranged', {
-      schema: z.object({ id: text, kind: text, day, size: z.int32(), state: text }),
-      table: 'ranged',
-      key: { partition: '{id}', row },
-      access,
-    } as never) as unknown as DeclaredEntity,
-  ),
-).flatMap((model) => Object.values(model));
+const rangedBy = (row: string): Entity => {
+  const schema = z.object({ id: text, kind: text, day, size: z.int32(), state: text });
+  const declaration = { schema, table: 'ranged', key: { partition: '{id}', row }, access };
+  const { ranged } = deploy(defineEntity('ranged', declaration as never) as unknown as DeclaredEntity);
+  return ranged as Entity;
+};
+const entities = ROWS.map(rangedBy);
 const everyRow = KINDS.flatMap((kind) =>
   DAYS.flatMap((on) => SIZES.flatMap((size) => STATES.map((state) => ({ id: 'p', kind, day: on, size, state })))),
 );
@@ -237,6 +234,36 @@ test('a rule has a range if it compares the first fields of the row key', () => 
   expect(rowsWithin(entity, [[kind], [kind, on]])).toBeUndefined();
   expect(rowsWithin(entity, [])).toBeUndefined();
   expect(rowsWithin(entity, [[{ ...kind, operator: 'in', values: ['a', 'b'] }]])).toBeUndefined();
+});
+
+test('a whole row key is a range of one row, which has no longer key', () => {
+  const entity = entities[4] as Entity;
+  const comparisons = Object.entries({ day: '2026-11-20', size: 2, kind: 'a' }).map(([field, value]): Comparison => {
+    return { field, operator: 'eq', values: [value] };
+  });
+  const key = '2026-11-20_002_a';
+  expect(rowsWithin(entity, [comparisons])).toEqual({ firstRow: key, lastRow: key });
+});
+
+test.each([
+  [
+    'a hash',
+    'n_{kind#}_{kind}_{day}_{size:3}',
+    [
+      { field: 'kind', operator: 'ge', values: ['a'] },
+      { field: 'kind', operator: 'lt', values: ['b'] },
+    ],
+  ],
+  [
+    'the newest first',
+    'n_{day~}_{kind}_{size:3}',
+    [
+      { field: 'day', operator: 'ge', values: ['2026-11-01'] },
+      { field: 'day', operator: 'le', values: ['2026-11-20'] },
+    ],
+  ],
+] as const)('a row key that begins with %s has no range of values', (_, row, comparisons) => {
+  expect(rowsWithin(rangedBy(row), [comparisons])).toBeUndefined();
 });
 
 test('a range has no copy of a row that is out of reach', () => {

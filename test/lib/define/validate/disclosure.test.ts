@@ -144,6 +144,23 @@ test('a claim that two schemas may change is not the same', () => {
   expect(() => model(notes, groups)).toThrow(HIDDEN);
 });
 
+test('two instants of one key may be two texts, so they are not the same', () => {
+  const common = { table: 'things', access: reads(user({ groupId: 'g', at: '2026-11-20T10:00:00Z' })) };
+  const schema = z.object({ groupId: z.string(), at: z.iso.datetime(), noteId: z.string() });
+  const notes = compileEntity('notes', {
+    ...common,
+    schema,
+    key: { partition: '{groupId}', row: 'note_{at~}_{noteId}' },
+  });
+  const groups = compileEntity('groups', {
+    ...common,
+    schema: z.object({ groupId: z.string(), at: z.iso.datetime(), notes: z.int32() }),
+    key: { partition: '{groupId}', row: 'group_{at~}' },
+    counts: { notes },
+  });
+  expect(() => model(notes, groups)).toThrow(HIDDEN);
+});
+
 test.each([true, false])('a copy is compared through the reference to its source (fanOut: %s)', (fanOut) => {
   const source = notesOf(reads(user({ noteId: subject(), size: 2 })));
   const link = (where: Where) => () => model(source, linksOf(reads(user(where)), source, fanOut));
