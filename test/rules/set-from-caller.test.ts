@@ -22,6 +22,7 @@ const notes = defineEntity('notes', {
   }),
   table: 'notes',
   key: { partition: '{board}', row: 'note_{noteId}' },
+  movable: ['board'],
   access: {
     read: ['user'],
     write: {
@@ -106,6 +107,12 @@ test('an update by another caller keeps them, and cannot change them', async () 
   ];
   expect(refused.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
   expect(await stored(path)).toMatchObject({ author: 'ann', tenant: 'acme', text: 'batch' });
+});
+
+test('another caller may move the entity, which keeps them', async () => {
+  await app.ask(ann, 'POST', 'notes', { board: 'b', noteId: '6' });
+  const { status, body } = await app.ask(bob, 'POST', 'notes/b/6/move', { board: 'c' });
+  expect([status, body.detail]).toEqual([202, undefined]);
 });
 
 test('each action of a batch and of a transaction takes them from its caller', async () => {

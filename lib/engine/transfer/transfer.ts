@@ -131,7 +131,7 @@ function checkAllowed(
   before: Values,
 ): void {
   guard?.checkBefore(entity.name, key, operation === 'move' ? 'update' : 'delete', before);
-  if (operation === 'move') guard?.checkAfter(entity.name, 'update', { ...before, ...to });
+  if (operation === 'move') guard?.checkAfter(entity.name, 'update', { ...before, ...to }, before);
 }
 
 /** Executes a message of the queue `transfers`, which may be a duplicate or late. Throws to be retried. */
