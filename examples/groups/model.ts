@@ -34,7 +34,8 @@ export const groups = defineEntity('groups', {
       { role: 'user', where: { groupId: ownsGroup } },
     ],
     // Never deleted or moved: whoever took the id next would own the expenses.
-    write: { create: [{ role: 'user', where: { ownerId: subject() } }] },
+    write: { create: ['user'] },
+    set: { ownerId: subject() },
   },
 });
 
@@ -47,12 +48,13 @@ export const members = defineEntity('members', {
   access: {
     read: [{ role: 'user', where: { groupId: inGroup } }],
     write: {
-      create: [{ role: 'user', where: { groupId: ownsGroup, userId: subject(), name: email } }],
+      create: [{ role: 'user', where: { groupId: ownsGroup } }],
       delete: [
         { role: 'user', where: { groupId: ownsGroup } },
         { role: 'user', where: { groupId: inGroup, userId: subject() } },
       ],
     },
+    set: { userId: subject(), name: email },
   },
 });
 
@@ -102,6 +104,7 @@ export const expenses = defineEntity('expenses', {
   access: {
     read: [{ role: 'user', where: { groupId: inGroup } }],
     write: { create: [ownDraft], update: [ownDraft], delete: [ownDraft] },
+    set: { paidBy: subject() },
   },
 });
 

@@ -64,10 +64,11 @@ function isAcceptedFirst({ references, denormalized, period }: Entity, values: V
   return !period && fields.every((field) => values[field] === undefined);
 }
 
-/** An example that the rules on rows let a caller create in an empty app; undefined if they let nobody. */
+/** An example that the rules on rows let a caller create in an empty app, with the fields from the caller; undefined if they let nobody. */
 function followRules(entity: Entity, values: Values): Example | undefined {
-  const rule = entity.access.rules?.create;
-  if (!rule) return { values, claims: {} };
+  const { rules, set = {} } = entity.access;
+  const rule = rules?.create.map((alternative) => ({ ...alternative, where: { ...set, ...alternative.where } }));
+  if (!rule) return followTerms({ where: set }, values);
   const examples = rule
     .toSorted((one, other) => Number(hasTerms(one)) - Number(hasTerms(other)))
     .map((alternative) => [alternative, followTerms(alternative, values)] as const);
@@ -75,7 +76,7 @@ function followRules(entity: Entity, values: Values): Example | undefined {
 }
 
 /** The values with those that the terms demand, and claims with these values. Terms of stored entities are left out. */
-function followTerms({ where = {} }: Alternative<string, Entity>, given: Values): Example {
+function followTerms({ where = {} }: Pick<Alternative<string, Entity>, 'where'>, given: Values): Example {
   const values: Record<string, unknown> = { ...given };
   const claims: Record<string, string> = {};
   for (const [field, term] of Object.entries(where)) {

@@ -54,17 +54,17 @@ async function show(): Promise<void> {
 const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
   async create(fields) {
     const name = String(fields.get('name'));
-    const { groupId } = (await client.groups.create({ ownerId: me.subject, name })).values;
-    await client.members.create({ groupId, userId: me.subject, name: String(me.claims.email) });
+    const { groupId } = (await client.groups.create({ name })).values;
+    await client.members.create({ groupId });
     location.hash = groupId;
   },
   async join(fields) {
     location.hash = (await client.operations.join({ code: String(fields.get('code')) })).groupId;
   },
   async add(fields) {
-    const mine = { groupId: find('#groups').value, paidBy: me.subject };
+    const groupId = find('#groups').value;
     const [title, amount] = [String(fields.get('title')), Number(fields.get('amount'))];
-    const { values } = await client.expenses.create({ ...mine, title, amount });
+    const { values } = await client.expenses.create({ groupId, title, amount });
     const receipt = fields.get('receipt') as File;
     if (receipt.size > 0) await client.expenses.files.receipt.put(values, receipt);
   },
