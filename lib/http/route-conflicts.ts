@@ -43,7 +43,10 @@ export function mountErrors(added: Mounted, others: readonly Mounted[]): string[
   if (others.some((other) => other.path === path))
     errors.push(`The path "${path}" belongs to another instance on the app. Give each instance a path of its own.`);
   const all = [...others, added];
-  const taken = all.filter((one) => one.path === '').flatMap(({ routes }) => routes.map(firstSegment));
+  // Routes ignore the case, and the name of an operation may have capitals.
+  const taken = all
+    .filter((one) => one.path === '')
+    .flatMap(({ routes }) => routes.map((route) => firstSegment(route).toLowerCase()));
   for (const { path: used } of all)
     if (taken.includes(used))
       errors.push(`The path "${used}" begins routes of the instance without a path. Give it another name.`);

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineOperation } from '../../lib/define/define-operation.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { type FunctionsApp, registerFunctions } from '../../lib/register-functions.ts';
 import { createRowkey, type RowkeyOptions } from '../../lib/rowkey.ts';
@@ -11,14 +12,28 @@ const refusal = new RowkeyError('wrong-setting', 'Nothing is opened.');
 
 function instance(prefix: string, over: Partial<RowkeyOptions<never>> & { entity?: string } = {}) {
   const { entity = 'things', ...options } = over;
+  const checkIn = defineOperation('checkIn', {
+    summary: 'Check in',
+    kind: 'read',
+    roles: ['reader'],
+    input: z.object({}),
+    output: z.object({}),
+  });
   const declared = defineEntity(entity, {
     schema: z.object({ city: z.string(), id: z.string() }),
     table: 'things',
     key: { partition: '{city}', row: '{id}' },
     access: { read: ['reader'], write: ['reader'] },
   });
-  const model = defineModel({ roles: ['reader'], operatorRole: 'reader', prefix, entities: [declared] });
-  return createRowkey({ model, refusal, ...options } as never);
+  const model = defineModel({
+    roles: ['reader'],
+    operatorRole: 'reader',
+    prefix,
+    entities: [declared],
+    operations: [checkIn],
+  });
+  const operations = { checkIn: async () => ({}) };
+  return createRowkey({ model, operations, refusal, ...options } as never);
 }
 
 /** Collects what is registered. */
@@ -116,6 +131,11 @@ test.each([
     'an entity',
     instance('shop', { path: 'things' }),
     'The path "things" begins routes of the instance without a path. Give it another name.',
+  ],
+  [
+    'an operation, whatever its case',
+    instance('shop', { path: 'checkin' }),
+    'The path "checkin" begins routes of the instance without a path. Give it another name.',
   ],
   [
     'a reserved word',
