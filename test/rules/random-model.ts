@@ -98,7 +98,7 @@ const member = fc.oneof(
 export const TERMS: Partial<Record<Field, fc.Arbitrary<Term>>> = {
   team: fc.oneof(equal('team'), several('team'), prefix('t', 'u', 't1'), is('claim'), is('own'), member, member),
   owner: fc.oneof(equal('owner'), is('subject'), is('subject'), several('owner'), is('own')),
-  id: fc.oneof(prefix('1', '2', ''), several('id'), within(['1', '2'], ['14', '22'])),
+  id: fc.oneof(prefix('1', '2', '10'), several('id'), within(['1', '2'], ['14', '22'])),
   state: fc.oneof(equal('state'), several('state'), within(['draft', 'final'], ['e', 'z'])),
   day: fc.oneof(equal('day'), prefix('2026-11'), within(['2026-10-01', '2026-11-10'], ['2026-11', '2026-11-07'])),
   rank: fc.oneof(equal('rank'), several('rank'), within([1, 2], [2, 9])),

@@ -65,6 +65,8 @@ function* termErrors(entity: Entity, action: Action, field: string, term: Term<E
   const isText = entity.columns[field] === 'String';
   if (term.is === 'between' && [term.from, term.to].some((bound) => typeof bound !== (isText ? 'string' : 'number')))
     yield `which has another type than the bounds ${JSON.stringify(term.from)} and ${JSON.stringify(term.to)}. Use two ${isText ? 'texts' : 'numbers'}.`;
+  if (term.is === 'prefix' && term.prefix === '')
+    yield 'with an empty prefix, with which every text begins. Give a prefix, or remove the term.';
   if (term.is === 'prefix' && !isText) yield 'which is not a text, and only texts have a prefix. Use between.';
   if (term.is === 'subject' && (!isText || !keepsExactly(entity, field)))
     yield 'whose schema may store two subjects as one value, so one caller would be the other. Declare it as a text, and remove toLowerCase, trim, transform, catch, default and derived from it.';

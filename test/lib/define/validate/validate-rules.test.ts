@@ -79,6 +79,7 @@ test.each<[string, Declaration['access'], RegExp, Partial<Declaration>?]>([
     read({ ...inGroup, state: oneOf('final', 'public') }),
     /"state", which cannot be "public"/,
   ],
+  ['an empty prefix', read({ ...inGroup, noteId: startsWith('') }), /"noteId", with an empty prefix.*Give a prefix/],
   ['a prefix of a number', read({ ...inGroup, size: startsWith('1') }), /"size", which is not a text.*Use between/],
   [
     'bounds of another type',
