@@ -55,7 +55,7 @@ function sightsOf(entity: Entity, field: string): Sight[] {
     roles: all.map(({ role }) => role),
     terms: all.flatMap(({ where = {} }) => Object.entries(where)),
   });
-  return rows.flatMap((one) => (readers ? readers.map((reader) => toSight(one, reader)) : [toSight(one)]));
+  return rows.flatMap((one) => (readers ? readers.map((alternative) => toSight(one, alternative)) : [toSight(one)]));
 }
 
 function toAlternative(role: string): Alternative<string, Entity> {

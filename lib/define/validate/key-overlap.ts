@@ -173,7 +173,7 @@ function withEscapes({ characters, least, most }: Step, isEscaped: (character: s
 /** One ASCII character or a set of them without negation, and its quantifier. */
 const PIECE = /(\\[dw]|\[(?!\^)(?:[^\]\\]|\\(?:[dw]|[^\w]))+\]|[\w -]|\\[^\w])(?:\{(\d+)(?:(,)(\d*))?\}|([+*?]))?/y;
 
-/** Of the patterns of zod that have alternatives, such as those of `z.uuid()`: a plain sequence that allows more. */
+/** Zod gives some formats, such as `z.uuid()`, patterns with alternatives. Each maps to a plain sequence that allows more. */
 const PLAIN_PATTERNS = new Map([
   ...[regexes.uuid(), regexes.uuid4, regexes.uuid6, regexes.uuid7, regexes.guid].map(
     ({ source }) => [source, '^[0-9a-fA-F-]{36}$'] as const,
