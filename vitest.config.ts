@@ -2,18 +2,24 @@ import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { acceptsMemory, isInProcess } from './test/in-process.ts';
+import { isLeftToAll } from './test/left-to-all.ts';
 import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
 
 const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts'];
 
-/** The files that take samples or count faults, and those that `npm test` runs on accounts in memory. */
+/** The files that take samples or count faults, and those that `npm test` runs on accounts in memory or not at all. */
 const isOfEveryPoint = (file: string) =>
+  isLeftToAll(file) ||
   /\/(points|tried-faults|fault-driver|write-contract|console)\.ts'/.test(readFileSync(file, 'utf8')) ||
   acceptsMemory(file);
 
-const files = globSync(TESTS).filter(process.env.POINTS === 'all' ? isOfEveryPoint : () => true);
+const isOfRun: Readonly<Record<string, (file: string) => boolean>> = {
+  all: isOfEveryPoint,
+  few: (file) => !isLeftToAll(file),
+};
+const files = globSync(TESTS).filter(isOfRun[process.env.POINTS ?? ''] ?? (() => true));
 /** With `STORAGE=memory`, the unit tests are also those that need only storage, on accounts in memory. */
 const hasMemory = process.env.STORAGE === 'memory';
 const unit = files.filter((file) => isInProcess(file, { hasStorage: hasMemory }));

@@ -1,0 +1,22 @@
+/** The files that test the product as a whole and take longest. `npm test` leaves them to `npm run test:all`. */
+const LEFT = [
+  'examples/directory/changing-a-key',
+  'examples/directory/console',
+  'examples/directory/first-minute-in-the-console',
+  'test/local/commands/init',
+  'test/scenarios/adopting-the-package',
+  'test/scenarios/alerting',
+  'test/scenarios/changing-rows-in-the-console',
+  'test/scenarios/files-in-the-console',
+  'test/scenarios/operating-in-the-console',
+  'test/scenarios/recovering-from-a-kill',
+  'test/scenarios/recovering-from-an-outage',
+  'test/scenarios/series-in-the-console',
+  'test/scenarios/transfers-in-the-console',
+  'test/scenarios/trying-the-api-in-a-browser',
+].map((path) => `${path}.test.ts`);
+
+/** True if `npm test` does not run the file. */
+export function isLeftToAll(file: string): boolean {
+  return LEFT.includes(file);
+}
