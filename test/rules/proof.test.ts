@@ -37,6 +37,7 @@ test('callers see and do what the rules say, whatever the model, the token and t
           await proof.total(caller, read);
           if (at < 2) await proof.why(caller, read);
           if (at < 1) await proof.pages(caller, read);
+          if (at < 3) await proof.mine(caller, read.kind);
         }
         for (const [at, write] of writes.entries()) {
           const caller = callers[at];

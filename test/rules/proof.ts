@@ -1,4 +1,6 @@
 import type fc from 'fast-check';
+import { listMine } from '../../lib/api/mine.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import type { openAccessApp, Reply } from '../access-app.ts';
@@ -60,16 +62,20 @@ export class Proof {
 
   async #createAll(kind: Kind, given: readonly Row[]): Promise<void> {
     const rows = given.map((row) => this.#body(kind, row));
-    const entity = this.#model.list.find(({ name }) => name === kind);
-    if (!entity) throw new Error(kind);
     // By the app itself: no caller may name other owners.
     const outcomes = await writeBatch(
       this.#app.engine,
-      entity,
+      this.#entityOf(kind),
       rows.map((create) => ({ create })),
     );
     for (const [at, row] of rows.entries())
       if (!(outcomes[at] instanceof Error)) this.rows[kind].set(this.#idOf(kind, row), row);
+  }
+
+  #entityOf(kind: Kind): Entity {
+    const entity = this.#model.list.find(({ name }) => name === kind);
+    if (!entity) throw new Error(kind);
+    return entity;
   }
 
   async #addPerson(person: string, team: string): Promise<void> {
@@ -407,6 +413,38 @@ export class Proof {
       if (found.length > rows.length) throw new Mismatch(`${what}: too many`);
     }
     this.#same(found, within, what);
+  }
+
+  /** The pages of all that a caller reaches, if the rules name its partitions: nothing else, nothing twice, and with one role everything. */
+  async mine(caller: Caller, kind: Kind): Promise<void> {
+    const mine = listMine(this.#entityOf(kind));
+    if (!mine || keyOf(this.#plan).inPartition.length === 0 || (kind === 'tasks' && this.#plan.indexes.includes('all')))
+      return;
+    const what = `GET ${kind} by ${JSON.stringify(caller)} of ${JSON.stringify(this.rules)}`;
+    const [role, ...others] = caller.roles;
+    const isRefused = !caller.roles.some((one) => mine.roles?.includes(one));
+    const reachesEveryRow = reachesAll(this, caller, this.rules[kind], 'read', {});
+    const found: Row[] = [];
+    for (let next: string | undefined = `${kind}?top=7`; next; ) {
+      const reply: Reply = await this.#app.ask(caller, 'GET', next);
+      if (isRefused || reachesEveryRow) return this.#expect(reply, 403, what);
+      this.#expect(reply, 200, what);
+      found.push(...(reply.body.items as Row[]));
+      next = /<[^>]*\/api\/([^>]*)>/.exec(reply.headers.get('link') ?? '')?.[1];
+      if (found.length > this.rows[kind].size) throw new Mismatch(`${what}: too many`);
+    }
+    const inOrder = (rows: readonly Row[]) =>
+      rows.toSorted((a, b) => (this.#idOf(kind, a) < this.#idOf(kind, b) ? -1 : 1));
+    const listing = { read: this.rules[kind].read.filter(({ lists }) => lists !== 'none') };
+    const within = [...this.rows[kind].values()].filter((row) => {
+      this.decisions += 1;
+      return may(this, caller, { ...this.rules[kind], ...listing }, 'read', row);
+    });
+    const isAll = role !== undefined && others.length === 0;
+    const expected = isAll
+      ? within
+      : within.filter((row) => found.some((one) => this.#idOf(kind, one) === this.#idOf(kind, row)));
+    this.#same(inOrder(found), inOrder(expected), what);
   }
 
   async total(caller: Caller, { row, index, depth }: Read): Promise<void> {
