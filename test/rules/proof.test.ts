@@ -53,7 +53,12 @@ test('callers see and do what the rules say, whatever the model, the token and t
       stats.models += 1;
       if (stats.models % 50 === 0) tell();
     }),
-    { seed: SEED, numRuns: Math.ceil(DECISIONS / 250), endOnFailure: process.env.RULES_SHRINK === undefined },
+    {
+      seed: SEED,
+      ...(process.env.RULES_PATH ? { path: process.env.RULES_PATH } : {}),
+      numRuns: Math.ceil(DECISIONS / 250),
+      endOnFailure: process.env.RULES_SHRINK === undefined,
+    },
   );
   tell();
   expect(stats.models).toBeGreaterThan(0);

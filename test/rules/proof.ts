@@ -3,6 +3,7 @@ import { listMine } from '../../lib/api/mine.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import type { openAccessApp, Reply } from '../access-app.ts';
 import { type Caller, hasRole, type List, listed, may, type Row, reachesAll } from './evaluator.ts';
 import { ACTIONS, type Action, keyOf, type Plan, type Rules, rulesOf } from './random-model.ts';
@@ -34,6 +35,7 @@ export class Proof {
   readonly #plan: Plan;
   readonly #app: App;
   readonly #model: LinkedModel;
+  readonly #worker: ReturnType<typeof createQueueWorker>;
   #known = new Map<string, unknown>();
   cases = 0;
   decisions = 0;
@@ -42,6 +44,10 @@ export class Proof {
     this.#plan = plan;
     this.#app = app;
     this.#model = model;
+    this.#worker = createQueueWorker(
+      { engine: app.engine, entities: model.list, log: console },
+      { lastLogged: () => '' },
+    );
     this.rules = { tasks: rulesOf(plan, plan.tasks), notes: rulesOf(plan, plan.notes) };
     const { all } = keyOf(plan);
     this.keys = { tasks: all, notes: [...all, 'number'] };
@@ -70,6 +76,7 @@ export class Proof {
     );
     for (const [at, row] of rows.entries())
       if (!(outcomes[at] instanceof Error)) this.rows[kind].set(this.#idOf(kind, row), row);
+    await this.#worker.settle();
   }
 
   #entityOf(kind: Kind): Entity {
@@ -490,6 +497,12 @@ export class Proof {
 
   async write(caller: Caller, write: Write): Promise<void> {
     this.#known = new Map();
+    await this.#send(caller, write);
+    // A failed write leaves the claim of a value that its entity has already to the queue.
+    await this.#worker.settle();
+  }
+
+  async #send(caller: Caller, write: Write): Promise<void> {
     const { kind, action } = write;
     if (write.write === 'person') return this.#addPerson(String(action.row.owner), String(action.row.team));
     if (write.write === 'member') return this.#join(write);
