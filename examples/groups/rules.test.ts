@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { model as groups } from '../../examples/groups/model.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
@@ -8,11 +7,12 @@ import { indexFields, isOfMany } from '../../lib/define/places/index-range.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { model as packs } from '../../model/model.ts';
-import { openAccessApp, type Reply } from '../access-app.ts';
-import { IS_EVERY_POINT, sampleItems } from '../points.ts';
-import { callersOf, DeclaredRules, pathOf } from './declared-rules.ts';
-import type { Caller } from './evaluator.ts';
-import { type AnyStore, fillWorld, type Marked, storeOf } from './marked-world.ts';
+import { openAccessApp, type Reply } from '../../test/access-app.ts';
+import { IS_EVERY_POINT, sampleItems } from '../../test/points.ts';
+import { callersOf, DeclaredRules, pathOf } from '../../test/rules/declared-rules.ts';
+import type { Caller } from '../../test/rules/evaluator.ts';
+import { type AnyStore, fillWorld, type Marked, storeOf } from '../../test/rules/marked-world.ts';
+import { model as groups } from './model.ts';
 
 /**
  * The rules of the example packs: a caller for each role and claims, at every route. What a caller sees is compared with the naive

@@ -1,22 +1,23 @@
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
-import { model as groups } from '../../examples/groups/model.ts';
 import { omit, pick } from '../../lib/base/values.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { describeRoutes } from '../../lib/http/openapi.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { literal } from '../../lib/storage/row-filter.ts';
 import type { Storage } from '../../lib/storage/storage.ts';
 import { model as packs } from '../../model/model.ts';
-import { openAccessApp, type Reply } from '../access-app.ts';
-import { aligned, attacksOn, SEEN } from '../attack.ts';
-import { type OpenApi, withoutReferences } from '../openapi.ts';
-import { IS_EVERY_POINT } from '../points.ts';
-import { aimedAttacks, valuesByField } from './aimed-attacks.ts';
-import { callersOf, DeclaredRules, pathOf } from './declared-rules.ts';
-import type { Caller } from './evaluator.ts';
-import { type AnyStore, fillWorld, type Marked, storeOf } from './marked-world.ts';
+import { openAccessApp, type Reply } from '../../test/access-app.ts';
+import { aligned, attacksOn, SEEN } from '../../test/attack.ts';
+import { type OpenApi, withoutReferences } from '../../test/openapi.ts';
+import { IS_EVERY_POINT } from '../../test/points.ts';
+import { aimedAttacks, valuesByField } from '../../test/rules/aimed-attacks.ts';
+import { callersOf, DeclaredRules, pathOf } from '../../test/rules/declared-rules.ts';
+import type { Caller } from '../../test/rules/evaluator.ts';
+import { type AnyStore, fillWorld, type Marked, storeOf } from '../../test/rules/marked-world.ts';
+import { model as groups } from './model.ts';
 
 /**
  * Callers with a valid token send hostile requests to an app with rules on rows, by every route. They know all keys, ETags and
@@ -250,9 +251,29 @@ function learn(seen: Map<string, string[]>, { headers, text }: Reply): void {
 /** What the signature of a response opens. */
 async function follow({ status, body }: Reply): Promise<string> {
   if (status >= 300 || typeof body?.url !== 'string' || !body.url.startsWith('http')) return '';
-  const url = body.token ? `${body.url}?${body.token}` : body.url;
+  const url = new URL(body.url);
+  if (typeof body.token === 'string') {
+    const token = new URLSearchParams(body.token);
+    for (const [name, value] of token) url.searchParams.set(name, value);
+    url.searchParams.set('$filter', keysOf(token));
+  }
   const response = await fetch(url, { headers: { accept: 'application/json;odata=nometadata' } });
+  if (url.searchParams.get('sp')?.includes('r')) expect([200, 404]).toContain(response.status);
   return response.text();
+}
+
+const KEY_BOUNDS = {
+  spk: 'PartitionKey ge',
+  srk: 'RowKey ge',
+  epk: 'PartitionKey le',
+  erk: 'RowKey le',
+} as const;
+
+/** The rows that the service opens for a signature of one partition. The emulator opens the whole table. */
+function keysOf(token: URLSearchParams): string {
+  return Object.entries(KEY_BOUNDS)
+    .flatMap(([name, comparison]) => (token.has(name) ? [`${comparison} ${literal(token.get(name) ?? '')}`] : []))
+    .join(' and ');
 }
 
 function withoutClaim(row: string): string {
