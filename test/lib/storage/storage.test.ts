@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
@@ -135,4 +136,12 @@ test.each([414, 431])('rejects a query whose URL is too long for storage: %d', a
     where: [{ name: 'name', operator: 'eq', values: ['x'] }],
   });
   await expect(query).rejects.toMatchObject({ code: 'invalid-input' });
+});
+
+test('no other room knows the SDKs of tables, queues and blobs', () => {
+  const knowing = globSync('lib/**/*.ts').filter((file) =>
+    /'@azure\/(data-tables|storage-)/.test(readFileSync(file, 'utf8')),
+  );
+  expect(knowing.length).toBeGreaterThan(3);
+  expect(knowing.filter((file) => !file.startsWith('lib/storage/'))).toEqual([]);
 });

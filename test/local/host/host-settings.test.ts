@@ -22,6 +22,13 @@ test('reads host.json of the app', async () => {
   expect(await readHostSettings('.')).toMatchObject({ http: { routePrefix: '' }, hasExtensionBundle: true });
 });
 
+test('the app receives messages in batches and asks an idle queue at least every second', async () => {
+  const { queues } = await readHostSettings('.');
+  expect(queues.batchSize).toBeGreaterThanOrEqual(16);
+  expect(queues.newBatchThreshold).toBeGreaterThan(0);
+  expect(queues.maxPollingInterval).toBeLessThanOrEqual(1_000);
+});
+
 test('has the defaults of the host, and ignores the case of the encoding and what it does not know', async () => {
   expect(await read({ ...queues({ messageEncoding: 'None' }), telemetryMode: 'x', functionTimeout: '-1' })).toEqual({
     http: { routePrefix: 'api' },

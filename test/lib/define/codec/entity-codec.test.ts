@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toProperties, toValues } from '../../../../lib/define/codec/entity-codec.ts';
+import type { SystemProperties } from '../../../../lib/define/declaration/change.ts';
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
@@ -161,6 +162,23 @@ describe('an entity', () => {
       toProperties(bags, { id: '1', ...fields, text: 'x'.repeat(length) }, { WriteId: 'w', Incarnation: 'i' });
     expect(Object.keys(store(32_768))).toHaveLength(240 + 4);
     expect(() => store(32_769)).toThrow('takes 241 properties');
+  });
+
+  test('has room for every system property', () => {
+    const system: Required<SystemProperties> = {
+      EntityType: 'bags',
+      EntityVersion: 1,
+      WriteId: 'w',
+      Incarnation: 'i',
+      DenormalizedTo: 'row',
+      MovingFrom: 'address',
+      FurtherRows: '{}',
+    };
+    const { bags } = deploy(define(names(239)));
+    const fields = Object.fromEntries(names(239).map((name) => [name, 'x']));
+    const row = toProperties(bags, { id: '1', ...fields }, system);
+    // A write of an entity that refers to this one merges `TouchedBy`.
+    expect(Object.keys({ ...row, TouchedBy: 'w' }).length).toBeLessThanOrEqual(252);
   });
 
   test('cannot be declared with more fields than a row can have', () => {

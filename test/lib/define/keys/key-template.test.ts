@@ -64,6 +64,19 @@ describe('a key template', () => {
     expect(buildKey(compileTemplate('email_{email#}'), { email: 'jonesj@contoso.com' })).toMatch(/^email_[0-9a-f]{2}$/);
   });
 
+  test('spreads keys with one first letter evenly', () => {
+    const template = compileTemplate('{name#}');
+    const counts = new Map<string, number>();
+    for (let index = 0; index < 25_600; index += 1) {
+      const key = buildKey(template, { name: `smith${index}` });
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    // 100 for each of 256 hashes on average; five standard deviations to each side.
+    expect(counts.size).toBe(256);
+    expect(Math.min(...counts.values())).toBeGreaterThan(50);
+    expect(Math.max(...counts.values())).toBeLessThan(150);
+  });
+
   test('returns a prefix that the keys of all children begin with, for any characters in the key of the parent', () => {
     for (const parent of ['{department}_{employeeId}', 'e_{employeeId}', 'e_{employeeId}_x', '{employeeId#}', 'e'])
       fc.assert(
