@@ -8,11 +8,13 @@ import type { Position } from '../engine/read/continuation.ts';
 import { appendBlock, blobLength, createAppendBlob, listBlobs, readLines } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { recordIfExplaining } from '../storage/explain.ts';
+import { slotOf } from '../storage/slots.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
- * Log data in blobs pattern: each change is one JSON line in `yyyy/MM/dd/HH00/nnnnnn.log`. The name has the hour of the
- * change, so a reader lists one hour by its prefix and reads no other hour.
+ * Log data in blobs pattern: each change is one JSON line in `slot/yyyy/MM/dd/HH00/nnnnnn.log`. The name has the hour of the
+ * change, so a reader lists a day by its prefix and reads no other hour. The slot is that of the day, so that names do not begin
+ * with a time, which would bring the newest of all days to one server. Earlier releases wrote names without it.
  *
  * Group commit: if no append is running, a record is appended immediately; records that arrive during an append share the
  * next block. Each process writes its own blobs and appends at the length it expects, so after a lost reply the blob's length
@@ -134,9 +136,10 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
 
   /** Creates a blob for the hour, under the first free number. */
   async function openBlob({ hour, at: first }: Line, signal: AbortSignal): Promise<OpenBlob> {
-    const taken = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${hour}/`, signal });
+    const prefix = `${toPrefix(hour)}/`;
+    const taken = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix, signal });
     for (let number = numberOf(taken.at(-1)) + 1; ; number += 1) {
-      const address = { container: AUDIT_CONTAINER, name: `${hour}/${String(number).padStart(6, '0')}.log` };
+      const address = { container: AUDIT_CONTAINER, name: `${prefix}${String(number).padStart(6, '0')}.log` };
       try {
         await createAppendBlob(storage, address, { metadata: { first }, signal });
       } catch (error) {
@@ -166,9 +169,16 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   };
 }
 
-/** The blob name prefix of an ISO instant's hour: `2026/11/20/0900`. */
+/** The hour of an ISO instant, as in the names of blobs: `2026/11/20/0900`. */
 function hourOf(at: string): string {
   return `${at.slice(0, 13).replace(/[-T]/g, '/')}00`;
+}
+
+const DAY = '2026/11/20'.length;
+
+/** The beginning of the names of a day's, or an hour's, blobs: `ad2/2026/11/20/0900`. */
+function toPrefix(time: string): string {
+  return `${slotOf(time.slice(0, DAY))}/${time}`;
 }
 
 function toLine(change: ChangeRecord): Line {
@@ -224,7 +234,11 @@ export const readChanges = inPattern(
     let seen = new Set<string>();
     let hour = '';
     for (const day of daysBetween(firstHour, lastHour)) {
-      const blobs = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${day}/` });
+      const prefixes = [toPrefix(day), day];
+      const listed = await Promise.all(
+        prefixes.map((prefix) => listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${prefix}/` })),
+      );
+      const blobs = listed.flat().toSorted((a, b) => (isBefore(a, b) ? -1 : 1));
       for (const blob of blobs.filter((name) => hourIn(name) >= firstHour && hourIn(name) <= lastHour)) {
         if (hourIn(blob) !== hour) seen = new Set();
         hour = hourIn(blob);
@@ -235,7 +249,7 @@ export const readChanges = inPattern(
           if (seen.has(change.id)) continue;
           seen.add(change.id);
           const at = Date.parse(change.at);
-          const isRead = read && (blob < read.blob || (blob === read.blob && line <= read.line));
+          const isRead = read && (isBefore(blob, read.blob) || (blob === read.blob && line <= read.line));
           if (isRead || at < from || at >= to) continue;
           if (items.length === limit) return { items, next: last };
           items.push(change);
@@ -254,7 +268,19 @@ function positionOf({ row }: Position): { blob: string; line: number } {
 
 /** The hour in a blob name, such as `2026/11/20/0900`. */
 function hourIn(blob: string): string {
-  return blob.slice(0, blob.lastIndexOf('/'));
+  const time = timeIn(blob);
+  return time.slice(0, time.lastIndexOf('/'));
+}
+
+/** The name without the slot. */
+function timeIn(blob: string): string {
+  return blob.replace(/^[\da-f]{3}\//, '');
+}
+
+/** Blobs are read in the order of their hours and numbers; a name of an earlier release, which has no slot, comes first. */
+function isBefore(blob: string, other: string): boolean {
+  const [time, otherTime] = [timeIn(blob), timeIn(other)];
+  return time === otherTime ? blob.length < other.length : time < otherTime;
 }
 
 /** Every day from one hour to another, inclusive, as `2026/11/20`. */

@@ -36,7 +36,7 @@ function makeGeneralExamples(now: number) {
     'Log data in blobs': [
       {
         path: `operations/audit?from=${at(hour)}&to=${at(hour + 1)}&top=2`,
-        cost: '1 to list, 1 for each blob of the hours',
+        cost: '2 to list, 1 for each blob of the hours',
         naive: 'a table of changes: 1 per change to write, a scan to read an hour',
         role: 'operator',
       },

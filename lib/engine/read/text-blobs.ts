@@ -2,6 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { type InBlob, ReferenceBroken } from '../../define/codec/entity-codec.ts';
 import { type BlobAddress, blobLength, dropBlob, readBlob, writeBlob } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
+import { slotOf } from '../../storage/slots.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /**
@@ -59,8 +60,13 @@ export function createBlobName(address: Address, part: string): string {
   return `${blobPrefix(address, part)}${randomUUID()}`;
 }
 
-/** The beginning of the names of all blobs for this part of a row. */
-export function blobPrefix({ table, partition, row }: Address, part: string): string {
+/** The beginning of the names of all blobs for this part of a row. The slot of the partition is first, so that names do not begin alike. */
+export function blobPrefix(address: Address, part: string): string {
+  return `${slotOf(address.partition)}/${formerBlobPrefix(address, part)}`;
+}
+
+/** The beginning of names of earlier releases, which rows still have. */
+export function formerBlobPrefix({ table, partition, row }: Address, part: string): string {
   return `${table}/${sha256(JSON.stringify([partition, row])).slice(0, 22)}/${part}/`;
 }
 

@@ -3,7 +3,14 @@ import { pick, type Values } from '../../base/values.ts';
 import type { Slots } from '../../define/declaration/declaration.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { blobPrefix, createBlobName, LARGE_CONTAINER, readBytes, toReferrer } from '../../engine/read/text-blobs.ts';
+import {
+  blobPrefix,
+  createBlobName,
+  formerBlobPrefix,
+  LARGE_CONTAINER,
+  readBytes,
+  toReferrer,
+} from '../../engine/read/text-blobs.ts';
 import { type BlobAddress, blobLength, dropBlob, writeBlob } from '../../storage/blobs.ts';
 import { type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -146,7 +153,10 @@ const PART = 'counts';
 /** The blob that the row names. A row that a client wrote may name the blob of another row, which is not its own. */
 export function blobOf(row: Row | undefined): BlobAddress | undefined {
   const name = row?.properties[REFERENCE];
-  const isOwn = row && typeof name === 'string' && name.startsWith(blobPrefix(row, PART));
+  const isOwn =
+    row &&
+    typeof name === 'string' &&
+    [blobPrefix(row, PART), formerBlobPrefix(row, PART)].some((prefix) => name.startsWith(prefix));
   return isOwn ? { container: LARGE_CONTAINER, name } : undefined;
 }
 

@@ -8,7 +8,7 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
-import { createBlobName, readBytes, sha256, toReferrer } from '../../engine/read/text-blobs.ts';
+import { blobPrefix, createBlobName, readBytes, sha256, toReferrer } from '../../engine/read/text-blobs.ts';
 import { changeEntity } from '../../engine/write/entity-store.ts';
 import {
   type BlobAddress,
@@ -239,7 +239,7 @@ function parseAttachment(values: Values, field: string): Attachment | undefined 
 function toArrivalAddress(address: Address, field: string, uploadId: string): BlobAddress {
   return {
     container: ARRIVALS_CONTAINER,
-    name: [...createBlobName(address, field).split('/').slice(0, -1), uploadId].join('/'),
+    name: `${blobPrefix(address, field)}${uploadId}`,
   };
 }
 

@@ -5,8 +5,10 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
+import type { Position } from '../../../lib/engine/read/continuation.ts';
 import { AUDIT_CONTAINER, type AuditLog, createAuditLog, readChanges } from '../../../lib/operations/audit-log.ts';
-import { listBlobs, readLines } from '../../../lib/storage/blobs.ts';
+import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/blobs.ts';
+import { slotOf } from '../../../lib/storage/slots.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { tryFaults } from '../../fault-driver.ts';
 import { testStorage } from '../../storage.ts';
@@ -46,8 +48,14 @@ async function readHour(hour: number, limit = 10_000): Promise<string[]> {
   return items.map(({ id }) => id);
 }
 
+/** The hour as in the names of blobs. */
+function timeOf(hour: number): string {
+  return `${new Date(hour).toISOString().slice(0, 13).replace(/[-T]/g, '/')}00`;
+}
+
 async function blobsOf(hour: number): Promise<{ name: string; lines: string[]; blocks: number | undefined }[]> {
-  const prefix = `${new Date(hour).toISOString().slice(0, 13).replace(/[-T]/g, '/')}00/`;
+  const time = timeOf(hour);
+  const prefix = `${slotOf(time.slice(0, '2026/01/01'.length))}/${time}/`;
   return pMap(await listBlobs(storage, { container, prefix }), async (name) => {
     const lines = await Array.fromAsync(readLines(storage, { container, name }));
     const properties = await storage.blobs.getContainerClient(container).getBlobClient(name).getProperties();
@@ -66,7 +74,7 @@ test('stores each of many concurrent appends once, in few blocks of one blob', a
   await Promise.all(changes.map((change) => log.append([change])));
   const [blob, ...others] = await blobsOf(hour);
   expect(others).toEqual([]);
-  expect(blob?.name).toMatch(/^2026\/01\/\d\d\/\d\d00\/000001\.log$/);
+  expect(blob?.name).toMatch(/^[\da-f]{3}\/2026\/01\/\d\d\/\d\d00\/000001\.log$/);
   expect(blob?.lines.map((line) => JSON.parse(line))).toEqual(changes);
   expect(blob?.blocks).toBe(2);
   expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
@@ -111,6 +119,29 @@ test('writes each hour to its own blobs, including a late change of a previous h
   expect(await readHour(hour)).toEqual([first?.id, late.id]);
   expect((await readHour(next))[0]).toBe(second?.id);
   expect([await blobsOf(hour), await blobsOf(next)].map((blobs) => blobs.length)).toEqual([1, 1]);
+});
+
+test('returns changes under names of earlier releases, which begin with the year, in their order and page by page', async () => {
+  const [hour, next] = [newHour(), newHour()];
+  const changes = [hour, hour, next, next].map(changeAt);
+  const storeAs = async (name: string, change: ChangeRecord | undefined) => {
+    await createAppendBlob(storage, { container, name });
+    await appendBlock(storage, { container, name }, { bytes: Buffer.from(`${JSON.stringify(change)}\n`), position: 0 });
+  };
+  await storeAs(`${timeOf(hour)}/000001.log`, changes[0]);
+  await storeAs(`${timeOf(next)}/000001.log`, changes[2]);
+  await processAt(hour).log.append(changes.slice(1, 2));
+  await processAt(next).log.append(changes.slice(3));
+  const ids = changes.map(({ id }) => id);
+  const found: string[] = [];
+  const query = { from: hour, to: next + HOUR_MS, limit: 1 };
+  for (let after: Position | undefined, pages = 0; pages < 5; pages += 1) {
+    const page = await readChanges(createEngine(storage), { ...query, after });
+    found.push(...page.items.map(({ id }) => id));
+    after = page.next;
+    if (!after) break;
+  }
+  expect(found).toEqual(ids);
 });
 
 test('stores the instant of the first record in the metadata', async () => {
