@@ -1,5 +1,5 @@
 import { isRestError, type PipelinePolicy, type PipelineRequest } from '@azure/core-rest-pipeline';
-import { RowkeyError, unavailable } from '../base/errors.ts';
+import { isOutcomeUnknown, RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 
 /** Storage rejected an action for a reason that the caller can act on. */
@@ -132,6 +132,16 @@ export async function unlessRefused<Result>(
     const failure = translate(error, name);
     if (failure instanceof StorageConflict && reasons.includes(failure.reason)) return undefined;
     throw failure;
+  }
+}
+
+/** Adds the name of the account to the error of storage that is unavailable, if the app has several accounts. */
+export async function ofAccount<Result>(account: { readonly name?: string }, call: Promise<Result>): Promise<Result> {
+  try {
+    return await call;
+  } catch (error) {
+    if (account.name === undefined || !isOutcomeUnknown(error)) throw error;
+    throw unavailable(`Storage is unavailable: the account ${account.name} does not respond.`, error);
   }
 }
 

@@ -1,8 +1,8 @@
 import pMap from 'p-map';
-import { storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { prefixTable } from './resource-names.ts';
-import type { Storage } from './storage.ts';
+import { accountsOf, type Storage } from './storage.ts';
 
 export interface Resources {
   readonly tables: readonly string[];
@@ -12,50 +12,69 @@ export interface Resources {
 
 const CONCURRENCY = 8;
 
-/** Creates missing resources on one machine and in tests; in Azure the template does. */
+/** Creates missing resources on one machine and in tests, in each account; in Azure the template does. */
 export async function provision(storage: Storage, { tables, queues, containers }: Resources): Promise<void> {
-  await pMap(tables, (table) => createTable(storage, table), { concurrency: CONCURRENCY });
-  await pMap(queues, (queue) => storageCall(storage.queue(queue).createIfNotExists()), { concurrency: CONCURRENCY });
-  await pMap(containers, (container) => storageCall(storage.container(container).createIfNotExists()), {
-    concurrency: CONCURRENCY,
-  });
+  const creates = accountsOf(storage).flatMap((account) => [
+    ...tables.map((table) => () => account.table(table).createTable()),
+    ...queues.map((queue) => () => account.queue(queue).createIfNotExists()),
+    ...containers.map((container) => () => account.container(container).createIfNotExists()),
+  ]);
+  await pMap(creates, (create) => storageCall<unknown>(create()), { concurrency: CONCURRENCY });
 }
 
-/** Returns the resources that do not exist, as the account names them: `table employees`. At least three storage transactions. */
-export async function findMissing(storage: Storage, { tables, queues, containers }: Resources): Promise<string[]> {
+/**
+ * Returns the resources that do not exist, as the account names them: `table employees`. At least three storage transactions for each
+ * account.
+ */
+export async function findMissing(storage: Storage, resources: Resources): Promise<string[]> {
+  const accounts = accountsOf(storage);
+  const missing = await pMap(accounts, (account) => ofAccount(account, findMissingIn(account, resources)));
+  return missing.flatMap((names, index) =>
+    storage.accounts ? names.map((name) => `${name} (account ${storage.accounts?.list[index]?.name})`) : names,
+  );
+}
+
+async function findMissingIn(account: Storage, { tables, queues, containers }: Resources): Promise<string[]> {
   const listed = await Promise.all([
-    listTables(storage, ''),
-    Array.fromAsync(storageCalls(storage.queues.listQueues()), ({ name }) => name),
-    Array.fromAsync(storageCalls(storage.blobs.listContainers()), ({ name }) => name),
+    listTablesOf(account, ''),
+    Array.fromAsync(storageCalls(account.queues.listQueues()), ({ name }) => name),
+    Array.fromAsync(storageCalls(account.blobs.listContainers()), ({ name }) => name),
   ]);
   const [knownTables, knownQueues, knownContainers] = listed.map((names) => new Set(names));
   return [
-    ...tables.filter((name) => !knownTables?.has(name)).map((name) => `table ${storage.table(name).tableName}`),
+    ...tables.filter((name) => !knownTables?.has(name)).map((name) => `table ${account.table(name).tableName}`),
     ...queues
-      .filter((name) => !knownQueues?.has(storage.queue(name).name))
-      .map((name) => `queue ${storage.queue(name).name}`),
+      .filter((name) => !knownQueues?.has(account.queue(name).name))
+      .map((name) => `queue ${account.queue(name).name}`),
     ...containers
-      .filter((name) => !knownContainers?.has(storage.container(name).containerName))
-      .map((name) => `container ${storage.container(name).containerName}`),
+      .filter((name) => !knownContainers?.has(account.container(name).containerName))
+      .map((name) => `container ${account.container(name).containerName}`),
   ];
 }
 
-/** Creates a table unless it exists. */
+/** Creates a table in each account unless it exists. */
 export async function createTable(storage: Storage, table: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'table', table, does: 'create' }))) return;
-  await storageCall(storage.table(table).createTable());
+  await pMap(accountsOf(storage), (account) => ofAccount(account, storageCall(account.table(table).createTable())));
 }
 
-/** Deletes a table with all its rows in one storage operation. */
+/** Deletes a table with all its rows, in one storage operation for each account. */
 export async function dropTable(storage: Storage, table: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'table', table, does: 'drop' }))) return;
-  await unlessRefused(['missing'], storage.table(table).deleteTable());
+  await pMap(accountsOf(storage), (account) =>
+    ofAccount(account, unlessRefused(['missing'], account.table(table).deleteTable())),
+  );
 }
 
-/** Lists the names of the app's tables that begin with `start`, in order. */
+/** Lists the names of the app's tables that begin with `start`, in order. A table may be in some accounts only. */
 export async function listTables(storage: Storage, start: string): Promise<string[]> {
-  const first = prefixTable(storage.prefix, start);
+  const lists = await pMap(accountsOf(storage), (account) => ofAccount(account, listTablesOf(account, start)));
+  return storage.accounts ? [...new Set(lists.flat())].sort() : lists.flat();
+}
+
+async function listTablesOf(account: Storage, start: string): Promise<string[]> {
+  const first = prefixTable(account.prefix, start);
   const filter = `TableName ge '${first}' and TableName lt '${first}~'`;
-  const tables = storageCalls(storage.tables.listTables({ queryOptions: { filter } }));
+  const tables = storageCalls(account.tables.listTables({ queryOptions: { filter } }));
   return Array.fromAsync(tables, ({ name = '' }) => start + name.slice(first.length));
 }

@@ -4,23 +4,24 @@ import { keptFor } from '../base/once.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
+import {
+  type Address,
+  type Pausing,
+  type Properties,
+  projection,
+  type Query,
+  queryRows,
+  type ReadBound,
+  type Row,
+  type RowPage,
+  toRowProperties,
+} from './row-query.ts';
+import { scanAccounts } from './scan-accounts.ts';
+import { isOfApp, readAtOwner, writeAtOwner } from './slot-map.ts';
 import type { Storage } from './storage.ts';
 
-/** A stored row. Its properties have the types of the tables SDK. */
-export interface Row extends Address {
-  readonly etag: string;
-  readonly properties: Properties;
-  /** The further rows of an entity by name, if `properties` includes theirs: see further-rows.ts. */
-  readonly further?: ReadonlyMap<string, Properties>;
-}
-
-export type Properties = Readonly<Record<string, unknown>>;
-
-export interface Address {
-  readonly table: string;
-  readonly partition: string;
-  readonly row: string;
-}
+export type { Address, Properties, ReadBound, Row, RowPage } from './row-query.ts';
+export { textLength } from './row-query.ts';
 
 /** The ETag of a condition that only requires the row to exist. */
 export const ANY_ETAG = '*';
@@ -41,10 +42,6 @@ export const MAX_TRANSACTION_BYTES = 4 * 1_048_576;
 /** The headers of an action and the types of its properties, with a margin. */
 const ACTION_BYTES = 1_000;
 const PROPERTY_BYTES = 40;
-const PAGE_SIZE = 1_000;
-/** A row of a page as the service sent it; the SDK's names differ in case. */
-type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
-
 /** A point query: one transaction. With `select`, reads only these properties. */
 export async function readRow(
   storage: Storage,
@@ -52,22 +49,16 @@ export async function readRow(
 ): Promise<Row | undefined> {
   const sent = select && projection(select);
   recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(sent ? { select: sent } : {}) }));
-  let etag = '';
-  const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
-    etag = headers.get('etag') ?? '';
-  };
-  const options = { onResponse, ...(sent ? { queryOptions: { select: sent } } : {}) };
-  const client = storage.table(table);
-  const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
-  return found && { table, partition, row, etag, properties: toRowProperties(found) };
-}
-
-/** The rows of a read; `more` is true if there may be more. */
-export interface RowPage {
-  readonly rows: Row[];
-  readonly more: boolean;
-  /** Set if the read paused: the same read with it continues. */
-  readonly resume?: string | undefined;
+  return readAtOwner(storage, partition, async (account) => {
+    let etag = '';
+    const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
+      etag = headers.get('etag') ?? '';
+    };
+    const options = { onResponse, ...(sent ? { queryOptions: { select: sent } } : {}) };
+    const client = account.table(table);
+    const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
+    return found && { table, partition, row, etag, properties: toRowProperties(found) };
+  });
 }
 
 /** Reads at most `limit` rows of one partition in key order. */
@@ -80,106 +71,9 @@ export async function readRange(storage: Storage, range: RowRange): Promise<RowP
   const used = conditions.length + without.length;
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
   const { counted, bound, mayPause, resume } = range;
-  return collect(storage, {
-    table,
-    filter,
-    select: select && projection(select),
-    limit,
-    counted,
-    bound,
-    mayPause,
-    resume,
-  });
-}
-
-/** A URL with more characters may be rejected on its way. */
-const MAX_PROJECTION_LENGTH = 4_000;
-
-/** The projection to send; undefined for all properties, of which a caller has to pick its own. */
-function projection(select: readonly string[]): string[] | undefined {
-  return select.join(',').length <= MAX_PROJECTION_LENGTH ? [...select] : undefined;
-}
-
-/** How a read that finds few rows ends before its limit. */
-interface Pausing {
-  /** True if the caller can continue with `resume`. Without it, the read ends at its limit or at the end of its range. */
-  readonly mayPause?: boolean | undefined;
-  /** From the same read, which paused. */
-  readonly resume?: string | undefined;
-}
-
-/** Bounds memory use for long rows. Lengths are in characters of text. */
-export interface ReadBound {
-  /** Reading ends with the row at which the total reaches this length. */
-  readonly length: number;
-  readonly rowsPerCall: number;
-}
-
-/**
- * Storage reads the rows that a filter leaves out, too, and returns what it found within five seconds, or nothing, with a
- * continuation. So a read that may pause ends after this many calls that returned fewer rows than they were asked for, or after this
- * time.
- */
-const MAX_SPARSE_CALLS = 10;
-const MAX_SPARSE_MS = 10_000;
-
-interface Query extends Pausing {
-  readonly table: string;
-  readonly filter: string;
-  readonly select: readonly string[] | undefined;
-  readonly limit: number;
-  readonly counted: string | undefined;
-  readonly bound: ReadBound | undefined;
-}
-
-async function collect(
-  storage: Storage,
-  { table, filter, select, limit, counted, bound, mayPause = false, resume }: Query,
-): Promise<RowPage> {
-  recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
-  const queryOptions = {
-    ...(filter ? { filter } : {}),
-    ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
-  };
-  let sent: readonly SentRow[] = [];
-  const onResponse = ({ parsedBody }: { parsedBody?: { value?: readonly SentRow[] } }) => {
-    sent = parsedBody?.value ?? [];
-  };
-  const client = storage.table(table);
-  // A caller that shares a bound among several reads has a fraction, which the service rejects.
-  const perCall = Math.max(1, Math.floor(Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE)));
-  const rows: Row[] = [];
-  let length = 0;
-  let count = 0;
-  let sparseCalls = 0;
-  const since = performance.now();
-  // The service may return a short or empty page with a continuation token; only a missing token means the end.
-  for (let continuationToken = resume; ; ) {
-    const maxPageSize = counted === undefined ? Math.min(limit - count, perCall) : perCall;
-    const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
-    const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
-    const { value: page } = await storageCall(pages.next(), client.tableName);
-    continuationToken = page?.continuationToken;
-    const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
-    for (const [index, row] of read.entries()) {
-      rows.push(row);
-      length += textLength(row.properties);
-      if (counted === undefined || row.properties.EntityType === counted) count += 1;
-      if (count < limit && (!bound || length < bound.length)) continue;
-      return { rows, more: index + 1 < read.length || continuationToken !== undefined };
-    }
-    if (continuationToken === undefined) return { rows, more: false };
-    if (read.length < maxPageSize) sparseCalls += 1;
-    const isOver = sparseCalls >= MAX_SPARSE_CALLS || (sparseCalls > 0 && performance.now() - since >= MAX_SPARSE_MS);
-    if (mayPause && isOver) return { rows, more: true, resume: continuationToken };
-  }
-}
-
-/** Total length of the texts (characters) and binaries (bytes) in the properties. */
-export function textLength(properties: Properties): number {
-  return Object.values(properties).reduce<number>(
-    (sum, value) => sum + (typeof value === 'string' || value instanceof Uint8Array ? value.length : 0),
-    0,
+  const query = { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
+  return readAtOwner(storage, partition, (account) =>
+    queryRows(account, storage.accounts ? { ...query, keeps: isOfApp } : query),
   );
 }
 
@@ -199,8 +93,14 @@ export interface RowRange extends RowFilter, Pausing {
   readonly bound?: ReadBound | undefined;
 }
 
-/** Reads rows of a whole table in key order. Storage reads every row, so only functions whose name says scan call this. */
+/**
+ * Reads rows of a whole table in key order, of all accounts. Storage reads every row, so only functions whose name says scan call this.
+ */
 export async function scanTable(storage: Storage, scan: TableScan): Promise<RowPage> {
+  return storage.accounts ? scanAccounts(storage.accounts, scan, toQuery) : queryRows(storage, toQuery(scan));
+}
+
+function toQuery(scan: TableScan): Query {
   const { table, after, beforePartition, rowKeys, select, limit, counted, bound, mayPause, resume } = scan;
   const conditions = rowConditions(scan, MAX_COMPARISONS - SCAN_COMPARISONS);
   // A row type takes a comparison as well, and cannot be left out.
@@ -215,16 +115,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<RowP
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return collect(storage, {
-    table,
-    filter,
-    select: select && projection(select),
-    limit,
-    counted,
-    bound,
-    mayPause,
-    resume,
-  });
+  return { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
 }
 
 /** The most comparisons of a scan's bounds. */
@@ -278,29 +169,36 @@ export function isConditional(actions: readonly Action[]): boolean {
  * `storage-unavailable` if the outcome is unknown.
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {
-  const { table, partition, actions, signal, isRepeatable } = transaction;
+  const { table, partition, actions } = transaction;
   if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
     return new Map();
-  const client = isRepeatable || isConditional(actions) ? storage.table(table) : storage.tableSentOnce(table);
-  const options = signal ? { abortSignal: signal } : {};
-  const [only] = actions;
   try {
-    if (actions.length === 1 && only) {
-      const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
-      return new Map(etag ? [[only.row, etag]] : []);
-    }
-    const sent = actions.map((action) => toTransactionAction(partition, action));
-    const { subResponses } = await storageCall(client.submitTransaction(sent, options), client.tableName);
-    return new Map(
-      actions.flatMap(({ row }, index) => {
-        const etag = subResponses[index]?.etag;
-        return etag ? [[row, etag] as const] : [];
-      }),
-    );
+    return await writeAtOwner(storage, transaction, (account) => submitTo(account, transaction));
   } finally {
     // A failed write may have been executed.
     notePartitionWrite(storage, transaction);
   }
+}
+
+async function submitTo(
+  account: Storage,
+  { table, partition, actions, signal, isRepeatable }: Transaction,
+): Promise<Map<string, string>> {
+  const client = isRepeatable || isConditional(actions) ? account.table(table) : account.tableSentOnce(table);
+  const options = signal ? { abortSignal: signal } : {};
+  const [only] = actions;
+  if (actions.length === 1 && only) {
+    const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
+    return new Map(etag ? [[only.row, etag]] : []);
+  }
+  const sent = actions.map((action) => toTransactionAction(partition, action));
+  const { subResponses } = await storageCall(client.submitTransaction(sent, options), client.tableName);
+  return new Map(
+    actions.flatMap(({ row }, index) => {
+      const etag = subResponses[index]?.etag;
+      return etag ? [[row, etag] as const] : [];
+    }),
+  );
 }
 
 type Partition = Pick<Address, 'table' | 'partition'>;
@@ -397,18 +295,6 @@ function toTransactionAction(partition: string, action: Action): TransactionActi
   if (action.kind === 'upsert-merge') return ['upsert', entity, 'Merge'];
   if (action.kind === 'delete') return ['delete', { partitionKey: partition, rowKey: action.row }];
   return ['update', entity, action.kind === 'merge' ? 'Merge' : 'Replace', { etag: action.etag }];
-}
-
-/** Takes keys and ETag as the service sent them: a client may have stored a property named `rowKey` or `etag`. */
-function toRow(table: string, entity: Properties, sent: SentRow | undefined): Row {
-  const { PartitionKey: partition = '', RowKey: row = '', 'odata.etag': etag = '' } = sent ?? {};
-  return { table, partition, row, etag, properties: toRowProperties(entity) };
-}
-
-/** Leaves out the SDK's names for keys, ETag and time stamp. A stored property with such a name would hide them. */
-function toRowProperties(entity: Properties): Properties {
-  const { partitionKey: _, rowKey: __, etag: ___, timestamp: ____, 'odata.metadata': _____, ...properties } = entity;
-  return properties;
 }
 
 /** Describes an action without the values of its properties. */

@@ -27,7 +27,7 @@ import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 export interface Storage {
   /** The prefix of the app's resources in the account; empty for none. */
   readonly prefix: string;
-  /** The client of a table. An app with several accounts would choose the account here. */
+  /** The client of a table. */
   table(name: string): TableClient;
   /** The client of a table that repeats a request only if storage has certainly not executed it. */
   tableSentOnce(name: string): TableClient;
@@ -44,9 +44,36 @@ export interface Storage {
   readonly connectionString: string | undefined;
   /** Set with an identity; undefined with an account key. */
   readonly credential: TokenCredential | undefined;
+  /** The name of the account, if the app has several. */
+  readonly name?: string;
+  /** Set if the rows and blobs of the app are in several accounts. The other members are then those of the first account. */
+  readonly accounts?: Accounts;
 }
 
-export type StorageOptions =
+/** One of several accounts. Its name is that of its connection. */
+export interface Account extends Storage {
+  readonly name: string;
+}
+
+/** Several accounts of one app: slot-map.ts says which of them owns a partition. */
+export interface Accounts {
+  readonly list: readonly [Account, ...Account[]];
+}
+
+/** All accounts of the app: those of `storage.accounts`, or the only one. */
+export function accountsOf(storage: Storage): readonly Storage[] {
+  return storage.accounts?.list ?? [storage];
+}
+
+export type StorageOptions = AccountOptions | { readonly accounts: readonly NamedOptions[] };
+
+/** The name of the first account, whose connection every app has. */
+export const FIRST_ACCOUNT = 'first';
+
+/** The options of one of several accounts. The order is the same in all processes. */
+export type NamedOptions = AccountOptions & { readonly name: string };
+
+export type AccountOptions =
   | { readonly connectionString: string; readonly httpClient?: HttpClient }
   | {
       readonly tables: string;
@@ -69,11 +96,19 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
   return ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(tables.url).hostname);
 }
 
-/**
- * Opens an account by connection string (the emulator) or with a managed identity (Azure), for the app whose resources have
- * the prefix.
- */
-export function openStorage(account: StorageOptions, prefix = ''): Storage {
+/** Opens the account or accounts of the app whose resources have the prefix. */
+export function openStorage(options: StorageOptions, prefix = ''): Storage {
+  if (!('accounts' in options)) return openAccount(options, prefix);
+  const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
+    ...openAccount(account, prefix),
+    name,
+  }));
+  if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
+  return others.length === 0 ? first : { ...first, accounts: { list: [first, ...others] } };
+}
+
+/** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
+function openAccount(account: AccountOptions, prefix: string): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const clock = createServiceClock();
@@ -142,7 +177,7 @@ function byConnectionString(connectionString: string, options: ClientOptions) {
   };
 }
 
-function byIdentity(uris: Exclude<StorageOptions, { connectionString: string }>, options: ClientOptions) {
+function byIdentity(uris: Exclude<AccountOptions, { connectionString: string }>, options: ClientOptions) {
   const credential = managedIdentity(uris.clientId);
   return {
     connectionString: undefined,

@@ -5,7 +5,10 @@ import { RowkeyError } from '../../base/errors.ts';
 import { keptFor, loadOnce } from '../../base/once.ts';
 import { runUnexplained } from '../../storage/explain.ts';
 import { readRow, tryAction } from '../../storage/rows.ts';
+import { SYSTEM_TABLE } from '../../storage/slot-map.ts';
 import type { Storage } from '../../storage/storage.ts';
+
+export { SYSTEM_TABLE } from '../../storage/slot-map.ts';
 
 /**
  * A continuation token names the last row that was read, so it stays valid when data changes. It is encrypted, because the key
@@ -13,8 +16,6 @@ import type { Storage } from '../../storage/storage.ts';
  * neither forge a token nor use it to read what another query would not return.
  */
 
-/** The table of the engine's own state, shared by all instances of a deployment. */
-export const SYSTEM_TABLE = 'system';
 const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
 const SECRET_BYTES = 32;
 /** The secret is the key itself. */

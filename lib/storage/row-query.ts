@@ -1,0 +1,144 @@
+import { storageCall } from './errors.ts';
+import { recordIfExplaining } from './explain.ts';
+import type { Storage } from './storage.ts';
+
+/** A stored row. Its properties have the types of the tables SDK. */
+export interface Row extends Address {
+  readonly etag: string;
+  readonly properties: Properties;
+  /** The further rows of an entity by name, if `properties` includes theirs: see further-rows.ts. */
+  readonly further?: ReadonlyMap<string, Properties>;
+}
+
+export type Properties = Readonly<Record<string, unknown>>;
+
+export interface Address {
+  readonly table: string;
+  readonly partition: string;
+  readonly row: string;
+}
+
+/** The rows of a read; `more` is true if there may be more. */
+export interface RowPage {
+  readonly rows: Row[];
+  readonly more: boolean;
+  /** Set if the read paused: the same read with it continues. */
+  readonly resume?: string | undefined;
+}
+
+const PAGE_SIZE = 1_000;
+/** A row of a page as the service sent it; the SDK's names differ in case. */
+type SentRow = Readonly<Record<'PartitionKey' | 'RowKey' | 'odata.etag', string>>;
+
+/** How a read that finds few rows ends before its limit. */
+export interface Pausing {
+  /** True if the caller can continue with `resume`. Without it, the read ends at its limit or at the end of its range. */
+  readonly mayPause?: boolean | undefined;
+  /** From the same read, which paused. */
+  readonly resume?: string | undefined;
+}
+
+/** Bounds memory use for long rows. Lengths are in characters of text. */
+export interface ReadBound {
+  /** Reading ends with the row at which the total reaches this length. */
+  readonly length: number;
+  readonly rowsPerCall: number;
+}
+
+/**
+ * Storage reads the rows that a filter leaves out, too, and returns what it found within five seconds, or nothing, with a
+ * continuation. So a read that may pause ends after this many calls that returned fewer rows than they were asked for, or after this
+ * time.
+ */
+const MAX_SPARSE_CALLS = 10;
+const MAX_SPARSE_MS = 10_000;
+
+export interface Query extends Pausing {
+  readonly table: string;
+  readonly filter: string;
+  readonly select: readonly string[] | undefined;
+  readonly limit: number;
+  readonly counted: string | undefined;
+  readonly bound: ReadBound | undefined;
+  /** Rows that are left out do not count. */
+  readonly keeps?: ((row: Row) => boolean) | undefined;
+}
+
+/** A call after others have left out rows asks for at least so many: few are then read in vain, in few calls. */
+const LEAST_KEPT = 100;
+
+/** Reads rows of one account. */
+export async function queryRows(
+  storage: Storage,
+  { table, filter, select, limit, counted, bound, keeps, mayPause = false, resume }: Query,
+): Promise<RowPage> {
+  recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
+  const queryOptions = {
+    ...(filter ? { filter } : {}),
+    ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
+  };
+  let sent: readonly SentRow[] = [];
+  const onResponse = ({ parsedBody }: { parsedBody?: { value?: readonly SentRow[] } }) => {
+    sent = parsedBody?.value ?? [];
+  };
+  const client = storage.table(table);
+  // A caller that shares a bound among several reads has a fraction, which the service rejects.
+  const perCall = Math.max(1, Math.floor(Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE)));
+  const rows: Row[] = [];
+  let length = 0;
+  let count = 0;
+  let sparseCalls = 0;
+  const since = performance.now();
+  // The service may return a short or empty page with a continuation token; only a missing token means the end.
+  for (let continuationToken = resume; ; ) {
+    const wanted = keeps && continuationToken !== resume ? Math.max(limit - count, LEAST_KEPT) : limit - count;
+    const maxPageSize = counted === undefined ? Math.min(wanted, perCall) : perCall;
+    const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
+    const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
+    const { value: page } = await storageCall(pages.next(), client.tableName);
+    continuationToken = page?.continuationToken;
+    const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
+    let kept = 0;
+    for (const [index, row] of read.entries()) {
+      if (keeps && !keeps(row)) continue;
+      kept += 1;
+      rows.push(row);
+      length += textLength(row.properties);
+      if (counted === undefined || row.properties.EntityType === counted) count += 1;
+      if (count < limit && (!bound || length < bound.length)) continue;
+      return { rows, more: index + 1 < read.length || continuationToken !== undefined };
+    }
+    if (continuationToken === undefined) return { rows, more: false };
+    if (kept < maxPageSize) sparseCalls += 1;
+    const isOver = sparseCalls >= MAX_SPARSE_CALLS || (sparseCalls > 0 && performance.now() - since >= MAX_SPARSE_MS);
+    if (mayPause && isOver) return { rows, more: true, resume: continuationToken };
+  }
+}
+
+/** Total length of the texts (characters) and binaries (bytes) in the properties. */
+export function textLength(properties: Properties): number {
+  return Object.values(properties).reduce<number>(
+    (sum, value) => sum + (typeof value === 'string' || value instanceof Uint8Array ? value.length : 0),
+    0,
+  );
+}
+
+/** Takes keys and ETag as the service sent them: a client may have stored a property named `rowKey` or `etag`. */
+function toRow(table: string, entity: Properties, sent: SentRow | undefined): Row {
+  const { PartitionKey: partition = '', RowKey: row = '', 'odata.etag': etag = '' } = sent ?? {};
+  return { table, partition, row, etag, properties: toRowProperties(entity) };
+}
+
+/** Leaves out the SDK's names for keys, ETag and time stamp. A stored property with such a name would hide them. */
+export function toRowProperties(entity: Properties): Properties {
+  const { partitionKey: _, rowKey: __, etag: ___, timestamp: ____, 'odata.metadata': _____, ...properties } = entity;
+  return properties;
+}
+
+/** A URL with more characters may be rejected on its way. */
+const MAX_PROJECTION_LENGTH = 4_000;
+
+/** The projection to send; undefined for all properties, of which a caller has to pick its own. */
+export function projection(select: readonly string[]): string[] | undefined {
+  return select.join(',').length <= MAX_PROJECTION_LENGTH ? [...select] : undefined;
+}

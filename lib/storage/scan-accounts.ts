@@ -1,0 +1,86 @@
+import pMap from 'p-map';
+import { z } from 'zod';
+import { ofAccount } from './errors.ts';
+import { type Query, queryRows, type Row, type RowPage, textLength } from './row-query.ts';
+import { sharesOf } from './slot-map.ts';
+import type { Accounts } from './storage.ts';
+
+const CONCURRENCY = 8;
+
+interface Place {
+  readonly partition: string;
+  readonly row: string;
+}
+
+interface Scan extends Partial<Pick<Query, 'counted' | 'bound' | 'resume'>> {
+  readonly limit: number;
+  readonly after?: Place | undefined;
+}
+
+/** Where a read of several accounts paused: the last row that it returned, and where accounts continue that paused after that row. */
+const Resume = z.object({
+  after: z.object({ partition: z.string(), row: z.string() }).optional(),
+  tokens: z.record(z.string(), z.string()),
+});
+
+/**
+ * Reads the rows of a table that each account owns and merges them in key order. Each account returns as many rows as are wanted, so a page
+ * takes a transaction for each account. A page ends at the last row before which all accounts have been read.
+ */
+export async function scanAccounts<Wanted extends Scan>(
+  accounts: Accounts,
+  scan: Wanted,
+  toQuery: (scan: Wanted) => Query,
+): Promise<RowPage> {
+  const paused = scan.resume === undefined ? undefined : Resume.parse(JSON.parse(scan.resume));
+  const after = paused ? paused.after : scan.after;
+  const query = toQuery({ ...scan, after });
+  const shares = await sharesOf(accounts);
+  const pages = await pMap(
+    shares,
+    async ({ account, owns }) => {
+      const resume = paused?.tokens[account.name];
+      const page = await ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
+      return { ...page, name: account.name };
+    },
+    { concurrency: CONCURRENCY },
+  );
+  return mergePages(pages, { ...scan, after });
+}
+
+function mergePages(pages: readonly (RowPage & { readonly name: string })[], scan: Scan): RowPage {
+  const all = pages.flatMap((page) => page.rows).sort(compareKeys);
+  const known = pages.filter(({ more }) => more).map(({ rows }) => rows.at(-1));
+  const rows: Row[] = [];
+  let [count, length] = [0, 0];
+  for (const row of all) {
+    // An account that has more rows may have one before this row.
+    if (known.some((last) => !last || compareKeys(last, row) < 0)) break;
+    rows.push(row);
+    length += textLength(row.properties);
+    if (scan.counted === undefined || row.properties.EntityType === scan.counted) count += 1;
+    if (count >= scan.limit || (scan.bound && length >= scan.bound.length))
+      return { rows, more: rows.length < all.length || known.length > 0 };
+  }
+  if (known.length === 0) return { rows, more: false };
+  const last = rows.at(-1);
+  const isReturned = ({ rows: read }: RowPage) => {
+    const end = read.at(-1);
+    return !end || (last !== undefined && compareKeys(end, last) <= 0);
+  };
+  const tokens = pages.flatMap((page) =>
+    page.resume !== undefined && isReturned(page) ? [[page.name, page.resume] as const] : [],
+  );
+  const resume = {
+    after: last ? { partition: last.partition, row: last.row } : scan.after,
+    tokens: Object.fromEntries(tokens),
+  };
+  return { rows, more: true, resume: JSON.stringify(resume) };
+}
+
+/** Compares keys by their UTF-16 units, as storage does. */
+function compareKeys(one: Place, other: Place): number {
+  if (one.partition !== other.partition) return one.partition < other.partition ? -1 : 1;
+  if (one.row === other.row) return 0;
+  return one.row < other.row ? -1 : 1;
+}

@@ -1,0 +1,159 @@
+import { createHttpHeaders, type PipelineRequest, type PipelineResponse } from '@azure/core-rest-pipeline';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { dropTable, findMissing, listTables, provision } from '../../../lib/storage/provision.ts';
+import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { ownerOf, SYSTEM_TABLE } from '../../../lib/storage/slot-map.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+
+const TABLE = 'things';
+const RESOURCES = { tables: [TABLE, SYSTEM_TABLE], queues: ['work'], containers: ['files'] };
+const NAMES = ['first', 'second', 'third'];
+
+/** Accounts in memory, each of which can be stopped. */
+function createAccounts() {
+  const memories = NAMES.map((account) => createMemoryStorage({ account }));
+  const requests: { readonly account: string; readonly url: string }[] = [];
+  const stopped = new Set<string>();
+  const accounts = NAMES.map((name, index) => ({
+    name,
+    connectionString: memories[index]?.connectionString ?? '',
+    httpClient: {
+      async sendRequest(request: PipelineRequest): Promise<PipelineResponse> {
+        requests.push({ account: name, url: request.url });
+        // The SDK waits as long as the header says before it repeats a request.
+        if (stopped.has(name))
+          return { request, status: 503, headers: createHttpHeaders({ 'retry-after-ms': '1' }), bodyAsText: '' };
+        return (memories[index] as (typeof memories)[0]).httpClient.sendRequest(request);
+      },
+    },
+  }));
+  return { accounts, requests, stopped, open: (count = 3) => openStorage({ accounts: accounts.slice(0, count) }) };
+}
+
+const insert = (storage: Storage, partition: string, row = 'r') =>
+  submit(storage, { table: TABLE, partition, actions: [{ kind: 'insert', row, properties: { EntityType: 'thing' } }] });
+
+const keysOf = (rows: readonly Row[]) => rows.map(({ partition, row }) => `${partition}/${row}`);
+
+test('spreads the slots of empty storage over the accounts, the same for every process', async () => {
+  const { open, accounts } = createAccounts();
+  const storage = open();
+  await provision(storage, RESOURCES);
+  const owners = await Promise.all(
+    Array.from({ length: 60 }, async (_, index) => (await ownerOf(storage, String(index))).name),
+  );
+  expect(new Set(owners)).toEqual(new Set(NAMES));
+  const other = openStorage({ accounts });
+  for (const [index, owner] of owners.entries()) expect((await ownerOf(other, String(index))).name).toBe(owner);
+});
+
+test('leaves the slots of storage that has rows in the first account', async () => {
+  const { open, accounts } = createAccounts();
+  const [account] = accounts;
+  const alone = openStorage(account as NonNullable<typeof account>);
+  await provision(alone, RESOURCES);
+  await insert(alone, 'old');
+  const storage = open();
+  await provision(storage, RESOURCES);
+  for (let index = 0; index < 60; index += 1) expect((await ownerOf(storage, String(index))).name).toBe('first');
+  expect(await readRow(storage, { table: TABLE, partition: 'old', row: 'r' })).toBeDefined();
+});
+
+test('gives no slot to an account that is added to others', async () => {
+  const { open } = createAccounts();
+  const two = open(2);
+  await provision(two, RESOURCES);
+  const before = (await ownerOf(two, 'a')).name;
+  const three = open(3);
+  await provision(three, RESOURCES);
+  const owners = new Set<string | undefined>();
+  for (let index = 0; index < 200; index += 1) owners.add((await ownerOf(three, String(index))).name);
+  expect([...owners].sort()).toEqual(['first', 'second']);
+  expect((await ownerOf(three, 'a')).name).toBe(before);
+});
+
+test('sends each request to the account of its partition, and reads the map once in five seconds', async () => {
+  const { open, requests } = createAccounts();
+  const storage = open();
+  await provision(storage, RESOURCES);
+  await ownerOf(storage, 'a');
+  requests.length = 0;
+  for (let index = 0; index < 20; index += 1) {
+    await insert(storage, `p${index}`);
+    expect(await readRow(storage, { table: TABLE, partition: `p${index}`, row: 'r' })).toBeDefined();
+    expect((await readRange(storage, { table: TABLE, partition: `p${index}`, from: '' })).rows).toHaveLength(1);
+  }
+  expect(requests).toHaveLength(60);
+  expect(new Set(requests.map(({ account }) => account))).toEqual(new Set(NAMES));
+});
+
+test('merges a scan in the order of keys, with pages of any size', async () => {
+  const { open } = createAccounts();
+  const storage = open();
+  await provision(storage, RESOURCES);
+  const keys = Array.from({ length: 40 }, (_, index) => [`p${index % 23}`, `r${index}`] as const);
+  for (const [partition, row] of keys) await insert(storage, partition, row);
+  const wanted = keysOf((await scanTable(storage, { table: TABLE, limit: 1_000 })).rows);
+  expect(wanted).toEqual(keys.map((key) => key.join('/')).sort());
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 1, max: 45 }), async (limit) => {
+      const read: Row[] = [];
+      for (let more = true; more; ) {
+        const page = await scanTable(storage, { table: TABLE, after: read.at(-1), limit });
+        expect(page.rows.length).toBeLessThanOrEqual(limit);
+        if (page.more) expect(page.rows).toHaveLength(limit);
+        read.push(...page.rows);
+        more = page.more;
+      }
+      expect(keysOf(read)).toEqual(wanted);
+    }),
+    { numRuns: 8 },
+  );
+});
+
+test('serves the slots of the other accounts while one is away, and names it', async () => {
+  const { open, stopped } = createAccounts();
+  const storage = open();
+  await provision(storage, RESOURCES);
+  const partitions = Array.from({ length: 12 }, (_, index) => `p${index}`);
+  for (const partition of partitions) await insert(storage, partition);
+  stopped.add('second');
+  // A process that starts now knows no owner yet.
+  for (const process of [storage, open()])
+    for (const partition of partitions) {
+      const owner = await ownerOf(storage, partition);
+      const read = readRow(process, { table: TABLE, partition, row: 'r' });
+      if (owner.name !== 'second') expect(await read).toBeDefined();
+      else await expect(read).rejects.toThrow('the account second does not respond');
+    }
+  await expect(scanTable(storage, { table: TABLE, limit: 1 })).rejects.toThrow('the account second');
+  stopped.clear();
+  expect((await scanTable(storage, { table: TABLE, limit: 100 })).rows).toHaveLength(partitions.length);
+});
+
+test('lists, drops and misses tables of any account', async () => {
+  const { open } = createAccounts();
+  const storage = open();
+  await provision(storage, RESOURCES);
+  await storage.accounts?.list[2]?.table('things2026').createTable();
+  expect(await listTables(storage, TABLE)).toEqual(['things', 'things2026']);
+  await dropTable(storage, 'things2026');
+  expect(await listTables(storage, TABLE)).toEqual([TABLE]);
+  await storage.accounts?.list[1]?.queue('work').delete();
+  expect(await findMissing(storage, RESOURCES)).toEqual(['queue work (account second)']);
+});
+
+test('rejects accounts that were exchanged', async () => {
+  const { open, accounts } = createAccounts();
+  await provision(open(), RESOURCES);
+  await ownerOf(open(), 'a');
+  const [first, second, third] = accounts as [(typeof accounts)[0], (typeof accounts)[0], (typeof accounts)[0]];
+  const other = openStorage({ accounts: [first, { ...third, name: 'second' }, { ...second, name: 'third' }] });
+  await expect(
+    (async () => {
+      for (let index = 0; index < 60; index += 1) await ownerOf(other, String(index));
+    })(),
+  ).rejects.toThrow('the storage account second has the data of the account third');
+});
