@@ -14,6 +14,7 @@ import { hasRowRules, rolesTo } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import { notFound } from '../engine/read/entity-rows.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
+import type { ByteRange } from '../engine/read/text-blobs.ts';
 import {
   acceptFile,
   announceFile,
@@ -37,6 +38,16 @@ interface ReadInput extends FileInput {
   readonly version: string | undefined;
   /** True for a file that the caller has already, of which no bytes are read. */
   readonly isKnown: (etag: string) => boolean;
+  /** The bytes that are wanted; undefined for all. Throws `range-not-satisfiable`. */
+  readonly rangeOf?: (file: { readonly etag: string; readonly length: number }) => ByteRange | undefined;
+}
+
+interface ReadFile {
+  readonly file: Attachment;
+  readonly etag: string;
+  /** Undefined for all bytes. */
+  readonly range: ByteRange | undefined;
+  readonly bytes: Uint8Array | undefined;
 }
 
 interface WriteInput extends FileInput {
@@ -98,13 +109,13 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     },
   } satisfies Pick<Operation<FileInput, unknown>, 'kind' | 'entity' | 'roles' | 'admit'>;
 
-  const read: Operation<ReadInput, { file: Attachment; etag: string; bytes: Uint8Array | undefined }> = {
+  const read: Operation<ReadInput, ReadFile> = {
     name: `${name}-get`,
     summary: `Get the ${field} of an entity of ${entity.name}`,
     kind: 'read',
     entity,
     roles: isPublic ? undefined : readers,
-    async run(view, { key, version, isKnown }) {
+    async run(view, { key, version, isKnown, rangeOf }) {
       const { engine } = view;
       const at = { entity, key, field };
       const file = await describe(view, key).catch((error: unknown) => {
@@ -113,8 +124,9 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
       });
       const etag = etagOf(file);
       if (version !== undefined && `"${version}"` !== etag) throw fileNotFound(field);
-      const bytes = isKnown(etag) ? undefined : await readAttachment(engine, at, file);
-      return { file, etag, bytes };
+      if (isKnown(etag)) return { file, etag, range: undefined, bytes: undefined };
+      const range = rangeOf?.({ etag, length: file.bytes });
+      return { file, etag, range, bytes: await readAttachment(engine, at, file, range) };
     },
   };
 

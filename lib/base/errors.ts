@@ -44,6 +44,7 @@ export type ErrorCode =
   | 'etag-mismatch'
   | 'too-large'
   | 'unsupported-media-type'
+  | 'range-not-satisfiable'
   | 'length-required'
   | 'method-not-allowed'
   | 'too-many-requests'

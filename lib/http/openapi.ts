@@ -146,6 +146,7 @@ function describeOperation(route: DescribedRoute, shared: Components, usualRoles
     ...(roles ? [EXPLAIN] : []),
     ...(route.conditional ? [IF_MATCH] : []),
     ...(route.conditional || route.cacheable ? [IF_NONE_MATCH] : []),
+    ...(route.ranges ? [RANGE, IF_RANGE] : []),
     ...(route.minimizable ? [PREFER] : []),
     ...(route.repeatable ? [REPEAT] : []),
   ];
@@ -185,7 +186,7 @@ function pathExample({ entity, path }: Route, field: string) {
 
 /** The success, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
-  const { name, roles, success, cacheable, minimizable, others = {} } = route;
+  const { name, roles, success, cacheable, ranges, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
   // An entity may have the schema of the body that creates it.
   const [whole, part] = [body, selected].map((build) => build && preferLast(toJsonSchema(build())));
@@ -217,6 +218,15 @@ function describeResponses(route: Route, shared: Components) {
       ? { 204: { description: 'Done, with Prefer: return=minimal', headers: describeHeaders(['ETag']) } }
       : {}),
     ...(success.unread ? { 204: { description: success.unread } } : {}),
+    ...(ranges
+      ? {
+          206: {
+            description: 'The bytes that Range asks for',
+            headers: describeHeaders([...headers, 'Content-Range']),
+            content: describeBinary(types),
+          },
+        }
+      : {}),
     ...(cacheable ? { 304: refTo('responses', 'not-modified') } : {}),
     ...Object.fromEntries(problemStatuses(route).map((each) => [each, refTo('responses', String(each))])),
     ...Object.fromEntries(
@@ -279,6 +289,7 @@ function describeOtherProblems(): string {
 
 const HEADERS: Readonly<Record<ResponseHeader, string>> = {
   'Content-Location': 'The path of the entity',
+  'Content-Range': 'The first and the last byte, and the length of the file',
   ETag: 'The state of the entity or file',
   Link: 'The next page, with rel="next"; absent on the last page',
   Location: 'The path of the created entity, or of the started operation',
@@ -301,6 +312,20 @@ const IF_NONE_MATCH = {
   in: 'header',
   description:
     'ETags: GET returns 304 if one of them is current, and a change is made only if none of them is; * requires that nothing exists',
+  schema: { type: 'string' },
+};
+
+const RANGE = {
+  name: 'Range',
+  in: 'header',
+  description: 'The bytes to return, such as bytes=0-65535, bytes=65536- or bytes=-1024',
+  schema: { type: 'string' },
+};
+
+const IF_RANGE = {
+  name: 'If-Range',
+  in: 'header',
+  description: 'An ETag: the whole file is returned if it is another one',
   schema: { type: 'string' },
 };
 

@@ -131,6 +131,13 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'The `Content-Type` of the body is not JSON, or the bytes of the file are of a type that is not accepted.',
     action: 'Send one of the types that `accepted` lists.',
   },
+  'range-not-satisfiable': {
+    status: 416,
+    title: 'Range not satisfiable',
+    retry: 'no',
+    when: 'The `Range` of a file begins after its last byte. `accepted` and the header `Content-Range` have the length of the file.',
+    action: 'Ask for bytes within the file.',
+  },
   'too-many-requests': {
     status: 429,
     title: 'Too many requests',

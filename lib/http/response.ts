@@ -8,7 +8,8 @@ import type { RouteResult, Spent } from './route.ts';
  * The headers that a page of another origin may read besides the CORS-safelisted ones. The CORS settings of the platform
  * cannot expose headers.
  */
-const EXPOSED_HEADERS = 'Content-Location, ETag, Link, Location, Retry-After, Server-Timing, WWW-Authenticate';
+const EXPOSED_HEADERS =
+  'Content-Location, Content-Range, ETag, Link, Location, Retry-After, Server-Timing, WWW-Authenticate';
 const COMMON_HEADERS = {
   'cache-control': 'private, no-cache',
   // Successes and errors depend on the caller.
@@ -51,6 +52,7 @@ function toErrorResult(error: unknown, root: string, invocation: InvocationConte
   const problem = reportProblem(error, root, invocation);
   if (!(error instanceof RowkeyError)) return { status: problem.status, body: problem, headers };
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
+  if (problem.status === 416 && problem.accepted !== undefined) headers['content-range'] = problem.accepted;
   if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;
   if (error.retryAfter !== undefined) headers['retry-after'] = String(error.retryAfter);
   if (error.etag !== undefined) headers.etag = error.etag;

@@ -92,7 +92,7 @@ export interface RouteResult {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export type ResponseHeader = 'Content-Location' | 'ETag' | 'Link' | 'Location';
+export type ResponseHeader = 'Content-Location' | 'Content-Range' | 'ETag' | 'Link' | 'Location';
 
 /** One method of one path. A route that is bound to an operation has the description of the operation. */
 export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summary' | 'kind' | 'roles' | 'repeatable'> {
@@ -114,6 +114,8 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
   readonly minimizable?: true;
   /** True if a GET supports If-None-Match and may return 304. */
   readonly cacheable?: true;
+  /** True if a GET supports Range and If-Range and may return 206. */
+  readonly ranges?: true;
   /** The default is 1 MiB. */
   readonly maxBodyBytes?: number | undefined;
   readonly success: {

@@ -100,6 +100,29 @@ describe('a photo over HTTP', () => {
     expect((await hr('GET', `${path}/photo`)).status).toBe(404);
   });
 
+  test('is read in ranges, for as long as it is the same file', async () => {
+    const etag = (await send('PUT', `${path}/photo`, { body: new Uint8Array(PNG) })).headers.get('etag') ?? '';
+    const read = (headers: Record<string, string>) => send('GET', `${path}/photo`, { headers });
+    const part = await read({ range: 'bytes=8-15', 'if-range': etag });
+    expect([part.status, part.headers.get('content-range'), part.headers.get('etag')]).toEqual([
+      206,
+      `bytes 8-15/${PNG.length}`,
+      etag,
+    ]);
+    expect(part.headers.get('server-timing')).toContain('"2 transactions"');
+    expect(Buffer.from(await part.arrayBuffer())).toEqual(PNG.subarray(8, 16));
+    const end = await read({ range: 'bytes=-4' });
+    expect(Buffer.from(await end.arrayBuffer())).toEqual(PNG.subarray(-4));
+    const whole = await read({ range: 'bytes=8-15', 'if-range': '"another"' });
+    expect([whole.status, (await whole.arrayBuffer()).byteLength]).toEqual([200, PNG.length]);
+    expect(whole.headers.get('accept-ranges')).toBe('bytes');
+    expect((await read({ range: 'bytes=8-15', 'if-none-match': etag })).status).toBe(304);
+    const beyond = await read({ range: `bytes=${PNG.length}-` });
+    expect([beyond.status, beyond.headers.get('content-range')]).toEqual([416, `bytes */${PNG.length}`]);
+    expect(await beyond.json()).toMatchObject({ code: 'range-not-satisfiable' });
+    expect((await owner('DELETE', `${path}/photo`)).status).toBe(204);
+  });
+
   test('is uploaded directly to storage and accepted', async () => {
     const asked = await owner('POST', `${path}/photo/uploads`, { body: { type: 'image/png', bytes: PNG.length } });
     expect(asked.status).toBe(201);

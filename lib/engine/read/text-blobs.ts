@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
 import { type InBlob, ReferenceBroken } from '../../define/codec/entity-codec.ts';
-import { type BlobAddress, blobLength, dropBlob, readBlob, writeBlob } from '../../storage/blobs.ts';
+import { type BlobAddress, blobLength, dropBlob, readBlob, readBlobRange, writeBlob } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
 import { slotOf } from '../../storage/slots.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -43,9 +43,14 @@ export async function hasText(storage: Storage, { blob }: InBlob): Promise<boole
   return (await blobLength(storage, { container: LARGE_CONTAINER, name: blob })) !== undefined;
 }
 
-/** Reads a blob that a row refers to. Throws `BlobGone`. */
-export async function readBytes(storage: Storage, address: BlobAddress): Promise<Buffer> {
-  const bytes = await readBlob(storage, address);
+export interface ByteRange {
+  readonly start: number;
+  readonly count: number;
+}
+
+/** Reads a blob that a row refers to, or some bytes of it. Throws `BlobGone`. */
+export async function readBytes(storage: Storage, address: BlobAddress, range?: ByteRange): Promise<Buffer> {
+  const bytes = range ? (await readBlobRange(storage, address, range))?.bytes : await readBlob(storage, address);
   if (!bytes) throw new BlobGone(`A blob in "${address.container}" is missing.`);
   return bytes;
 }

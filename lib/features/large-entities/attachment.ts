@@ -8,7 +8,7 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
-import { blobPrefix, createBlobName, readBytes, sha256, toReferrer } from '../../engine/read/text-blobs.ts';
+import { type ByteRange, blobPrefix, createBlobName, readBytes, sha256, toReferrer } from '../../engine/read/text-blobs.ts';
 import { changeEntity } from '../../engine/write/entity-store.ts';
 import {
   type BlobAddress,
@@ -132,11 +132,16 @@ export async function describeAttachment(
   return readDescription(entity, field, values[field]);
 }
 
-/** Throws `BlobGone` if the file was replaced or deleted meanwhile. */
+/** Reads a file, or some of its bytes. Throws `BlobGone` if the file was replaced or deleted meanwhile. */
 export const readAttachment = inPattern(
   'large entities',
-  async ({ storage }: Engine, { entity, field }: AttachmentKey, { blob }: Attachment): Promise<Buffer> => {
-    return readBytes(storage, { container: findDeclaration(entity, field).container, name: blob });
+  async (
+    { storage }: Engine,
+    { entity, field }: AttachmentKey,
+    { blob }: Attachment,
+    range?: ByteRange,
+  ): Promise<Buffer> => {
+    return readBytes(storage, { container: findDeclaration(entity, field).container, name: blob }, range);
   },
 );
 

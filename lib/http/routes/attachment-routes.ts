@@ -4,6 +4,7 @@ import type { AttachmentDeclaration } from '../../define/declaration/attachment.
 import type { Entity } from '../../define/declaration/entity.ts';
 import { fileHeaders, IMMUTABLE } from '../../features/large-entities/attachment.ts';
 import { bind, isNotModified, readConditions, readKey, toEntityPath, toEntityTemplate } from '../bind.ts';
+import { formatRange, readByteRange } from '../byte-range.ts';
 import { NO_STORE, type RequestContext, type Route, type RouteResult } from '../route.ts';
 
 /** The routes of each attachment: a file is read, written and deleted through the API, or read and uploaded directly in storage. */
@@ -35,15 +36,19 @@ function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclar
         version: 'The ETag of the file, without quotes: any other file is not found, so the response may be kept',
       },
       cacheable: true,
+      ranges: true,
       success: { status: 200, description: 'The file', types, headers: ['ETag'] },
       read: (context) => ({
         ...keyOf(context),
         version: context.query.get('version') ?? undefined,
         isKnown: (etag: string) => isNotModified(context, etag),
+        rangeOf: (whole: { etag: string; length: number }) => readByteRange(context, whole),
       }),
-      present({ file: { type }, etag, bytes }, _, { version }) {
-        const headers = { etag, ...readHeaders(declaration, type, version !== undefined) };
-        return bytes ? { status: 200, headers, bytes } : { status: 304, headers };
+      present({ file, etag, range, bytes }, _, { version }) {
+        const headers = { etag, ...readHeaders(declaration, file.type, version !== undefined) };
+        if (!bytes) return { status: 304, headers };
+        if (!range) return { status: 200, headers, bytes };
+        return { status: 206, headers: { ...headers, 'content-range': formatRange(range, file.bytes) }, bytes };
       },
     }),
     bind(file.put, {
@@ -99,6 +104,7 @@ function readHeaders(declaration: AttachmentDeclaration, type: string, isVersion
     'content-type': type,
     'content-disposition': fileHeaders(declaration, type).disposition,
     'cache-control': `${isPublic ? 'public' : 'private'}, ${reuse}`,
+    'accept-ranges': 'bytes',
     // The host allows each origin by name.
     ...(isPublic ? { vary: 'Origin' } : {}),
   };
