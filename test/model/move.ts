@@ -1,0 +1,611 @@
+/**
+ * Executable specification of the move of one slot between storage accounts A and B (docs/accounts.md): visits every state of a world
+ * with one partition of one row, two writers, a reader, and a mover that may die, lose replies, abort, and move back.
+ *   node test/model/move.ts [script] [broken rule]
+ *
+ * Time is not counted. A wait of the mover ends once nothing is left that the wait outlasts: maps whose lease has ended, and requests
+ * that storage executes late. Until then such requests execute at any moment, or never.
+ *
+ * In every state, a read at the owner returns a write at least as new as each acknowledged write and each value that was read. There is
+ * never a second owner, and from every state the move can end. Each rule of `RULES`, dropped alone, breaks one of these.
+ */
+
+type Name = 'A' | 'B';
+/** What an account's own row says of the slot. Each change of it is a compare-and-swap under `version`. */
+interface Owned {
+  phase: 'none' | 'rest' | 'fencing' | 'draining' | 'gone';
+  move: number;
+  version: number;
+}
+/** One row, 0 if absent; and of which moves the partition has a fence row, and a mark that it was opened or sealed. */
+interface Partition {
+  value: number;
+  fences: number[];
+  marks: number[];
+}
+interface Known extends Owned {
+  account: Name;
+}
+interface Writer {
+  step: 'map' | 'put' | 'register' | 'look' | 'open' | 'done' | 'dead';
+  value: number;
+  known: Known | null;
+}
+interface Reader {
+  step: 'map' | 'read' | 'verify';
+  left: number;
+  known: Known | null;
+  /** The value that was read and the oldest write that it may be. */
+  found: number;
+  least: number;
+}
+interface Mover {
+  step: keyof typeof MOVER | 'idle' | 'dead';
+  move: number;
+  from: Name;
+  plan: Request | null;
+}
+/** A request on its way, which executes late or never. `move` is that of its fence, 0 for none. */
+type Request = { isOfDead?: boolean } & (
+  | { kind: 'put'; by: 'writer'; at: Name; value: number; move: number; version: number }
+  | { kind: 'register' | 'open'; by: 'writer'; at: Name; move: number; version: number }
+  | { kind: 'mark' | 'unfence'; by: 'mover'; at: Name; move: number }
+  | { kind: 'copy'; by: 'mover'; at: Name; value: number }
+  | { kind: 'phase'; by: 'mover'; at: Name; phase: Owned['phase']; move: number; version: number }
+);
+
+interface State {
+  owned: Record<Name, Owned>;
+  partitions: Record<Name, Partition>;
+  /** The moves in whose registry the partition is. */
+  registry: number[];
+  writers: Writer[];
+  reader: Reader;
+  mover: Mover;
+  late: Request[];
+  /** Values in the order in which they were written, and the index of the newest that was acknowledged or read. */
+  written: number[];
+  least: number;
+  left: { moves: number; crashes: number; moverCrashes: number; lost: number; aborts: number; cleans: number };
+}
+
+/** What each broken rule drops. */
+export const RULES = {
+  noWait: 'the mover does not wait until unfenced writes are over',
+  noWaitForReads: 'the mover waits for unfenced writes, and not for reads',
+  noWaitForFences: 'the mover waits for unfenced writes, and not for those of an earlier move',
+  noFence: 'a write carries no fence',
+  noSecondLook: 'a partition is opened without a second look at the phase',
+  lateRegistry: 'a partition is registered after it was opened',
+  noMark: 'a partition can be opened again after it was sealed',
+  noDraining: 'partitions are sealed while others can be opened',
+  sealAfterCopy: 'a partition is copied before it is sealed',
+  unfenceFirst: 'a partition is sealed by the deletion of the fence, then marked',
+  noLastCopy: 'a partition that was opened is not copied again',
+  noDelete: 'a copy deletes nothing',
+  noSettling: 'the target accepts while a copy with a lost reply is on its way',
+  blindPhase: 'a phase is written without a condition',
+  noTakeOverWait: 'a mover takes over without a wait',
+  earlyAccept: 'the target accepts before the source lets go',
+  noVerify: 'a read of a moving slot is not verified',
+  verifyAnyMove: 'a read is verified by the owner, and not by the move',
+  sameMove: 'a second attempt has the id of the first one',
+} as const;
+export type Rule = keyof typeof RULES;
+
+export interface Script {
+  /** The value at the start; 0 for a new partition. */
+  initial: 0 | 1;
+  /** What each writer writes: a value, or 0 to delete. */
+  writes: readonly number[];
+  reads?: number;
+  moves?: number;
+  crashes?: number;
+  moverCrashes?: number;
+  lost?: number;
+  aborts?: number;
+  cleans?: number;
+}
+
+const other = (name: Name): Name => (name === 'A' ? 'B' : 'A');
+const isOwner = ({ phase }: Owned) => phase === 'rest' || phase === 'fencing' || phase === 'draining';
+const ownerOf = ({ owned }: State): Name | undefined => (isOwner(owned.A) ? 'A' : isOwner(owned.B) ? 'B' : undefined);
+
+function initialState(script: Script): State {
+  const {
+    initial,
+    writes,
+    reads = 0,
+    moves = 1,
+    crashes = 0,
+    moverCrashes = 0,
+    lost = 0,
+    aborts = 0,
+    cleans = 0,
+  } = script;
+  const partition = (value: number): Partition => ({ value, fences: [], marks: [] });
+  return {
+    owned: { A: { phase: 'rest', move: 0, version: 0 }, B: { phase: 'none', move: 0, version: 0 } },
+    partitions: { A: partition(initial), B: partition(0) },
+    registry: [],
+    writers: writes.map((value) => ({ step: 'map', value, known: null })),
+    reader: { step: 'map', left: reads, known: null, found: 0, least: 0 },
+    mover: { step: 'idle', move: 0, from: 'A', plan: null },
+    late: [],
+    written: [initial],
+    least: 0,
+    left: { moves, crashes, moverCrashes, lost, aborts, cleans },
+  };
+}
+
+// Faster than structuredClone.
+function copyOf<T>(value: T): T {
+  if (value === null || typeof value !== 'object') return value;
+  if (Array.isArray(value)) return value.map(copyOf) as T;
+  const copied: Record<string, unknown> = {};
+  for (const name in value) copied[name] = copyOf(value[name]);
+  return copied as T;
+}
+
+const add = (to: number[], item: number) => {
+  if (!to.includes(item)) to.push(item);
+};
+
+/** Executes a request in storage. False if its condition does not hold. */
+function execute(state: State, request: Request, broken?: Rule): boolean {
+  const partition = state.partitions[request.at];
+  switch (request.kind) {
+    case 'put':
+      if (request.move && broken !== 'noFence' && !partition.fences.includes(request.move)) return false;
+      state.written.push(request.value);
+      partition.value = request.value;
+      return true;
+    case 'copy':
+      partition.value = request.value;
+      return true;
+    case 'register':
+      add(state.registry, request.move);
+      return true;
+    case 'open':
+      if (broken !== 'noMark' && partition.marks.includes(request.move)) return false;
+      add(partition.marks, request.move);
+      add(partition.fences, request.move);
+      return true;
+    case 'mark':
+      add(partition.marks, request.move);
+      return true;
+    case 'unfence':
+      partition.fences = partition.fences.filter((move) => move !== request.move);
+      return true;
+    case 'phase': {
+      const owned = state.owned[request.at];
+      if (broken !== 'blindPhase' && owned.version !== request.version) return false;
+      Object.assign(owned, { phase: request.phase, move: request.move, version: owned.version + 1 });
+      return true;
+    }
+  }
+}
+
+const look = (state: State, account: Name): Known => ({ ...state.owned[account], account });
+const isCurrent = (state: State, known: Known) => state.owned[known.account].version === known.version;
+const isStill = (state: State, { account, move }: Known, phases: readonly string[]) =>
+  state.owned[account].move === move && phases.includes(state.owned[account].phase);
+
+/** The request that a writer sends in its step. */
+function requestOf({ step, known, value }: Writer): Request | undefined {
+  if (!known) return undefined;
+  const at = known.account;
+  const move = known.phase === 'rest' ? 0 : known.move;
+  if (step === 'put') return { kind: 'put', by: 'writer', at, value, move, version: known.version };
+  if (step === 'register' || step === 'open') return { kind: step, by: 'writer', at, move, version: known.version };
+  return undefined;
+}
+
+function acknowledge(state: State, index: number): void {
+  state.least = Math.max(state.least, index);
+}
+
+/** One step of a live writer. False if it has to wait. */
+function stepWriter(state: State, writer: Writer, broken?: Rule): boolean {
+  const { step, known } = writer;
+  const request = requestOf(writer);
+  if (step === 'map') {
+    const account = ownerOf(state);
+    if (!account || state.owned[account].phase === 'draining') return false;
+    Object.assign(writer, { known: look(state, account), step: 'put' });
+    return true;
+  }
+  if (!known) return false;
+  if (step === 'look') {
+    const isFencing = isStill(state, known, ['fencing']);
+    Object.assign(writer, isFencing ? { step: 'open' } : { step: 'map', known: null });
+    return true;
+  }
+  if (!request) return false;
+  const isDone = execute(state, request, broken);
+  if (step === 'put' && isDone) {
+    acknowledge(state, state.written.length - 1);
+    Object.assign(writer, { step: 'done', known: null });
+  } else if (step === 'put') writer.step = broken === 'lateRegistry' ? 'look' : 'register';
+  else if (step === 'register')
+    writer.step = broken === 'noSecondLook' ? 'open' : broken === 'lateRegistry' ? 'put' : 'look';
+  else if (isDone) writer.step = broken === 'lateRegistry' ? 'register' : 'put';
+  else if (state.partitions[known.account].fences.includes(known.move)) writer.step = 'put';
+  else Object.assign(writer, { step: 'map', known: null });
+  return true;
+}
+
+const isAcceptable = (state: State, value: number, least: number) => state.written.indexOf(value, least) !== -1;
+
+/** One step of the reader. A message if it read something too old. */
+function stepReader(state: State, broken?: Rule): string | boolean {
+  const { reader } = state;
+  if (reader.step === 'map') {
+    const account = ownerOf(state);
+    if (!account) return false;
+    Object.assign(reader, { known: look(state, account), step: 'read' });
+    return true;
+  }
+  const { known } = reader;
+  if (!known) return false;
+  if (reader.step === 'read') {
+    Object.assign(reader, { found: state.partitions[known.account].value, least: state.least, step: 'verify' });
+    if (known.phase !== 'rest' && broken !== 'noVerify') return true;
+  } else if (
+    broken === 'verifyAnyMove' ? !isOwner(state.owned[known.account]) : !isStill(state, known, ['fencing', 'draining'])
+  ) {
+    Object.assign(reader, { step: 'map', known: null, found: 0, least: 0 });
+    return true;
+  }
+  const { found, least } = reader;
+  Object.assign(reader, { step: 'map', known: null, left: reader.left - 1, found: 0, least: 0 });
+  if (!isAcceptable(state, found, least)) return `a read returned ${found}, which is too old`;
+  acknowledge(state, state.written.indexOf(found, least));
+  return true;
+}
+
+/** True while a process acts on a map, or storage has a request, that the wait of a mover outlasts. */
+function isUnderWay(state: State, broken?: Rule): boolean {
+  const { owned, mover, late } = state;
+  const isOld = (move: number, version: number, at: Name) =>
+    owned[at].version !== version && (move === 0 || (move !== mover.move && broken !== 'noWaitForFences'));
+  return (
+    late.some((request) => request.by === 'mover' || isOld(request.move, request.version, request.at)) ||
+    state.writers.some(
+      ({ known }) => known && isOld(known.phase === 'rest' ? 0 : known.move, known.version, known.account),
+    ) ||
+    (broken !== 'noWaitForReads' &&
+      state.reader.known?.phase === 'rest' &&
+      isOld(0, state.reader.known.version, state.reader.known.account))
+  );
+}
+
+/** True while a copy of this mover is on its way. What a dead one sent is over when another takes over. */
+const isCopying = (state: State) => state.late.some(({ kind, isOfDead }) => kind === 'copy' && !isOfDead);
+
+/** What makes the row at the target that of the source; null if it is. */
+function difference({ partitions }: State, from: Name, broken?: Rule): Request | null {
+  const { value } = partitions[from];
+  if (value === partitions[other(from)].value || (value === 0 && broken === 'noDelete')) return null;
+  return { kind: 'copy', by: 'mover', at: other(from), value };
+}
+
+const toPhase = (state: State, at: Name, phase: Owned['phase']): Request => ({
+  kind: 'phase',
+  by: 'mover',
+  at,
+  phase,
+  move: state.mover.move,
+  version: state.owned[at].version,
+});
+
+/**
+ * The steps of a mover. `request` is what the step sends, if anything; undefined if it has to wait. `next` is the step after it. Each step
+ * reads what it needs, so it can be repeated.
+ */
+const MOVER = {
+  start: {
+    request: (state: State) => toPhase(state, state.mover.from, 'fencing'),
+    next: 'wait',
+  },
+  wait: {
+    request: (state: State, broken?: Rule) => (broken !== 'noWait' && isUnderWay(state, broken) ? undefined : null),
+    next: 'compare',
+  },
+  compare: {
+    request: (state: State, broken?: Rule) => {
+      state.mover.plan = difference(state, state.mover.from, broken);
+      return null;
+    },
+    next: 'copy',
+  },
+  copy: { request: ({ mover }: State) => mover.plan, next: 'drain' },
+  drain: {
+    request: (state: State, broken?: Rule) => {
+      if (broken === 'noDraining') return null;
+      return isCopying(state) && broken !== 'noSettling' ? undefined : toPhase(state, state.mover.from, 'draining');
+    },
+    next: 'list',
+  },
+  list: { request: () => null, next: 'mark' },
+  mark: {
+    request: ({ mover: { from, move } }: State): Request => ({ kind: 'mark', by: 'mover', at: from, move }),
+    next: 'unfence',
+  },
+  unfence: {
+    request: ({ mover: { from, move } }: State): Request => ({ kind: 'unfence', by: 'mover', at: from, move }),
+    next: 'compareAgain',
+  },
+  compareAgain: {
+    request: (state: State, broken?: Rule) => {
+      state.mover.plan = broken === 'noLastCopy' ? null : difference(state, state.mover.from, broken);
+      return null;
+    },
+    next: 'copyAgain',
+  },
+  copyAgain: { request: ({ mover }: State) => mover.plan, next: 'letGo' },
+  letGo: {
+    request: (state: State, broken?: Rule) =>
+      isCopying(state) && broken !== 'noSettling' ? undefined : toPhase(state, state.mover.from, 'gone'),
+    next: 'accept',
+  },
+  accept: { request: (state: State) => toPhase(state, other(state.mover.from), 'rest'), next: 'idle' },
+  /** After the switch: the row of the source is read, then deleted. */
+  look: {
+    request: (state: State) => {
+      const { from } = state.mover;
+      state.mover.plan = state.partitions[from].value === 0 ? null : { kind: 'copy', by: 'mover', at: from, value: 0 };
+      return null;
+    },
+    next: 'clean',
+  },
+  clean: { request: ({ mover }: State) => mover.plan, next: 'idle' },
+} as const;
+
+type MoverStep = keyof typeof MOVER;
+
+function nextOf(state: State, step: MoverStep, broken?: Rule): Mover['step'] {
+  if (step === 'list' && !state.registry.includes(state.mover.move))
+    return broken === 'earlyAccept' ? 'accept' : 'letGo';
+  if (broken === 'earlyAccept') {
+    if (step === 'copyAgain') return 'accept';
+    if (step === 'accept') return 'letGo';
+    if (step === 'letGo') return 'idle';
+  }
+  if (broken === 'sealAfterCopy') {
+    if (step === 'list') return 'compareAgain';
+    if (step === 'copyAgain') return 'mark';
+    if (step === 'unfence') return 'letGo';
+  }
+  if (broken === 'unfenceFirst') {
+    if (step === 'list') return 'unfence';
+    if (step === 'unfence') return 'mark';
+    if (step === 'mark') return 'compareAgain';
+  }
+  return MOVER[step].next;
+}
+
+/** Where a mover continues that knows only what the accounts say. */
+function takeOver(state: State): void {
+  const { mover, owned } = state;
+  mover.plan = null;
+  const from = (['A', 'B'] as const).find((name) => owned[name].move === mover.move && owned[name].phase !== 'rest');
+  if (from) mover.from = from;
+  const { phase, move } = owned[mover.from];
+  if (phase === 'fencing') mover.step = 'wait';
+  else if (phase === 'draining') mover.step = 'list';
+  else if (phase === 'gone' && move === mover.move && !isOwner(owned[other(mover.from)])) mover.step = 'accept';
+  else mover.step = 'idle';
+}
+
+/** A step after which a lost reply leaves the mover: it looks again, and repeats what was not executed. */
+function afterLostReply(step: MoverStep): MoverStep {
+  if (step === 'copy') return 'compare';
+  if (step === 'copyAgain') return 'compareAgain';
+  return step === 'clean' ? 'look' : step;
+}
+
+type Found = readonly [what: string, next: State, violation?: string];
+
+function* movesOf(state: State, broken?: Rule): Generator<Found> {
+  const { mover, left } = state;
+  if (mover.step === 'idle') {
+    const from = ownerOf(state);
+    if (left.moves > 0 && from) {
+      const next = copyOf(state);
+      next.left.moves -= 1;
+      const move = broken === 'sameMove' ? 1 : mover.move + 1;
+      Object.assign(next.mover, { step: 'start', from, move });
+      yield ['mover begins', next];
+    }
+    if (left.cleans > 0 && mover.move > 0 && from === other(mover.from)) {
+      const next = copyOf(state);
+      next.left.cleans -= 1;
+      next.mover.step = 'look';
+      yield ['mover cleans up', next];
+    }
+    return;
+  }
+  if (mover.step === 'dead') {
+    if (broken !== 'noTakeOverWait' && state.late.some(({ by }) => by === 'mover')) return;
+    const next = copyOf(state);
+    takeOver(next);
+    yield ['another mover takes over', next];
+    return;
+  }
+  const { step } = mover;
+  const next = copyOf(state);
+  const request = MOVER[step].request(next, broken);
+  const { phase } = state.owned[mover.from];
+  if (left.aborts > 0 && step !== 'start' && (phase === 'fencing' || phase === 'draining')) {
+    const aborted = copyOf(state);
+    aborted.left.aborts -= 1;
+    execute(aborted, toPhase(aborted, mover.from, 'rest'));
+    if (broken === 'sameMove') aborted.registry = [];
+    Object.assign(aborted.mover, { step: 'idle', plan: null });
+    yield ['mover aborts', aborted];
+  }
+  if (request === undefined) return;
+  if (request && left.moverCrashes > 0) {
+    const crashed = copyOf(next);
+    crashed.left.moverCrashes -= 1;
+    crashed.late.push({ ...request, isOfDead: true });
+    Object.assign(crashed.mover, { step: 'dead', plan: null });
+    yield [`mover dies in ${step}`, crashed];
+  }
+  if (request && left.lost > 0) {
+    const lost = copyOf(next);
+    lost.left.lost -= 1;
+    lost.late.push(request);
+    Object.assign(lost.mover, { step: afterLostReply(step), plan: null });
+    yield [`the reply of ${step} is lost`, lost];
+  }
+  // A phase that a late request has written already is not written again.
+  const isThere = request?.kind === 'phase' && isPhase(state, request);
+  const isDone = !request || isThere || execute(next, request, broken);
+  next.mover.step = isDone ? nextOf(state, step, broken) : afterLostReply(step);
+  if (next.mover.step !== 'copy' && next.mover.step !== 'copyAgain' && next.mover.step !== 'clean')
+    next.mover.plan = null;
+  yield [`mover: ${step}${step.startsWith('co') && !request ? ' (no difference)' : ''}`, next];
+}
+
+function isPhase(state: State, { at, phase, move }: Request & { kind: 'phase' }): boolean {
+  return state.owned[at].phase === phase && state.owned[at].move === move;
+}
+
+function* nextStates(state: State, broken?: Rule): Generator<Found> {
+  for (const [index, request] of state.late.entries())
+    for (const isExecuted of [true, false]) {
+      const next = copyOf(state);
+      next.late.splice(index, 1);
+      if (isExecuted) execute(next, request, broken);
+      yield [`late ${request.kind} at ${request.at} ${isExecuted ? 'executes' : 'is never executed'}`, next];
+    }
+  for (const [index, writer] of state.writers.entries()) {
+    const request = requestOf(writer);
+    if (request && state.left.crashes > 0) {
+      const next = copyOf(state);
+      next.left.crashes -= 1;
+      next.late.push(request);
+      Object.assign(next.writers[index] ?? {}, { step: 'dead', known: null });
+      yield [`writer ${index} dies in ${writer.step}`, next];
+    }
+    // A map may be used until its lease ends.
+    if (writer.step === 'put' && writer.known?.phase === 'rest' && !isCurrent(state, writer.known)) {
+      const next = copyOf(state);
+      Object.assign(next.writers[index] ?? {}, { step: 'map', known: null });
+      yield [`the lease of writer ${index} ends`, next];
+    }
+    if (writer.step === 'done' || writer.step === 'dead') continue;
+    const next = copyOf(state);
+    const stepped = next.writers[index];
+    if (stepped && stepWriter(next, stepped, broken)) yield [`writer ${index}: ${writer.step}`, next];
+  }
+  if (state.reader.left > 0) {
+    const read = copyOf(state);
+    const result = stepReader(read, broken);
+    if (result) yield [`reader: ${state.reader.step}`, read, typeof result === 'string' ? result : ''];
+  }
+  yield* movesOf(state, broken);
+}
+
+function violationIn(state: State): string | undefined {
+  if (isOwner(state.owned.A) && isOwner(state.owned.B)) return 'the slot has two owners';
+  const owner = ownerOf(state);
+  if (owner && !isAcceptable(state, state.partitions[owner].value, state.least))
+    return `${owner} has ${state.partitions[owner].value}, which is older than what was acknowledged`;
+  return undefined;
+}
+
+const isOver = ({ mover, writers, reader, late, left }: State) =>
+  mover.step === 'idle' &&
+  left.moves === 0 &&
+  late.length === 0 &&
+  reader.left === 0 &&
+  writers.every(({ step }) => step === 'done' || step === 'dead');
+
+export interface Explored {
+  readonly states: number;
+  readonly isComplete: boolean;
+  readonly violation?: string;
+  readonly trace?: readonly string[];
+}
+
+/** Visits the states of a script, the nearest ones first, at most `limit`. */
+export function explore(
+  script: Script,
+  { broken, limit = Number.POSITIVE_INFINITY }: { broken?: Rule; limit?: number } = {},
+): Explored {
+  const first = initialState(script);
+  const ids = new Map([[JSON.stringify(first), 0]]);
+  const queue: (State | undefined)[] = [first];
+  const cameFrom: (readonly [id: number, what: string])[] = [[-1, '']];
+  const before: number[][] = [[]];
+  const ends: number[] = [];
+  const traceTo = (id: number): string[] => {
+    const [previous, what] = cameFrom[id] ?? [-1, ''];
+    return previous < 0 ? [] : [...traceTo(previous), what];
+  };
+  for (let id = 0; id < queue.length; id += 1) {
+    const state = queue[id];
+    if (!state) continue;
+    queue[id] = undefined;
+    if (isOver(state)) ends.push(id);
+    for (const [what, next, violated] of nextStates(state, broken)) {
+      const violation = violated || violationIn(next);
+      if (violation) return { states: ids.size, isComplete: false, violation, trace: [...traceTo(id), what] };
+      const key = JSON.stringify(next);
+      let nextId = ids.get(key);
+      if (nextId === undefined) {
+        nextId = ids.size;
+        ids.set(key, nextId);
+        queue.push(next);
+        cameFrom.push([id, what]);
+        before.push([]);
+      }
+      before[nextId]?.push(id);
+    }
+    if (ids.size >= limit) return { states: ids.size, isComplete: false };
+  }
+  const canEnd = new Set(ends);
+  for (const id of canEnd) for (const previous of before[id] ?? []) canEnd.add(previous);
+  const stuck = queue.findIndex((_, id) => !canEnd.has(id));
+  if (stuck >= 0) return { states: ids.size, isComplete: true, violation: 'nothing can end', trace: traceTo(stuck) };
+  return { states: ids.size, isComplete: true };
+}
+
+export const SCRIPTS = {
+  existing: { initial: 1, writes: [2, 0], crashes: 1, moverCrashes: 1 },
+  new: { initial: 0, writes: [2, 3], crashes: 1, moverCrashes: 1 },
+  reads: { initial: 1, writes: [2], reads: 2, moverCrashes: 1 },
+  readsBack: { initial: 1, writes: [2], reads: 2, moves: 2 },
+  lost: { initial: 1, writes: [2, 0], lost: 1, moverCrashes: 1 },
+  aborts: { initial: 1, writes: [2, 0], crashes: 1, moves: 2, aborts: 1 },
+  back: { initial: 1, writes: [2, 0], crashes: 1, moves: 2 },
+  backLost: { initial: 1, writes: [2, 0], lost: 1, moves: 2, cleans: 1 },
+  backClean: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, cleans: 1 },
+  /** All at once; minutes. */
+  all: { initial: 1, writes: [2, 0], reads: 1, crashes: 1, moverCrashes: 1, lost: 1, moves: 2, aborts: 1 },
+} satisfies Readonly<Record<string, Script>>;
+
+if (import.meta.main) {
+  const [only, rule] = process.argv.slice(2);
+  for (const [name, script] of Object.entries(SCRIPTS)) {
+    if (only ? only !== name : name === 'all') continue;
+    const since = performance.now();
+    const {
+      states,
+      isComplete,
+      violation,
+      trace = [],
+    } = explore(script, {
+      ...(rule ? { broken: rule as Rule } : {}),
+      limit: Number(process.env.LIMIT ?? 2_000_000),
+    });
+    const ms = Math.round(performance.now() - since);
+    console.log(
+      `${name}: ${states} states${isComplete ? '' : ', not all'}, ${ms} ms, ${violation ?? 'nothing is lost'}`,
+    );
+    for (const what of trace) console.log(`  ${what}`);
+  }
+}
