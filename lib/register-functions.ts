@@ -18,6 +18,7 @@ import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
 import type { Rowkey, Runtime } from './rowkey.ts';
+import { inBackground } from './storage/load.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
 import { traceInvocation } from './telemetry/span.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
@@ -83,7 +84,10 @@ export function registerFunctions(
   if (routePrefix === '' && path === '') registerConsole(app, runtime, consoleFolder);
   registerQueues(app, runtime);
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
-    app.timer(nameOf(runtime, name), { schedule, handler: (_timer, context) => run(runtime, context) });
+    app.timer(nameOf(runtime, name), {
+      schedule,
+      handler: (_timer, context) => inBackground(() => run(runtime, context)),
+    });
 }
 
 function nameOf({ model }: Runtime, name: string): string {
@@ -134,7 +138,8 @@ function registerQueues(app: FunctionsApp, runtime: Runtime): void {
     app.storageQueue(nameOf(runtime, queue), {
       queueName: prefixWithHyphen(runtime.model.prefix, queue),
       connection,
-      handler: async (body, context) => consume(await runtime.consumer(context), toMessage(queue, body, context)),
+      handler: (body, context) =>
+        inBackground(async () => consume(await runtime.consumer(context), toMessage(queue, body, context))),
     });
 }
 

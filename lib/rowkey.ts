@@ -5,6 +5,7 @@ import type { Execute } from './api/app-operation.ts';
 import type { Entities } from './api/entity-types.ts';
 import { RowkeyError } from './base/errors.ts';
 import { loadOnce } from './base/once.ts';
+import { createPace } from './base/pace.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { LinkedModel, Model } from './define/define-model.ts';
 import type { Operations } from './define/define-operation.ts';
@@ -189,7 +190,8 @@ function createRuntime(
     return options;
   }
 
-  const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection }));
+  const pace = createPace({ limit: model.maxStorageRequests });
+  const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection, pace }));
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() => createEngine(storage(), { keys, rulesMaxAge: model.rulesMaxAge }));
   let isProvisioned = false;

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { createPace } from '../lib/base/pace.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { createCommand, run } from '../local/cli/command.ts';
 import { walkPages } from '../local/cli/walk-pages.ts';
@@ -108,7 +109,8 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
     );
     await sampling;
     const drained = await drain(product, folder);
-    const target = { url: product.url, root: '/api', token: await signToken({ ...common, role: ['operator', 'hr'] }) };
+    const operator = await signToken({ ...common, role: ['operator', 'hr'] });
+    const target = { url: product.url, root: '/api', token: operator, pace: createPace() };
     let found = 0;
     for (const entity of ['employees', 'departments', 'customers']) {
       const path = `/api/operations/verify/${entity}?top=200`;

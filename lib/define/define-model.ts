@@ -34,6 +34,11 @@ export interface ModelDeclaration<
    * For so long, a caller may do what another process has just revoked.
    */
   readonly rulesMaxAge?: number;
+  /**
+   * The most requests to storage that a process has in progress at a time, at least 2. Further ones wait, those of callers before background
+   * work. By default callers have no limit, and background work adapts to the load alone.
+   */
+  readonly maxStorageRequests?: number | undefined;
   readonly entities: CheckedRoles<Declared, Roles[number]>;
   /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
   readonly operations?: CheckedRoles<Own, Roles[number]>;
@@ -79,6 +84,7 @@ export interface Model<
   readonly operatorRole: string;
   readonly limits: readonly RequestLimit[];
   readonly rulesMaxAge: number;
+  readonly maxStorageRequests: number | undefined;
   /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
 }
@@ -94,6 +100,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   readonly operatorRole: string;
   readonly limits?: readonly RequestLimit[];
   readonly rulesMaxAge?: number;
+  readonly maxStorageRequests?: number | undefined;
   readonly entities: Declared;
   readonly operations?: Own;
 }
@@ -104,6 +111,7 @@ const ModelOptions = optionsOf({
   operatorRole: z.string(),
   limits: z.array(RequestLimitOptions).readonly().optional(),
   rulesMaxAge: z.int().min(1).max(3_600).optional(),
+  maxStorageRequests: z.int().min(2).optional(),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
@@ -121,7 +129,7 @@ export function linkModel<
 ): Model<Declared, Own> {
   refuse(optionErrors(ModelOptions, declaration));
   const { entities, roles, operatorRole, operations = [], limits = [], prefix = '' } = declaration;
-  const { rulesMaxAge = RULES_MAX_AGE_S } = declaration;
+  const { rulesMaxAge = RULES_MAX_AGE_S, maxStorageRequests } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
   refuse(validateModel({ entities: list, operations, roles, operatorRole, limits, prefix }, reserved));
@@ -133,6 +141,7 @@ export function linkModel<
     operatorRole,
     limits: frozenCopy(limits),
     rulesMaxAge,
+    maxStorageRequests,
     prefix,
   });
 }

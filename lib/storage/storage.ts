@@ -15,8 +15,10 @@ import type { TokenCredential } from '@azure/identity';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
+import { createPace, type Pace } from '../base/pace.ts';
 import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
+import { adaptToLoad } from './load.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 
@@ -96,24 +98,29 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
   return ['127.0.0.1', 'localhost', '[::1]'].includes(new URL(tables.url).hostname);
 }
 
-/** Opens the account or accounts of the app whose resources have the prefix. */
-export function openStorage(options: StorageOptions, prefix = ''): Storage {
-  if (!('accounts' in options)) return openAccount(options, prefix);
-  const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
-    ...openAccount(account, prefix),
-    name,
-  }));
+/**
+ * Opens the account or accounts of the app whose resources have the prefix. `pace` limits the requests in progress, to all accounts
+ * together.
+ */
+export function openStorage(options: StorageOptions, prefix = '', pace: Pace = createPace()): Storage {
+  const open = (account: AccountOptions) => openAccount(account, { prefix, pace });
+  if (!('accounts' in options)) return open(options);
+  const [first, ...others] = options.accounts.map(({ name, ...account }) => ({ ...open(account), name }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
   return others.length === 0 ? first : { ...first, accounts: { list: [first, ...others] } };
 }
 
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
-function openAccount(account: AccountOptions, prefix: string): Storage {
+function openAccount(
+  account: AccountOptions,
+  { prefix, pace }: { readonly prefix: string; readonly pace: Pace },
+): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const clock = createServiceClock();
   // Between the retries of an SDK and the network, from the outside to the inside.
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
+    adaptToLoad(pace),
     noteOutcome,
     countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure }),
   ];
@@ -150,10 +157,10 @@ function openAccount(account: AccountOptions, prefix: string): Storage {
 /** Opens the storage. Throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
 export function openUsableStorage(
   options: StorageOptions,
-  { prefix, connection }: { readonly prefix: string; readonly connection: string },
+  { prefix, connection, pace }: { readonly prefix: string; readonly connection: string; readonly pace: Pace },
 ): Storage {
   try {
-    return openStorage(options, prefix);
+    return openStorage(options, prefix, pace);
   } catch {
     throw new RowkeyError(
       'wrong-setting',

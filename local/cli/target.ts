@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
+import { createPace, type Pace } from '../../lib/base/pace.ts';
 import { Problem } from '../../lib/http/problem.ts';
 import { rootOf } from '../../lib/http/route.ts';
 import { pathError } from '../../lib/http/route-conflicts.ts';
+import { retryAfterMs } from '../../lib/storage/load.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { readInstance } from '../instance/instance.ts';
 import { createCommand } from './command.ts';
@@ -13,6 +15,8 @@ export interface Target {
   /** The beginning of its paths, such as `/api`. */
   readonly root: string;
   readonly token: string;
+  /** Adapts the number of concurrent requests to what the API says. */
+  readonly pace: Pace;
 }
 
 export interface TargetOptions {
@@ -23,6 +27,8 @@ export interface TargetOptions {
 }
 
 const MAX_ATTEMPTS = 6;
+/** How many requests are sent at first. The API has far more work for each than storage for one of its requests. */
+const FIRST_REQUESTS = 4;
 
 /** Creates a command with the options that select the API. */
 export function createTargetCommand(description: string): Command {
@@ -43,9 +49,10 @@ export async function resolveTarget({
   path = '',
 }: TargetOptions): Promise<Target> {
   const root = rootOf(path);
+  const pace = createPace({ first: FIRST_REQUESTS });
   if (url !== undefined) {
     if (!token) throw new Error(`No token for ${url}: set ROWKEY_TOKEN.`);
-    return { url: url.replace(/\/+$/, ''), root, token };
+    return { url: url.replace(/\/+$/, ''), root, token, pace };
   }
   const instance = await readInstance(folder);
   if (!instance)
@@ -53,7 +60,7 @@ export async function resolveTarget({
       `No instance is running on the data folder ${folder}: start one with npm start of Rowkey, or name a remote API with --url.`,
     );
   const { issuer, audience, roles: role } = instance;
-  return { url: instance.url, root, token: token ?? (await signToken({ folder, issuer, audience, role })) };
+  return { url: instance.url, root, token: token ?? (await signToken({ folder, issuer, audience, role })), pace };
 }
 
 /** The path is a part of an address and of the name of a bookmark. */
@@ -63,18 +70,26 @@ function toInstancePath(path: string): string {
   throw new InvalidArgumentError(error);
 }
 
-/** Sends a request, and retries it after a network error, a 429 or a 5xx. Throws after the last attempt. */
-export async function ask({ url, token }: Target, path: string, request: RequestInit = {}): Promise<Response> {
+/**
+ * Sends a request, and retries it after a network error, a 429 or a 5xx. A 429 or 503 slows the other requests of the command down, too.
+ * Throws after the last attempt.
+ */
+export async function ask({ url, token, pace }: Target, path: string, request: RequestInit = {}): Promise<Response> {
   const headers = new Headers(request.headers);
   headers.set('authorization', `Bearer ${token}`);
   for (let attempt = 1; ; attempt += 1) {
+    const end = await pace.enter('background');
     const response = await fetch(`${url}${path}`, { ...request, headers }).catch(() => undefined);
+    const busyForMs = retryAfterMs(response?.headers.get('retry-after'));
+    const isBusy = response?.status === 429 || response?.status === 503;
+    end(isBusy ? { busyForMs } : undefined);
     if (response && response.status < 500 && response.status !== 429) return response;
     if (attempt === MAX_ATTEMPTS)
       throw new Error(
         `${url}${path.split('?')[0]} returned ${response?.status ?? 'nothing'} in ${MAX_ATTEMPTS} attempts: run the command again.`,
       );
-    await sleep(1_000 * Number(response?.headers.get('retry-after') ?? attempt));
+    // The pace waits as long as the API demands.
+    if (!isBusy || busyForMs === undefined) await sleep(busyForMs ?? 1_000 * attempt);
   }
 }
 

@@ -13,6 +13,7 @@ import { markBuilt } from '../../operations/model-guard.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
+import { inBackground } from '../../storage/load.ts';
 import { bind, bindPage } from '../bind.ts';
 import { PAGE_QUERY, readBoolean } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
@@ -135,7 +136,7 @@ function walkRoute<Input>(
       output: () => Findings,
       async run(view, { given, top, after }: PageOptions & { readonly given: Input }) {
         const position = after && VerifyPosition.parse(JSON.parse(after.row));
-        const { checked, findings, next } = await walk(view.engine, { ...given, top, position });
+        const { checked, findings, next } = await inBackground(() => walk(view.engine, { ...given, top, position }));
         return { checked, findings: hideKeys(entity, view, findings), next: next && { row: JSON.stringify(next) } };
       },
     },
@@ -190,7 +191,7 @@ export function rewrapRoute(entity: Entity, { operatorRole }: Pick<UpkeepOptions
       kind: 'write',
       roles: [operatorRole],
       output: () => Rewrapped,
-      run: ({ engine }, page: PageOptions) => rewrapEntities(engine, entity, page),
+      run: ({ engine }, page: PageOptions) => inBackground(() => rewrapEntities(engine, entity, page)),
     },
     {
       ...route,

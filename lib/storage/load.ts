@@ -1,0 +1,58 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { PipelinePolicy, PipelineResponse } from '@azure/core-rest-pipeline';
+import type { Pace, Report } from '../base/pace.ts';
+
+/**
+ * Timers, queue messages, consistency checks and the like slow down when storage says that it is busy, and begin slowly (pace.ts). The policy
+ * sees each attempt of an SDK, so a request that is repeated waits for its turn again. Requests of callers only wait if the process has a limit.
+ */
+
+const background = new AsyncLocalStorage<true>();
+
+/** Runs work that no caller waits for, or one that can wait: its requests to storage adapt to the load. */
+export function inBackground<Result>(work: () => Result): Result {
+  return background.run(true, work);
+}
+
+/**
+ * Lets a request wait for its turn. Outside of the policies that count requests and note their outcomes, because a request that waits is not
+ * sent yet.
+ */
+export function adaptToLoad(pace: Pace): PipelinePolicy {
+  return {
+    name: 'adaptToLoad',
+    async sendRequest(request, next) {
+      const end = await pace.enter(background.getStore() ? 'background' : 'caller', request.abortSignal);
+      let report: Report;
+      try {
+        const response = await next(request);
+        report = busyReport(response);
+        return response;
+      } finally {
+        end(report);
+      }
+    },
+  };
+}
+
+/** A wrong header must not stop the work for longer. */
+const LONGEST_PAUSE_MS = 60_000;
+const THROTTLED = new Set([429, 503]);
+
+/**
+ * https://learn.microsoft.com/rest/api/storageservices/common-rest-api-error-codes: `ServerBusy` is a 503, and `OperationTimedOut` a 500,
+ * with which tables say the same.
+ */
+function busyReport({ status, headers }: PipelineResponse): Report {
+  if (status < 429) return undefined;
+  const isBusy = THROTTLED.has(status) || (status === 500 && headers.get('x-ms-error-code') === 'OperationTimedOut');
+  const demandedMs = isBusy ? retryAfterMs(headers.get('retry-after')) : undefined;
+  return isBusy ? { busyForMs: demandedMs && Math.min(demandedMs, LONGEST_PAUSE_MS) } : undefined;
+}
+
+/** Seconds, or a date: https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
+export function retryAfterMs(header: string | null | undefined): number | undefined {
+  if (!header) return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}

@@ -1,0 +1,86 @@
+import { createHttpHeaders } from '@azure/core-rest-pipeline';
+import { afterEach, expect, it, vi } from 'vitest';
+import { createPace } from '../../../lib/base/pace.ts';
+import { adaptToLoad, inBackground, retryAfterMs } from '../../../lib/storage/load.ts';
+import { readRow, submit } from '../../../lib/storage/rows.ts';
+import { openStorage, through } from '../../../lib/storage/storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+
+afterEach(() => void vi.useRealTimers());
+
+const ADDRESS = { table: 'things', partition: 'p', row: 'r' };
+
+/** An account that responds to the next requests with these, and then executes them. */
+async function open(replies: { status: number; headers?: Record<string, string> }[] = []) {
+  const memory = createMemoryStorage();
+  const pace = createPace();
+  const storage = openStorage(memory, '', pace);
+  await storage.table(ADDRESS.table).createTable();
+  let sent = 0;
+  memory.intercept = async (request, send) => {
+    sent += 1;
+    const reply = replies.shift();
+    return reply
+      ? { request, status: reply.status, headers: createHttpHeaders(reply.headers), bodyAsText: '' }
+      : send();
+  };
+  return { pace, storage, countSent: () => sent };
+}
+
+it.each([
+  ['ServerBusy', { status: 503 }],
+  ['a 429', { status: 429 }],
+  ['OperationTimedOut', { status: 500, headers: { 'x-ms-error-code': 'OperationTimedOut' } }],
+])('slows background work down after %s to a caller, whose request is repeated at once', async (_, reply) => {
+  const { pace, storage, countSent } = await open([reply]);
+  expect(await readRow(storage, ADDRESS)).toBeUndefined();
+  expect([pace.allowed, countSent()]).toEqual([4, 2]);
+});
+
+it('does not slow down after another error', async () => {
+  const { pace, storage } = await open([{ status: 500, headers: { 'x-ms-error-code': 'InternalError' } }]);
+  expect(await readRow(storage, ADDRESS)).toBeUndefined();
+  expect(pace.allowed).toBe(8);
+});
+
+it('sends no request in the background before the time of Retry-After', async () => {
+  vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
+  const pace = createPace();
+  const sentAt: number[] = [];
+  const client = through([adaptToLoad(pace)], {
+    async sendRequest(request) {
+      sentAt.push(performance.now());
+      const isFirst = sentAt.length === 1;
+      return {
+        request,
+        status: isFirst ? 503 : 200,
+        headers: createHttpHeaders({ 'retry-after': isFirst ? '30' : '' }),
+      };
+    },
+  });
+  const send = () => client.sendRequest({ url: '', method: 'GET', headers: createHttpHeaders() } as never);
+  await inBackground(send);
+  void inBackground(send);
+  await vi.advanceTimersByTimeAsync(29_900);
+  expect(sentAt).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(sentAt).toHaveLength(2);
+});
+
+it('does not send a write whose time is over while it waits', async () => {
+  const { pace, storage, countSent } = await open();
+  const ends = await Promise.all(Array.from({ length: 8 }, () => pace.enter('background')));
+  const actions = [{ kind: 'insert', row: 'r', properties: {} }] as const;
+  const write = inBackground(() => submit(storage, { ...ADDRESS, actions, signal: AbortSignal.timeout(5) }));
+  await expect(write).rejects.toMatchObject({ code: 'storage-unavailable' });
+  for (const end of ends) end();
+  expect(countSent()).toBe(0);
+});
+
+it('reads Retry-After as seconds and as a date', () => {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.parse('2026-11-20T08:00:00Z') });
+  expect(retryAfterMs('12')).toBe(12_000);
+  expect(retryAfterMs('Fri, 20 Nov 2026 08:00:05 GMT')).toBe(5_000);
+  expect(retryAfterMs('Fri, 20 Nov 2026 07:00:00 GMT')).toBe(0);
+  for (const none of [undefined, null, '', 'soon']) expect(retryAfterMs(none)).toBeUndefined();
+});
