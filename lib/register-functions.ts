@@ -4,8 +4,9 @@ import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import { deleteOldCounts } from './access/request-limits.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { Feature } from './define/declaration/entity.ts';
-import { consumeIntent, consumeTransfer, drainPoison, toMessage } from './engine/consume/consume.ts';
-import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from './engine/reconcile/intent.ts';
+import { consumerOf, toMessage } from './engine/consume/consume.ts';
+import { drainQueues } from './engine/consume/drain.ts';
+import { listParts } from './engine/reconcile/queues.ts';
 import { features } from './features/features.ts';
 import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
 import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
@@ -133,13 +134,12 @@ function registerConsole(app: FunctionsApp, runtime: Runtime, folder: string): v
 /** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */
 function registerQueues(app: FunctionsApp, runtime: Runtime): void {
   const { connection } = runtime;
-  const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
-  for (const [queue, consume] of Object.entries(consumers))
+  for (const queue of listParts(runtime.model.queueParts))
     app.storageQueue(nameOf(runtime, queue), {
       queueName: prefixWithHyphen(runtime.model.prefix, queue),
       connection,
       handler: (body, context) =>
-        inBackground(async () => consume(await runtime.consumer(context), toMessage(queue, body, context))),
+        inBackground(async () => consumerOf(queue)(await runtime.consumer(context), toMessage(queue, body, context))),
     });
 }
 
@@ -175,13 +175,14 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       );
     },
   },
-  /** Every minute: records messages on which the host gave up, or sends them back. */
+  /** Every minute: records messages on which the host gave up, or sends them back, and does the work of queues that the model no longer has. */
   poison: {
     schedule: '0 * * * * *',
     async run(runtime, context) {
       const until = Date.now() + DRAIN_FOR_MS;
       const engine = await runtime.readyEngine(context);
-      await drainPoison({ engine, entities: runtime.model.list, log: context }, { until });
+      const consumer = { engine, entities: runtime.model.list, log: context };
+      await drainQueues(consumer, { until, formerParts: await runtime.formerParts() });
     },
   },
   ...Object.fromEntries(features.flatMap((feature) => timerOf(feature))),

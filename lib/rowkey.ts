@@ -12,6 +12,7 @@ import type { Operations } from './define/define-operation.ts';
 import type { Consumer, Log } from './engine/consume/consume.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
 import { collectChanges } from './engine/note-change.ts';
+import { isFormerPart } from './engine/reconcile/queues.ts';
 import type { ConsoleApp } from './http/console.ts';
 import { createHandler, type Handle, type Handler, type HandlerOptions } from './http/handler.ts';
 import { type App, rootOf } from './http/route.ts';
@@ -21,7 +22,7 @@ import { resourcesOf } from './operations/resources.ts';
 import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
 import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
-import { findMissing, provision } from './storage/provision.ts';
+import { compareResources, provision } from './storage/provision.ts';
 import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas.ts';
 import { checkImplementations, createExecute, type Implementations } from './store/app-operations.ts';
@@ -159,6 +160,8 @@ export interface Runtime {
   app(): App;
   /** For the console. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
   consoleApp(): ConsoleApp;
+  /** The queues of parts that the model no longer declares, which may still have messages. */
+  formerParts(): Promise<readonly string[]>;
   /** For the queue functions. Throws as `readyEngine` does. If a setting is invalid, it waits some minutes before it throws. */
   consumer(log: Log): Promise<Consumer>;
 }
@@ -193,14 +196,18 @@ function createRuntime(
   const pace = createPace({ limit: model.maxStorageRequests });
   const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection, pace }));
   const keys = createLazyKeyRing(() => requireSettings().keys);
-  const engine = once(() => createEngine(storage(), { keys, rulesMaxAge: model.rulesMaxAge }));
+  const engine = once(() =>
+    createEngine(storage(), { keys, rulesMaxAge: model.rulesMaxAge, queueParts: model.queueParts }),
+  );
   let isProvisioned = false;
+  let formerParts: readonly string[] = [];
 
   async function findMissingOnce(): Promise<readonly string[]> {
     if (isProvisioned) return [];
-    const missing = await inProcess(() => findMissing(storage(), resourcesOf(entities)));
-    isProvisioned = missing.length === 0;
-    return missing;
+    const found = await inProcess(() => compareResources(storage(), resourcesOf(entities, undefined, model)));
+    formerParts = found.furtherQueues.filter((queue) => isFormerPart(queue, model.queueParts));
+    isProvisioned = found.missing.length === 0;
+    return found.missing;
   }
 
   const audit = once(() => createAuditLog(engine()));
@@ -257,7 +264,7 @@ function createRuntime(
 
   const execute = createExecute(model, implementations, { limits: model.limits, record });
 
-  const createAll = () => provision(storage(), resourcesOf(entities, Date.now()));
+  const createAll = () => provision(storage(), resourcesOf(entities, Date.now(), model));
 
   async function readyEngine(log: Log): Promise<Engine> {
     if (refusal) throw refusal;
@@ -303,6 +310,10 @@ function createRuntime(
       if (refusal) throw refusal;
       const { auth, console: settings } = requireSettings();
       return { storage: storage(), console: settings && { ...settings, issuer: settings.issuer ?? auth.issuer } };
+    },
+    async formerParts() {
+      await findMissingOnce();
+      return formerParts;
     },
     async consumer(log) {
       if (refusal) await sleep(REFUSE_MESSAGE_AFTER_MS, undefined, { ref: false });

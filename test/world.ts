@@ -68,17 +68,21 @@ export interface World {
 }
 
 /** Opens the model of the fixtures, with additional entities, on the storage account of the test file. */
-export async function openWorld(url: string, more: readonly Entity[] = [], prefix = ''): Promise<World> {
+export async function openWorld(
+  url: string,
+  more: readonly Entity[] = [],
+  { prefix = '', queueParts = 1 }: { readonly prefix?: string; readonly queueParts?: number } = {},
+): Promise<World> {
   const entities = [...model.list, ...more];
   const connectionString = testStorage(url);
   const storage = openStorage({ connectionString, httpClient: knowingClient }, prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
-  await provision(storage, resourcesOf(entities, Date.now()));
+  await provision(storage, resourcesOf(entities, Date.now(), { queueParts }));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
-  const consumer = { engine: createEngine(storage, { timing: PATIENT, keys }), entities, log };
+  const consumer = { engine: createEngine(storage, { timing: PATIENT, keys, queueParts }), entities, log };
 
   // Messages that `take` received while it searched for another one.
   let held: (Message & { text: string })[] = [];
@@ -131,12 +135,15 @@ export async function openWorld(url: string, more: readonly Entity[] = [], prefi
   const engineThrough = (httpClient: HttpClient, timing = PATIENT) => {
     // A process that has had a response of storage before.
     const { clock } = storage;
-    return createEngine({ ...openStorage({ connectionString, httpClient }, prefix), clock }, { timing, keys });
+    return createEngine(
+      { ...openStorage({ connectionString, httpClient }, prefix), clock },
+      { timing, keys, queueParts },
+    );
   };
   return {
     storage,
-    engine: createEngine(storage, { timing: PATIENT, keys }),
-    queued: createEngine(storage, { timing: PATIENT, keys, settleInline: 0 }),
+    engine: createEngine(storage, { timing: PATIENT, keys, queueParts }),
+    queued: createEngine(storage, { timing: PATIENT, keys, queueParts, settleInline: 0 }),
     keyFile,
     engineThrough,
     logged,

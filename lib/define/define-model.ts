@@ -39,6 +39,11 @@ export interface ModelDeclaration<
    * work. By default callers have no limit, and background work adapts to the load alone.
    */
   readonly maxStorageRequests?: number | undefined;
+  /**
+   * How many parts each queue has, by default 1: more for an app that makes more than 1,000 changes a second with entries in other partitions. May be
+   * changed at any time.
+   */
+  readonly queueParts?: number;
   readonly entities: CheckedRoles<Declared, Roles[number]>;
   /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
   readonly operations?: CheckedRoles<Own, Roles[number]>;
@@ -85,6 +90,7 @@ export interface Model<
   readonly limits: readonly RequestLimit[];
   readonly rulesMaxAge: number;
   readonly maxStorageRequests: number | undefined;
+  readonly queueParts: number;
   /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
 }
@@ -101,9 +107,13 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   readonly limits?: readonly RequestLimit[];
   readonly rulesMaxAge?: number;
   readonly maxStorageRequests?: number | undefined;
+  readonly queueParts?: number;
   readonly entities: Declared;
   readonly operations?: Own;
 }
+
+/** Each part is a function with a queue of its own, which every instance of the app asks for messages. */
+const MAX_QUEUE_PARTS = 32;
 
 const ModelOptions = optionsOf({
   prefix: z.string().optional(),
@@ -112,6 +122,7 @@ const ModelOptions = optionsOf({
   limits: z.array(RequestLimitOptions).readonly().optional(),
   rulesMaxAge: z.int().min(1).max(3_600).optional(),
   maxStorageRequests: z.int().min(2).optional(),
+  queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).optional(),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
@@ -129,7 +140,7 @@ export function linkModel<
 ): Model<Declared, Own> {
   refuse(optionErrors(ModelOptions, declaration));
   const { entities, roles, operatorRole, operations = [], limits = [], prefix = '' } = declaration;
-  const { rulesMaxAge = RULES_MAX_AGE_S, maxStorageRequests } = declaration;
+  const { rulesMaxAge = RULES_MAX_AGE_S, maxStorageRequests, queueParts = 1 } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
   refuse(validateModel({ entities: list, operations, roles, operatorRole, limits, prefix }, reserved));
@@ -142,6 +153,7 @@ export function linkModel<
     limits: frozenCopy(limits),
     rulesMaxAge,
     maxStorageRequests,
+    queueParts,
     prefix,
   });
 }

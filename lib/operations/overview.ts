@@ -2,10 +2,9 @@ import pMap from 'p-map';
 import type { Entity } from '../define/declaration/entity.ts';
 import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
-import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
+import { listParts } from '../engine/reconcile/queues.ts';
 import { storageCall } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
-import type { Storage } from '../storage/storage.ts';
 import { readShapes } from './model-guard.ts';
 
 /** What operators see at a glance. Instants are in milliseconds. */
@@ -14,8 +13,8 @@ import { readShapes } from './model-guard.ts';
  * Describes the queues of the engine and their poison queues. `messages` is the estimate of storage, with the hidden messages: intents of
  * writes in progress, reminders and delayed messages. Two storage transactions each.
  */
-export function readQueueStates(storage: Storage) {
-  const names = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
+export function readQueueStates({ storage, queueParts }: Engine) {
+  const names = listParts(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
   return pMap(names, async (queue) => {
     const client = storage.queue(queue);
     const [properties, peeked] = await Promise.all([

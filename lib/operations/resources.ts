@@ -2,7 +2,7 @@ import { type Entity, withFeatures } from '../define/declaration/entity.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
+import { listParts } from '../engine/reconcile/queues.ts';
 import { operations } from '../engine/write/operation.ts';
 import { features } from '../features/features.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../features/high-volume-delete/period-archive.ts';
@@ -18,9 +18,13 @@ export const OWN_ENTITIES: readonly Entity[] = [withFeatures(operations, feature
  * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are
  * included; a deployment template omits them, because it cannot name tables by date.
  */
-export function resourcesOf(entities: readonly Entity[], now?: number): Resources {
+export function resourcesOf(
+  entities: readonly Entity[],
+  now?: number,
+  { queueParts = 1 }: { readonly queueParts?: number } = {},
+): Resources {
   const tables = [...entities, ...OWN_ENTITIES].flatMap((entity) => tablesToCreate(entity, now));
-  const queues = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((queue) => [queue, `${queue}-poison`]);
+  const queues = listParts(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
   return {
     tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
     queues,

@@ -18,6 +18,8 @@ export interface SentMessage {
 export interface ReceivedMessage extends SentMessage {
   /** In milliseconds. */
   readonly insertedAt: number;
+  /** How often the message was received, including this time. */
+  readonly attempts: number;
 }
 
 /** The limit of Queue storage: https://learn.microsoft.com/rest/api/storageservices/put-message */
@@ -87,8 +89,8 @@ export async function receiveMessages(
   const options = { numberOfMessages: limit, visibilityTimeout: hiddenFor };
   const client = storage.queue(queue);
   const { receivedMessageItems } = await storageCall(client.receiveMessages(options), client.name);
-  return receivedMessageItems.map(({ messageId: id, popReceipt, messageText: text, insertedOn }) => {
-    return { queue, id, popReceipt, text, insertedAt: insertedOn.getTime() };
+  return receivedMessageItems.map(({ messageId: id, popReceipt, messageText: text, insertedOn, dequeueCount }) => {
+    return { queue, id, popReceipt, text, insertedAt: insertedOn.getTime(), attempts: dequeueCount };
   });
 }
 

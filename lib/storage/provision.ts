@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import { ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
-import { prefixTable } from './resource-names.ts';
-import { accountsOf, type Storage } from './storage.ts';
+import { prefixTable, prefixWithHyphen } from './resource-names.ts';
+import { accountsOf, queueIn, type Storage } from './storage.ts';
 
 export interface Resources {
   readonly tables: readonly string[];
@@ -22,26 +22,37 @@ export async function provision(storage: Storage, { tables, queues, containers }
   await pMap(creates, (create) => storageCall<unknown>(create()), { concurrency: CONCURRENCY });
 }
 
-/**
- * Returns the resources that do not exist, as the account names them: `table employees`. At least three storage transactions for each
- * account.
- */
-export async function findMissing(storage: Storage, resources: Resources): Promise<string[]> {
-  const accounts = accountsOf(storage);
-  const missing = await pMap(accounts, (account) => ofAccount(account, findMissingIn(account, resources)));
-  return missing.flatMap((names, index) =>
-    storage.accounts ? names.map((name) => `${name} (account ${storage.accounts?.list[index]?.name})`) : names,
-  );
+/** What the accounts have in comparison with what is needed. */
+export interface Compared {
+  /** The resources that do not exist, as the account names them: `table employees`. */
+  readonly missing: readonly string[];
+  /** Other queues of the app, by their declared names. */
+  readonly furtherQueues: readonly string[];
 }
 
-async function findMissingIn(account: Storage, { tables, queues, containers }: Resources): Promise<string[]> {
+/** Compares the resources of each account with those that are needed. At least three storage transactions for each account. */
+export async function compareResources(storage: Storage, resources: Resources): Promise<Compared> {
+  const compared = await pMap(accountsOf(storage), async (account) => {
+    const { missing, furtherQueues } = await ofAccount(account, compareAccount(account, resources));
+    return {
+      missing: storage.accounts ? missing.map((name) => `${name} (account ${account.name})`) : missing,
+      furtherQueues: furtherQueues.map((name) => queueIn(account, name)),
+    };
+  });
+  return {
+    missing: compared.flatMap(({ missing }) => missing),
+    furtherQueues: compared.flatMap(({ furtherQueues }) => furtherQueues),
+  };
+}
+
+async function compareAccount(account: Storage, { tables, queues, containers }: Resources): Promise<Compared> {
   const listed = await Promise.all([
     listTablesOf(account, ''),
     Array.fromAsync(storageCalls(account.queues.listQueues()), ({ name }) => name),
     Array.fromAsync(storageCalls(account.blobs.listContainers()), ({ name }) => name),
   ]);
   const [knownTables, knownQueues, knownContainers] = listed.map((names) => new Set(names));
-  return [
+  const missing = [
     ...tables.filter((name) => !knownTables?.has(name)).map((name) => `table ${account.table(name).tableName}`),
     ...queues
       .filter((name) => !knownQueues?.has(account.queue(name).name))
@@ -50,6 +61,9 @@ async function findMissingIn(account: Storage, { tables, queues, containers }: R
       .filter((name) => !knownContainers?.has(account.container(name).containerName))
       .map((name) => `container ${account.container(name).containerName}`),
   ];
+  const start = prefixWithHyphen(account.prefix, '');
+  const own = [...(knownQueues ?? [])].filter((name) => name.startsWith(start)).map((name) => name.slice(start.length));
+  return { missing, furtherQueues: own.filter((name) => !queues.includes(name)) };
 }
 
 /** Creates a table in each account unless it exists. */

@@ -33,6 +33,7 @@ export interface Storage {
   table(name: string): TableClient;
   /** The client of a table that repeats a request only if storage has certainly not executed it. */
   tableSentOnce(name: string): TableClient;
+  /** The client of a queue of the first account, or of one whose name begins with its account, as `queueIn` writes it. */
   queue(name: string): QueueClient;
   /** The client of a queue that repeats a request only if storage has certainly not executed it. */
   queueSentOnce(name: string): QueueClient;
@@ -103,21 +104,40 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
  * together.
  */
 export function openStorage(options: StorageOptions, prefix = '', pace: Pace = createPace()): Storage {
-  const open = (account: AccountOptions) => openAccount(account, { prefix, pace });
+  // All accounts have one clock: a process may have had a response from one of them only.
+  const clock = createServiceClock();
+  const open = (account: AccountOptions) => openAccount(account, { prefix, pace, clock });
   if (!('accounts' in options)) return open(options);
   const [first, ...others] = options.accounts.map(({ name, ...account }) => ({ ...open(account), name }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
-  return others.length === 0 ? first : { ...first, accounts: { list: [first, ...others] } };
+  if (others.length === 0) return first;
+  const openQueue = (open: 'queue' | 'queueSentOnce') => (queue: string) => {
+    const [account, name] = splitQueue([first, ...others], queue);
+    return account[open](name);
+  };
+  const queues = { queue: openQueue('queue'), queueSentOnce: openQueue('queueSentOnce') };
+  return { ...first, ...queues, accounts: { list: [first, ...others] } };
+}
+
+/** The name of a queue in one of several accounts, such as `second/transfers`. A queue of the first account has its declared name. */
+export function queueIn({ name }: Pick<Storage, 'name'>, queue: string): string {
+  return name === undefined || name === FIRST_ACCOUNT ? queue : `${name}/${queue}`;
+}
+
+function splitQueue([first, ...others]: readonly [Account, ...Account[]], queue: string): [Account, string] {
+  const [name, rest] = queue.includes('/') ? queue.split('/', 2) : [first.name, queue];
+  const account = [first, ...others].find((each) => each.name === name);
+  if (account && rest !== undefined) return [account, rest];
+  throw new RowkeyError('wrong-setting', `The app has no storage account ${name}, which the name of a queue has.`);
 }
 
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
 function openAccount(
   account: AccountOptions,
-  { prefix, pace }: { readonly prefix: string; readonly pace: Pace },
+  { prefix, pace, clock }: { readonly prefix: string; readonly pace: Pace; readonly clock: ServiceClock },
 ): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
-  const clock = createServiceClock();
   // Between the retries of an SDK and the network, from the outside to the inside.
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
     adaptToLoad(pace),

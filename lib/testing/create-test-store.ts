@@ -2,9 +2,9 @@ import type { Entities } from '../api/entity-types.ts';
 import { MINUTE_MS } from '../base/time.ts';
 import type { Model } from '../define/define-model.ts';
 import type { Operations } from '../define/define-operation.ts';
-import { consumeIntent, consumeTransfer } from '../engine/consume/consume.ts';
+import { consumerOf } from '../engine/consume/consume.ts';
 import { createEngine } from '../engine/engine.ts';
-import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../engine/reconcile/intent.ts';
+import { listParts } from '../engine/reconcile/queues.ts';
 import { resourcesOf } from '../operations/resources.ts';
 import type { KeyRing } from '../storage/key-ring.ts';
 import { deleteMessage, receiveMessages } from '../storage/messages.ts';
@@ -30,7 +30,6 @@ export interface TestStore<All extends Entities, Own extends Operations = Operat
   readonly storage: MemoryStorage;
 }
 
-const CONSUMERS = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
 /** More than all delays of a message together. */
 const SETTLE_WITHIN_MS = 2 * 24 * 60 * MINUTE_MS;
 
@@ -51,24 +50,25 @@ export async function createTestStore<All extends Entities, Own extends Operatio
 ): Promise<TestStore<All, Own>> {
   const { operations } = options;
   if (operations) checkImplementations(model, operations);
+  const { queueParts } = model;
   let ahead = 0;
   const now = () => Date.now() + ahead;
   const memory = createMemoryStorage({ now });
   const storage = openStorage(memory, model.prefix);
-  await provision(storage, resourcesOf(model.list, now()));
-  const engine = createEngine(storage, { now, keys: PLAIN_KEYS, rulesMaxAge: model.rulesMaxAge });
+  await provision(storage, resourcesOf(model.list, now(), model));
+  const engine = createEngine(storage, { now, keys: PLAIN_KEYS, rulesMaxAge: model.rulesMaxAge, queueParts });
   const failures: string[] = [];
   const log = { warn: () => undefined, error: (failure: string) => failures.push(failure) };
   const attempts = new Map<string, number>();
 
   async function handleVisible(): Promise<number> {
     let handled = 0;
-    for (const [queue, consume] of Object.entries(CONSUMERS))
+    for (const queue of listParts(queueParts))
       for (const message of await receiveMessages(storage, queue, { limit: 32, hiddenFor: 1 })) {
         const { id, insertedAt, text } = message;
         attempts.set(id, (attempts.get(id) ?? 0) + 1);
         const given = { queue, id, insertedAt, attempts: attempts.get(id) ?? 1, body: JSON.parse(text) };
-        const isDone = await consume({ engine, entities: model.list, log }, given).then(
+        const isDone = await consumerOf(queue)({ engine, entities: model.list, log }, given).then(
           () => true,
           // Tried again, and recorded as a failure after the last attempt.
           () => false,
@@ -80,7 +80,7 @@ export async function createTestStore<All extends Entities, Own extends Operatio
   }
 
   async function countMessages(): Promise<number> {
-    const counts = Object.keys(CONSUMERS).map((queue) => storage.queue(queue).getProperties());
+    const counts = listParts(queueParts).map((queue) => storage.queue(queue).getProperties());
     return (await Promise.all(counts)).reduce(
       (sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount,
       0,

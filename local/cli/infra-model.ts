@@ -6,8 +6,12 @@ import { resourcesOf } from '../../lib/operations/resources.ts';
 import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
 
 /** Returns the text of infra/model.json for a model. The tables of periods are omitted: the app creates and deletes them. */
-export function formatInfraModel({ list, prefix }: Pick<LinkedModel, 'list' | 'prefix'>): string {
-  const { tables, queues, containers } = resourcesOf(list);
+export function formatInfraModel({
+  list,
+  prefix,
+  queueParts,
+}: Pick<LinkedModel, 'list' | 'prefix' | 'queueParts'>): string {
+  const { tables, queues, containers } = resourcesOf(list, undefined, { queueParts });
   const hyphenated = (name: string) => prefixWithHyphen(prefix, name);
   const infra = {
     tables: sortUnique(tables.map((name) => prefixTable(prefix, name))),

@@ -126,7 +126,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
           return startIdentity(0);
         }),
       ),
-      provision(storage, resourcesOf(app.model.list, Date.now())),
+      provision(storage, resourcesOf(app.model.list, Date.now(), app.model)),
     ]);
     stops.push(identity.stop);
     const keyFile = join(data, 'keys.json');

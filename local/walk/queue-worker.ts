@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Consumer, consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
+import { type Consumer, consumerOf } from '../../lib/engine/consume/consume.ts';
+import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { showMessages, sinceAborted } from './known-messages.ts';
 
 /** How long the host holds a message. */
@@ -9,7 +10,6 @@ const BACK_AFTER_SECONDS = 1;
 /** Longer than an intent is hidden, also with the timing of production. */
 const SETTLE_WITHIN_MS = 180_000;
 const POLL_MS = 20;
-const CONSUMERS = { 'index-changes': consumeIntent, transfers: consumeTransfer };
 
 export interface QueueWorker {
   /** Handles a batch of visible messages of each queue, and returns their number. */
@@ -25,14 +25,14 @@ export interface QueueWorker {
 
 /** Handles the queue messages of an app in this process. The storage of the consumer uses the client of `known-messages.ts`. */
 export function createQueueWorker(consumer: Consumer, { lastLogged }: { lastLogged(): string }): QueueWorker {
-  const { storage, timing } = consumer.engine;
-  const queues = Object.keys(CONSUMERS);
+  const { storage, timing, queueParts } = consumer.engine;
+  const queues = listParts(queueParts);
   // Attempts by message id, counted here, because a test may have received a message before.
   const attempts = new Map<string, number>();
 
   async function handleVisible() {
     let handled = 0;
-    for (const [queue, consume] of Object.entries(CONSUMERS)) {
+    for (const queue of queues) {
       const client = storage.queue(queue);
       const { receivedMessageItems } = await client.receiveMessages({
         numberOfMessages: 16,
@@ -45,7 +45,7 @@ export function createQueueWorker(consumer: Consumer, { lastLogged }: { lastLogg
           const attempt = Math.max((attempts.get(id) ?? 0) + 1, Math.min(dequeueCount, 2));
           attempts.set(id, attempt);
           const message = { queue, id, attempts: attempt, insertedAt: insertedOn.getTime(), body: parsed(messageText) };
-          const isDone = await consume(consumer, message).then(
+          const isDone = await consumerOf(queue)(consumer, message).then(
             () => true,
             () => false,
           );

@@ -49,13 +49,13 @@ export async function prepareWorlds(
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
   const routes = new Map(createRoutes(model).map((route) => [route.name, route]));
-  const resources = () => resourcesOf(model.list, Date.now());
+  const resources = () => resourcesOf(model.list, Date.now(), model);
   await provision(openStorage({ connectionString, httpClient }, model.prefix), resources());
   return async () => {
     await clear(connectionString);
     const storage = openStorage({ connectionString, httpClient }, model.prefix);
     await provision(storage, { ...resources(), queues: [], containers: [] });
-    const engine = createEngine(storage, { timing: TIMING, keys });
+    const engine = createEngine(storage, { timing: TIMING, keys, queueParts: model.queueParts });
     const logged: string[] = [];
     // Warnings announce another attempt.
     const log = { warn: () => undefined, error: (text: string) => logged.push(text) };

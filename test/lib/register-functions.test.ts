@@ -104,6 +104,16 @@ test('with an empty route prefix the API stays below /api, and the one without a
   ]);
 });
 
+test('each part of a queue has a function of its own', () => {
+  const { app, queues } = testApp();
+  const { runtime, ...rowkey } = instance('shop');
+  const model = { ...runtime.model, queueParts: 2 };
+  registerFunctions(app, { ...rowkey, runtime: { ...runtime, model } });
+  expect(queues.map(({ name, queueName }) => [name, queueName])).toEqual(
+    ['index-changes', 'index-changes-1', 'transfers', 'transfers-1'].map((part) => [`shop-${part}`, `shop-${part}`]),
+  );
+});
+
 test('an instance without a prefix or path has the names and the connection of the declaration', () => {
   const { app, http, queues } = testApp();
   registerFunctions(app, instance(''));

@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
-import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
+import { consumerOf } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
@@ -29,7 +30,7 @@ const EXPECTED = ['duplicate-key', 'duplicate-value', 'not-found', 'busy', 'stor
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
+  world = await openWorld(import.meta.url, [], { queueParts: PROCESSES });
 });
 
 const id = fc.integer({ min: 0, max: 2 });
@@ -60,9 +61,11 @@ test(`keeps every index correct while writers race and messages arrive twice, la
   await fc.assert(
     fc.asyncProperty(schedules, ({ all, deliveries }) =>
       countTried({ what: WHAT, times: all.length }, async () => {
-        // One process settles its index entries itself, the others leave them to the queue.
+        // One process settles its index entries itself, the others leave them to the queue. Each is of another release, with another number of
+        // parts of the queues.
         const processes = Array.from({ length: PROCESSES }, (_, index) => ({
           ...world.engineThrough(httpClient),
+          queueParts: index + 1,
           ...(index === 0 ? {} : { settleInline: 0 }),
         }));
         const acting = Promise.all(all.map((writers, index) => race(writers, run + index, processes)));
@@ -163,10 +166,8 @@ async function deliver(deliveries: readonly string[], signal: AbortSignal): Prom
   while (!signal.aborted) {
     const how = deliveries[turn % deliveries.length];
     await sleep(5);
-    for (const [queue, consume] of [
-      ['index-changes', consumeIntent],
-      ['transfers', consumeTransfer],
-    ] as const) {
+    for (const queue of listParts(PROCESSES)) {
+      const consume = consumerOf(queue);
       const client = world.storage.queue(queue);
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 1 });
       if (receivedMessageItems.length > 0) turn += 1;

@@ -6,7 +6,8 @@ import { DAY_MS, HOUR_MS } from '../../lib/base/time.ts';
 import type { Values } from '../../lib/base/values.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { consumePoison, drainPoison } from '../../lib/engine/consume/consume.ts';
+import { consumePoison } from '../../lib/engine/consume/consume.ts';
+import { drainQueues } from '../../lib/engine/consume/drain.ts';
 import { listPoison } from '../../lib/engine/consume/poison.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { toReferrer } from '../../lib/engine/read/text-blobs.ts';
@@ -20,7 +21,7 @@ import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { listContainer, signBlobUrl, UPLOAD_PERMISSIONS, writeBlob } from '../../lib/storage/blobs.ts';
-import { createTable, findMissing, listTables } from '../../lib/storage/provision.ts';
+import { compareResources, createTable, listTables } from '../../lib/storage/provision.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas.ts';
@@ -59,7 +60,7 @@ const PNG = Buffer.from(
 
 const worlds = new Map<Prefix, World>();
 beforeAll(async () => {
-  for (const prefix of PREFIXES) worlds.set(prefix, await openWorld(import.meta.url, [notes, blogins], prefix));
+  for (const prefix of PREFIXES) worlds.set(prefix, await openWorld(import.meta.url, [notes, blogins], { prefix }));
 });
 const worldOf = (prefix: Prefix): World => worlds.get(prefix) ?? expect.fail('every prefix has a world');
 const inEach = <Result>(work: (world: World, prefix: Prefix) => Promise<Result>) =>
@@ -94,7 +95,7 @@ test('every table, queue and container has the prefix of its app, and the declar
 test('what is missing is named as the account would have it', async () => {
   const storage = openStorage({ connectionString: testStorage(import.meta.url) }, 'gone');
   const wanted = { tables: ['notes'], queues: ['transfers'], containers: ['large'] };
-  expect(await findMissing(storage, wanted)).toEqual([
+  expect((await compareResources(storage, wanted)).missing).toEqual([
     'table gone0notes',
     'queue gone-transfers',
     'container gone-large',
@@ -225,7 +226,7 @@ describe('the timers of one app', () => {
     await counted('rowkey.poison.recorded');
     await expectOthersUnchanged(prefix, listed, async () => {
       const { engine } = worldOf(prefix);
-      await drainPoison({ engine, entities: model.list, log }, { until: Date.now() + 60_000 });
+      await drainQueues({ engine, entities: model.list, log }, { until: Date.now() + 60_000 });
     });
     const items = (await listPoison(worldOf(prefix).engine, { limit: 100 })).items;
     expect(items).toMatchObject([{ queue: 'transfers', text: 'nonsense' }]);

@@ -13,6 +13,8 @@ export interface Engine {
   readonly settleInline: number;
   /** Seconds for which a process remembers what rules on rows have read. */
   readonly rulesMaxAge: number;
+  /** How many parts each queue has. */
+  readonly queueParts: number;
   /** Decides on the writes of a request; absent for the app itself, which may write everything. */
   readonly guard?: Guard | undefined;
 }

@@ -1,15 +1,13 @@
 import { hash } from 'node:crypto';
 import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
-import pMap from 'p-map';
 import { z } from 'zod';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
-import { deleteMessage, type ReceivedMessage, receiveMessages } from '../../storage/messages.ts';
 import { record } from '../../telemetry/metrics.ts';
-import { contextOf, inPattern, inSpan } from '../../telemetry/span.ts';
+import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { isDeeperThan, jsonText } from '../json-text.ts';
 import {
@@ -22,6 +20,7 @@ import {
   unwrap,
 } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, Intent, isPossible, possibleItems, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import { existingPart, partFor, queueOfPart } from '../reconcile/queues.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
 import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
 import { recordPoison } from './poison.ts';
@@ -69,6 +68,11 @@ export interface Consumer {
 const MAX_NESTING = 1_000;
 
 const Sender = z.object({ traceparent: z.string() });
+
+/** Returns the function that handles the messages of a queue or of a part of it. */
+export function consumerOf(queue: string): typeof consumeIntent {
+  return queueOfPart(queue) === TRANSFERS_QUEUE ? consumeTransfer : consumeIntent;
+}
 
 /** Handles a message of `index-changes`. */
 export async function consumeIntent({ engine, entities, log }: Consumer, message: Message): Promise<void> {
@@ -122,11 +126,12 @@ async function continueFanOut(
   const feature = entity.features.find(({ fanOut }) => fanOut);
   const next = await feature?.fanOut?.run(engine, entity, step);
   const rest = { ...intent, items: [] };
+  const part = partFor(engine, INDEX_CHANGES_QUEUE, sources[0]?.partition ?? '');
   if (next) {
-    await sendWork(engine, INDEX_CHANGES_QUEUE, { ...rest, fanOut: { sources, position: next, isLastPass } });
+    await sendWork(engine, part, { ...rest, fanOut: { sources, position: next, isLastPass } });
   } else if (!isLastPass) {
     const delaySeconds = engine.timing.hideIntentForSeconds;
-    await sendWork(engine, INDEX_CHANGES_QUEUE, { ...rest, fanOut: { sources, isLastPass: true } }, { delaySeconds });
+    await sendWork(engine, part, { ...rest, fanOut: { sources, isLastPass: true } }, { delaySeconds });
   }
 }
 
@@ -154,7 +159,7 @@ export async function consumePoison({ engine, entities, log }: Consumer, message
   const unreadable = findPermanentFailure(queue, body, entities);
   if (unreadable === undefined && !isTooOld(engine, history)) {
     const later = { ...history, attempts: history.attempts - message.attempts, waits: history.waits + 1 };
-    await sendWork(engine, queue, { ...(body as object), history: later });
+    await sendWork(engine, existingPart(engine, queue), { ...(body as object), history: later });
     log.warn(`The message ${message.id} of ${queue} failed at every attempt of the host. It is sent again.`);
     return;
   }
@@ -166,7 +171,7 @@ export async function consumePoison({ engine, entities, log }: Consumer, message
 /** Returns why a message can never succeed, or undefined. */
 function findPermanentFailure(queue: string, body: unknown, entities: readonly Entity[]): string | undefined {
   try {
-    findEntity(entities, read(queue === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
+    findEntity(entities, read(queueOfPart(queue) === TRANSFERS_QUEUE ? Transfer : Intent, body).entity);
     return undefined;
   } catch (error) {
     if (error instanceof NeverSucceeds) return error.message;
@@ -245,7 +250,7 @@ async function tryPutOff(held: HeldWork | undefined, history: History, delaySeco
 }
 
 /** The message of a RowkeyError or NeverSucceeds, which is safe to show; of any other error only the name, because its message may contain data. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (error instanceof RowkeyError || error instanceof NeverSucceeds) return error.message;
   return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
 }
@@ -288,67 +293,6 @@ function findEntity(entities: readonly Entity[], name: string): Entity {
   const entity = withArchives(entities).find((candidate) => candidate.name === name);
   if (entity) return entity;
   throw new NeverSucceeds('The message names an entity that the model does not declare.');
-}
-
-const DRAINED_QUEUES = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE];
-/** Less than the minute between two runs, so that the next run sees the messages that this one could not handle. */
-const HIDE_POISON_SECONDS = 50;
-/** The most messages that one request returns: https://learn.microsoft.com/rest/api/storageservices/get-messages */
-const POISON_BATCH = 32;
-const DRAIN_CONCURRENCY = 8;
-
-/**
- * Handles the messages that the functions host moved to the queues `<queue>-poison`: sends each back to its queue or
- * records it as poison. A queue trigger cannot do this: the host passes the message as metadata, and @azure/functions
- * overflows the stack on a deeply nested one before it calls the function.
- *
- * A message is deleted last. If the process dies before that, the message becomes visible again and is recorded again under
- * the same id. An empty queue costs one storage transaction. No batch starts after `until` (milliseconds). Throws if some
- * messages could not be handled; the next run retries them.
- */
-export const drainPoison = inPattern(
-  'poison messages',
-  async (consumer: Consumer, { until }: { readonly until: number }): Promise<void> => {
-    const drained = await Promise.allSettled(
-      DRAINED_QUEUES.map((queue) => drainQueue(consumer, `${queue}-poison`, until)),
-    );
-    for (const result of drained) if (result.status === 'rejected') throw result.reason;
-  },
-);
-
-async function drainQueue(consumer: Consumer, queue: string, until: number): Promise<void> {
-  const { now, storage } = consumer.engine;
-  let failed = 0;
-  let received: ReceivedMessage[];
-  do {
-    received = await receiveMessages(storage, queue, { limit: POISON_BATCH, hiddenFor: HIDE_POISON_SECONDS });
-    const handled = await pMap(received, (message) => tryHandle(consumer, message), { concurrency: DRAIN_CONCURRENCY });
-    failed += handled.filter((isHandled) => !isHandled).length;
-  } while (received.length === POISON_BATCH && now() < until);
-  if (failed > 0) throw new Error(`${failed} messages of ${queue} could not be handled and stay there.`);
-}
-
-async function tryHandle(consumer: Consumer, message: ReceivedMessage): Promise<boolean> {
-  const { queue, id, text, insertedAt } = message;
-  try {
-    // The host has used all attempts. Attempts to read the poison queue do not count.
-    await consumePoison(consumer, { queue, id, attempts: MAX_ATTEMPTS, insertedAt, body: bodyOf(text) });
-    await deleteMessage(consumer.engine.storage, message);
-    return true;
-  } catch (error) {
-    consumer.log.warn(`The message ${id} of ${queue} stays for the next run: ${reasonOf(error)}`);
-    return false;
-  }
-}
-
-/** Parses JSON as the host does. A JSON string stays escaped, because a table cannot store every unescaped character. */
-function bodyOf(text: string): unknown {
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === 'string' ? text : body;
-  } catch {
-    return text;
-  }
 }
 
 /** Reads a message from the queue trigger. Ignores metadata that the body may have replaced. */

@@ -11,6 +11,7 @@ import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
 import { type Message, unwrap } from '../reconcile/hold.ts';
+import { existingPart } from '../reconcile/queues.ts';
 
 /** The records of messages that cannot succeed, newest first, with the reason and the text of each. An operator sends a message again or drops it. */
 
@@ -115,7 +116,9 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   const marked = isFree && (await trySubmit(storage, { ...row, actions: [merge] }));
   if (!marked) throw new RowkeyError('busy', 'Another request is replaying the message. Try again.', { retryAfter: 1 });
   const poison = toPoison(row);
-  await makeAndNote(engine, changeOf('replay', row), () => sendMessage(storage, poison.queue, poison.text));
+  await makeAndNote(engine, changeOf('replay', row), () =>
+    sendMessage(storage, existingPart(engine, poison.queue), poison.text),
+  );
   // The message may have failed again, and been recorded, since.
   await tryAction(storage, row, { kind: 'delete', row: row.row, etag: marked.get(row.row) ?? row.etag });
   return poison;

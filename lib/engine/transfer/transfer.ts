@@ -18,6 +18,7 @@ import { makeAndNote } from '../note-change.ts';
 import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
 import { holdFor, sendWork } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import { partFor } from '../reconcile/queues.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
 import { duplicateEntry } from '../write/conflict.ts';
@@ -119,7 +120,8 @@ async function requestTransfer(
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  await makeAndNote(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
+  const part = partFor(engine, TRANSFERS_QUEUE, address.partition);
+  await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
   return operationId;
 }
 
@@ -321,7 +323,7 @@ async function handBack(work: Work, values: Values): Promise<void> {
   const { table, partition, row } = from;
   const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendWork(engine, INDEX_CHANGES_QUEUE, { ...intent, ...traceContext() });
+  await sendWork(engine, partFor(engine, INDEX_CHANGES_QUEUE, partition), { ...intent, ...traceContext() });
 }
 
 /** The change that turns the source into a tombstone. */

@@ -11,6 +11,7 @@ import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { partFor } from '../reconcile/queues.ts';
 import { type ReconcileOptions, reconcile } from '../reconcile/reconcile.ts';
 import { type ClaimedRow, claim, releaseClaims } from '../reconcile/unique-claim.ts';
 import { conflictOf, readChanged } from './conflict.ts';
@@ -75,7 +76,9 @@ export async function announce(
       needed: Buffer.byteLength(text),
       limit,
     });
-  return sendMessage(engine.storage, INDEX_CHANGES_QUEUE, text, engine.timing.hideIntentForSeconds);
+  const [{ partition } = { partition: '' }] = followUps.flatMap(({ items, fanOut }) => [...items, ...fanOut]);
+  const part = partFor(engine, INDEX_CHANGES_QUEUE, partition);
+  return sendMessage(engine.storage, part, text, engine.timing.hideIntentForSeconds);
 }
 
 function toFanOut(sources: FollowUp['fanOut']) {

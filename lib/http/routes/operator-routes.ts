@@ -101,7 +101,7 @@ function overviewRoutes(entities: readonly Entity[], operatorRole: string): Rout
       description: 'The queues',
       output: () => listOf(Queue),
       async run({ engine }) {
-        const queues = await readQueueStates(engine.storage);
+        const queues = await readQueueStates(engine);
         const items = queues.map(({ oldestWaitingSince, ...queue }) => ({
           ...queue,
           ...(oldestWaitingSince === undefined ? {} : { oldestWaitingSince: isoInstant(oldestWaitingSince) }),

@@ -1,7 +1,7 @@
 import { createHttpHeaders, type PipelineRequest, type PipelineResponse } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { dropTable, findMissing, listTables, provision } from '../../../lib/storage/provision.ts';
+import { compareResources, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf, SYSTEM_TABLE } from '../../../lib/storage/slot-map.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
@@ -142,7 +142,7 @@ test('lists, drops and misses tables of any account', async () => {
   await dropTable(storage, 'things2026');
   expect(await listTables(storage, TABLE)).toEqual([TABLE]);
   await storage.accounts?.list[1]?.queue('work').delete();
-  expect(await findMissing(storage, RESOURCES)).toEqual(['queue work (account second)']);
+  expect((await compareResources(storage, RESOURCES)).missing).toEqual(['queue work (account second)']);
 });
 
 test('rejects accounts that were exchanged', async () => {

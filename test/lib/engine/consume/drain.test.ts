@@ -1,12 +1,15 @@
 import type { QueueClient } from '@azure/storage-queue';
 import fc from 'fast-check';
-import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../../lib/base/time.ts';
-import { drainPoison, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
-import { dropPoison, listPoison, POISON_TABLE } from '../../../../lib/engine/consume/poison.ts';
+import { MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
+import { drainQueues } from '../../../../lib/engine/consume/drain.ts';
+import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
+import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
+import { deleteMessage, hideMessage, receiveMessages } from '../../../../lib/storage/messages.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
@@ -37,11 +40,16 @@ const send = (text: string) => storage.queue(QUEUE).sendMessage(text);
 const left = async () => (await storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 
 /** Runs the timer on this storage. */
-function run(over: Partial<Storage> = {}, client: Partial<QueueClient> = {}, until = Date.now() + DAY_MS) {
+function run(
+  over: Partial<Storage> = {},
+  client: Partial<QueueClient> = {},
+  until = Date.now() + DAY_MS,
+  formerParts: readonly string[] = [],
+) {
   const queue = (name: string): QueueClient => Object.assign(Object.create(storage.queue(name)), client);
   const engine = createEngine({ ...storage, queue, ...over });
   const log = { warn: (line: string) => void warned.push(line), error: () => undefined };
-  return drainPoison({ engine, entities: [employees], log }, { until });
+  return drainQueues({ engine, entities: [employees], log }, { until, formerParts });
 }
 
 const away = () => {
@@ -155,4 +163,39 @@ test('starts no batch after its time limit', async () => {
   await run();
   expect(await left()).toBe(0);
   expect(await listed()).toHaveLength(40);
+});
+
+describe('a part that the model no longer has', () => {
+  const PART = 'index-changes-2';
+  const engine = createEngine(storage);
+  const part = storage.queue(PART);
+  const items = [{ partition: 'Sales', row: 'no employee', indexEntries: [] }];
+  const intent = { version: 1, intent: 'former', entity: 'employees', table: 'employees', items };
+  const remaining = async () => (await part.getProperties()).approximateMessagesCount;
+  const drain = () => run({}, {}, undefined, [PART]);
+
+  beforeAll(() => part.createIfNotExists());
+
+  test('is emptied, and its poison is sent again to a part that exists', async () => {
+    await sendWork(engine, PART, intent);
+    await drain();
+    expect(await remaining()).toBe(0);
+    const [poison] = await listed();
+    expect(poison).toMatchObject({ queue: PART, reason: expect.stringContaining('a key that no entity') });
+    await replayPoison(engine, poison?.id ?? '');
+    expect(await remaining()).toBe(0);
+    expect(await receiveMessages(storage, INDEX_CHANGES_QUEUE, { limit: 9, hiddenFor: 1 })).toHaveLength(1);
+  });
+
+  test('leaves work to the process that has it', async () => {
+    await sendWork(engine, PART, intent);
+    const [work] = await receiveMessages(storage, PART, { limit: 1, hiddenFor: 60 });
+    const { id = '', popReceipt = '', text = '' } = work ?? {};
+    const { reminder } = JSON.parse(text);
+    await part.updateMessage(id, popReceipt, text, 0);
+    const hidden = await hideMessage(storage, { queue: PART, ...reminder, text }, 60);
+    await drain();
+    expect([await remaining(), await listed()]).toEqual([1, []]);
+    if (hidden) await deleteMessage(storage, hidden);
+  });
 });
