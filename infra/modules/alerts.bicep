@@ -227,6 +227,34 @@ var rules = [
       }
     ]
   }
+  {
+    name: 'hot-partition'
+    title: 'A partition is at half of its limit, or is throttled'
+    description: 'A partition of a table has used half of the 2,000 entities a second that storage handles in one, or storage rejected its requests. The partition is named by its table and slot: Hot partitions in the console has its key. See docs/operating.md.'
+    severity: 2
+    every: 'PT15M'
+    window: 'PT30M'
+    // In percent: 1,000 entities a second during five minutes, or 20 rejected requests in the window.
+    query: '''
+      Metrics
+      | where Name startswith 'rowkey.partition.'
+      | extend Partition = strcat(tostring(Properties.resource), ', slot ', tostring(Properties.slot))
+      | summarize
+          load = sumif(Sum, Name == 'rowkey.partition.load'),
+          throttled = sumif(Sum, Name == 'rowkey.partition.throttled')
+          by Partition, bin(TimeGenerated, 5m)
+      | summarize measure = max_of(100.0 * max(load) / 300000, 5.0 * sum(throttled)) by Partition
+    '''
+    aggregation: 'Maximum'
+    threshold: 100
+    dimensions: [
+      {
+        name: 'Partition'
+        operator: 'Include'
+        values: ['*']
+      }
+    ]
+  }
 ]
 
 resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {

@@ -33,6 +33,11 @@ var queries = [
     query: loadTextContent('../queries/storage-responses.kql')
   }
   {
+    name: 'hot-partitions'
+    question: 'Which partitions are hot?'
+    query: loadTextContent('../queries/hot-partitions.kql')
+  }
+  {
     name: 'failing-or-slow'
     question: 'Which requests fail or are slow?'
     query: loadTextContent('../queries/failing-or-slow.kql')

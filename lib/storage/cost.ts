@@ -6,6 +6,8 @@ import { type Span, SpanKind } from '@opentelemetry/api';
 import { count } from '../telemetry/metrics.ts';
 import { currentPattern, inSpan } from '../telemetry/span.ts';
 import { explainApart } from './explain.ts';
+import type { Heat } from './heat.ts';
+import { PERIOD_SUFFIX } from './resource-names.ts';
 
 /** The cost of a request so far. Each HTTP call to storage is a billed transaction, retries included. */
 export interface Cost {
@@ -69,11 +71,6 @@ export async function hideCost<Result>(
   }
 }
 
-/**
- * The date or month at the end of a period's table name. Metrics omit it, because every label value creates a time series.
- * A year is kept: one series a year is harmless, and other table names may end in four digits.
- */
-const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;
 const BATCH = '$batch';
 
 interface Counted {
@@ -82,6 +79,7 @@ interface Counted {
   readonly endpoint: () => string;
   /** Allows plain HTTP, as for the emulator. */
   readonly insecure: boolean;
+  readonly heat?: Heat;
 }
 
 /**
@@ -89,7 +87,7 @@ interface Counted {
  * has one part of the URL: the table, queue or container, which follows the path of the service. Later path segments contain keys and are
  * left out.
  */
-export function countTransactions({ service, endpoint, insecure }: Counted): PipelinePolicy {
+export function countTransactions({ service, endpoint, insecure, heat }: Counted): PipelinePolicy {
   // The account name of an emulator is in the path or in the host name.
   const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
   let depth: number | undefined;
@@ -109,7 +107,7 @@ export function countTransactions({ service, endpoint, insecure }: Counted): Pip
       const send = async (span: Span) => {
         const named = resourceOf(request.url);
         if (span.isRecording()) span.updateName(`${operation} ${named}`);
-        const resource = (named === BATCH ? resourceOf(batchUrl(request)) : named).replace(PERIOD_SUFFIX, '');
+        const resource = named === BATCH ? resourceOf(batchUrl(request)) : named;
         const running: Meter[] = [];
         for (let meter = meters.getStore(); meter; meter = meter.whole) running.push(meter);
         for (const meter of running) {
@@ -125,7 +123,8 @@ export function countTransactions({ service, endpoint, insecure }: Counted): Pip
         } finally {
           for (const meter of running)
             if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
-          count.response({ service, resource, status });
+          count.response({ service, resource: resource.replace(PERIOD_SUFFIX, ''), status });
+          heat?.note(request, { service, resource, status });
         }
       };
       return inSpan(operation, send, { kind: SpanKind.CLIENT });

@@ -20,3 +20,9 @@ export function prefixTable(prefix: string, name: string): string {
 export function prefixWithHyphen(prefix: string, name: string): string {
   return prefix === '' ? name : `${prefix}-${name}`;
 }
+
+/**
+ * The date or month at the end of a period's table name. Metrics omit it, because every label value creates a time series.
+ * A year is kept: one series a year is harmless, and other table names may end in four digits.
+ */
+export const PERIOD_SUFFIX = /\d{4}(0[1-9]|1[0-2])(\d{2})?$/;

@@ -18,6 +18,7 @@ import { RowkeyError } from '../base/errors.ts';
 import { createPace, type Pace } from '../base/pace.ts';
 import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
+import { createHeat, type Heat } from './heat.ts';
 import { adaptToLoad } from './load.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
@@ -40,6 +41,8 @@ export interface Storage {
   container(name: string): ContainerClient;
   /** The clock of the queues, which all processes have in common. */
   readonly clock: Pick<ReturnType<typeof createServiceClock>, 'earliestTime' | 'latestTime'>;
+  /** What this process uses of the account, by partition. */
+  readonly heat: Pick<Heat, 'top' | 'total'>;
   readonly tables: TableServiceClient;
   readonly queues: QueueServiceClient;
   readonly blobs: BlobServiceClient;
@@ -138,11 +141,12 @@ function openAccount(
 ): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
+  const heat = createHeat();
   // Between the retries of an SDK and the network, from the outside to the inside.
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
     adaptToLoad(pace),
     noteOutcome,
-    countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure }),
+    countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat }),
   ];
   const table = through([...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
   const queue = [clock.policy, ...ofAll('queue')];
@@ -171,6 +175,7 @@ function openAccount(
     queueSentOnce: onceByName((name) => clients.queuesSentOnce.getQueueClient(prefixWithHyphen(prefix, name))),
     container: (name) => clients.blobs.getContainerClient(prefixWithHyphen(prefix, name)),
     clock,
+    heat,
   };
 }
 

@@ -16,6 +16,15 @@ export const count = {
     'rowkey.storage.responses',
     'Responses of storage, by table, queue or container and status',
   ),
+  /** `slot` stands for the partition key, which may be personal data. */
+  partitionLoad: counter<{ readonly resource: string; readonly slot: string }>(
+    'rowkey.partition.load',
+    'Requests to the busiest partitions, with a transaction counted as its entities',
+  ),
+  throttledPartition: counter<{ readonly resource: string; readonly slot: string }>(
+    'rowkey.partition.throttled',
+    'Requests to a partition that storage rejected with 429 or 503',
+  ),
   poison: counter<{ readonly queue: string }>('rowkey.poison.recorded', 'Messages recorded as poison'),
   timer: counter<{ readonly timer: string }>('rowkey.timer.completed', 'Completed timer runs'),
   /** Findings of the weekly consistency check that it has not repaired, counted at each run of the week. */

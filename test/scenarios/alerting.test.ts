@@ -50,6 +50,15 @@ const FIRES: Readonly<Record<string, (rows: readonly MetricRow[], threshold: num
   'storage-throttled': (rows, threshold) =>
     sum(rows.filter((row) => by('resource', 'movies')(row) && by('status', '503')(row)).map(({ Sum }) => Sum)) >
     threshold,
+  // The first part of the measure, the load, needs more requests than a test can send.
+  'hot-partition': (rows, threshold) =>
+    5 *
+      sum(
+        rows
+          .filter((row) => by('resource', 'movies')(row) && row.Name === 'rowkey.partition.throttled')
+          .map(({ Sum }) => Sum),
+      ) >
+    threshold,
 };
 
 function by(property: string, value: string) {

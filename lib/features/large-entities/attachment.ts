@@ -8,7 +8,14 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
-import { type ByteRange, blobPrefix, createBlobName, readBytes, sha256, toReferrer } from '../../engine/read/text-blobs.ts';
+import {
+  type ByteRange,
+  blobPrefix,
+  createBlobName,
+  readBytes,
+  sha256,
+  toReferrer,
+} from '../../engine/read/text-blobs.ts';
 import { changeEntity } from '../../engine/write/entity-store.ts';
 import {
   type BlobAddress,
