@@ -1,8 +1,10 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { LRUCache } from 'lru-cache';
 import { keptFor } from '../base/once.ts';
+import { withDeleteIf } from './conditional-delete.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
+import { writeAtOwner } from './fence.ts';
 import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
 import {
   type Address,
@@ -17,7 +19,8 @@ import {
   toRowProperties,
 } from './row-query.ts';
 import { scanAccounts } from './scan-accounts.ts';
-import { isOfApp, readAtOwner, writeAtOwner } from './slot-map.ts';
+import { readAtOwner } from './slot-map.ts';
+import { isOfApp } from './slot-row.ts';
 import type { Storage } from './storage.ts';
 
 export type { Address, Properties, ReadBound, Row, RowPage } from './row-query.ts';
@@ -49,7 +52,7 @@ export async function readRow(
 ): Promise<Row | undefined> {
   const sent = select && projection(select);
   recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(sent ? { select: sent } : {}) }));
-  return readAtOwner(storage, partition, async (account) => {
+  const read = async (account: Storage) => {
     let etag = '';
     const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
       etag = headers.get('etag') ?? '';
@@ -58,7 +61,8 @@ export async function readRow(
     const client = account.table(table);
     const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
     return found && { table, partition, row, etag, properties: toRowProperties(found) };
-  });
+  };
+  return storage.accounts ? readAtOwner(storage.accounts, partition, read) : read(storage);
 }
 
 /** Reads at most `limit` rows of one partition in key order. */
@@ -72,9 +76,9 @@ export async function readRange(storage: Storage, range: RowRange): Promise<RowP
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
   const { counted, bound, mayPause, resume } = range;
   const query = { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
-  return readAtOwner(storage, partition, (account) =>
-    queryRows(account, storage.accounts ? { ...query, keeps: isOfApp } : query),
-  );
+  return storage.accounts
+    ? readAtOwner(storage.accounts, partition, (account) => queryRows(account, { ...query, keeps: isOfApp }))
+    : queryRows(storage, query);
 }
 
 export interface RowRange extends RowFilter, Pausing {
@@ -173,7 +177,10 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
   if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
     return new Map();
   try {
-    return await writeAtOwner(storage, transaction, (account) => submitTo(account, transaction));
+    if (!storage.accounts) return await submitTo(storage, transaction);
+    return await writeAtOwner(storage.accounts, transaction, (account, sending) =>
+      submitTo(account, { ...transaction, ...sending }),
+    );
   } finally {
     // A failed write may have been executed.
     notePartitionWrite(storage, transaction);
@@ -182,20 +189,23 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
 
 async function submitTo(
   account: Storage,
-  { table, partition, actions, signal, isRepeatable }: Transaction,
+  { table, partition, actions, signal, isRepeatable, fence }: Transaction & { readonly fence?: string },
 ): Promise<Map<string, string>> {
   const client = isRepeatable || isConditional(actions) ? account.table(table) : account.tableSentOnce(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
-  if (actions.length === 1 && only) {
+  if (actions.length === 1 && only && fence === undefined) {
     const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
     return new Map(etag ? [[only.row, etag]] : []);
   }
-  const sent = actions.map((action) => toTransactionAction(partition, action));
-  const { subResponses } = await storageCall(client.submitTransaction(sent, options), client.tableName);
+  const fenced: Action[] = fence === undefined ? [] : [{ kind: 'merge', row: fence, properties: {}, etag: ANY_ETAG }];
+  const sent = [...fenced, ...actions].map((action) => toTransactionAction(partition, action));
+  const submitAll = () => storageCall(client.submitTransaction(sent, options), client.tableName);
+  const isDeleteIf = actions.length === 1 && only?.kind === 'delete' && only.etag !== undefined;
+  const { subResponses } = await (isDeleteIf ? withDeleteIf(only.etag ?? ANY_ETAG, submitAll) : submitAll());
   return new Map(
     actions.flatMap(({ row }, index) => {
-      const etag = subResponses[index]?.etag;
+      const etag = subResponses[index + fenced.length]?.etag;
       return etag ? [[row, etag] as const] : [];
     }),
   );

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { ofAccount } from './errors.ts';
 import { type Query, queryRows, type Row, type RowPage, textLength } from './row-query.ts';
-import { sharesOf } from './slot-map.ts';
+import { readShares } from './slot-map.ts';
 import type { Accounts } from './storage.ts';
 
 const CONCURRENCY = 8;
@@ -35,15 +35,16 @@ export async function scanAccounts<Wanted extends Scan>(
   const paused = scan.resume === undefined ? undefined : Resume.parse(JSON.parse(scan.resume));
   const after = paused ? paused.after : scan.after;
   const query = toQuery({ ...scan, after });
-  const shares = await sharesOf(accounts);
-  const pages = await pMap(
-    shares,
-    async ({ account, owns }) => {
-      const resume = paused?.tokens[account.name];
-      const page = await ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
-      return { ...page, name: account.name };
-    },
-    { concurrency: CONCURRENCY },
+  const pages = await readShares(accounts, (shares) =>
+    pMap(
+      shares,
+      async ({ account, owns }) => {
+        const resume = paused?.tokens[account.name];
+        const page = await ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
+        return { ...page, name: account.name };
+      },
+      { concurrency: CONCURRENCY },
+    ),
   );
   return mergePages(pages, { ...scan, after });
 }

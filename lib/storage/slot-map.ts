@@ -1,50 +1,30 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pMap from 'p-map';
-import { z } from 'zod';
-import { RowkeyError, unavailable } from '../base/errors.ts';
+import { unavailable } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
-import { ofAccount, storageCalls, unlessRefused } from './errors.ts';
+import { ofAccount } from './errors.ts';
 import { runUnexplained } from './explain.ts';
-import { listTables } from './provision.ts';
 import type { Address } from './row-query.ts';
+import { createOwned, isOfApp, isOwned, type Owned, readOwned, type SlotState, stateOf } from './slot-row.ts';
 import { SLOTS, slotOf } from './slots.ts';
 import type { Account, Accounts, Storage } from './storage.ts';
 
 /**
- * Which account owns a slot. Each account has one row that says which slots it owns, so an account that is away stops only its own. A
- * process uses what it read of such a row for five seconds. With one account, no such row exists.
+ * The owner of each slot, as this process knows it. It uses what it read of an account's row for `LEASE_MS`. A move fences its writes first
+ * and waits for longer than that, so reads and writes of a slot at rest need no other check.
  */
-
-/** The table of the engine's own state, shared by all instances of a deployment. */
-export const SYSTEM_TABLE = 'system';
-const PARTITION = 'slots';
-const ROW = 'owned';
-/** The names of all accounts. It is beside the shapes of the model, so that a process with one account reads it with them. */
-export const ACCOUNTS_ROW = { partition: 'model', row: '~accounts' } as const;
-const ACCOUNTS_TYPE = 'accounts';
 
 /** How long a process uses what it read of an account's row, from the start of the read. */
 export const LEASE_MS = 5_000;
-/** Between two owners, a slot has none for the time of one request. */
+/** A read that took longer may have been made after a move that began meanwhile. Below the wait of a mover. */
+const SURE_MS = 25_000;
+/** Between two owners, a slot has none for the time of one request; while its last rows are copied, its writes wait. */
 const RETRY_MS = 50;
-const WAIT_MS = 10_000;
-
-/** What an account's row says of each slot, in the order of the slots. */
-const NOT_OWNED = '-';
-const AT_REST = 'o';
-
-/** What an account's row said. */
-interface Owned {
-  readonly etag: string;
-  /** One character for each slot. */
-  readonly slots: string;
-}
+const WAIT_MS = 15_000;
 
 interface Lease {
-  owned: Owned | undefined;
-  /** When the read began that `owned` is from. */
-  since: number;
+  known: (Owned & { readonly since: number }) | undefined;
   reading: Promise<Owned> | undefined;
+  next: Promise<Owned> | undefined;
 }
 
 interface SlotMap {
@@ -56,37 +36,142 @@ interface SlotMap {
 
 const slotMapOf = keptFor(
   ({ list }: Accounts): SlotMap => ({
-    leases: new Map(list.map((account) => [account, { owned: undefined, since: 0, reading: undefined }])),
+    leases: new Map(list.map((account) => [account, { known: undefined, reading: undefined, next: undefined }])),
     owners: new Array(SLOTS),
     creating: undefined,
   }),
 );
 
+/** The owner of a slot, and the state of the slot there. */
+export interface Owner extends SlotState {
+  readonly account: Account;
+  readonly index: number;
+  readonly etag: string;
+  /** When the read of the account's row began. */
+  readonly since: number;
+}
+
 /** The account of a partition. A point query now and then, if there are several accounts. */
 export async function ownerOf(storage: Storage, partition: string): Promise<Storage> {
-  return storage.accounts ? ownerOfSlot(storage.accounts, slotOf(partition)) : storage;
+  return storage.accounts ? (await ownerOfSlot(storage.accounts, slotOf(partition))).account : storage;
 }
 
-/** Reads a partition at its owner. */
+/** The owner of a slot. With `isWritable`, waits while its writes have to wait. Throws `storage-unavailable`. */
+export async function ownerOfSlot(
+  accounts: Accounts,
+  slot: string,
+  { isWritable = false, signal }: { readonly isWritable?: boolean; readonly signal?: AbortSignal | undefined } = {},
+): Promise<Owner> {
+  const map = slotMapOf(accounts);
+  const index = Number.parseInt(slot, 16);
+  const isUsable = ({ phase }: Owner) => !isWritable || phase !== 'draining';
+  const toOwner = (account: Account | undefined) => {
+    const known = account && leased(map, account);
+    return account && known && isOwned(known, index)
+      ? { account, index, ...known, ...stateOf(known, index) }
+      : undefined;
+  };
+  const last = toOwner(map.owners[index]);
+  if (last && isUsable(last)) return last;
+  for (const end = performance.now() + WAIT_MS; ; await sleep(RETRY_MS)) {
+    const known = map.owners[index];
+    if (known) await lookAt(accounts, known);
+    const owner = toOwner(known) ?? toOwner(await findOwner(accounts, index));
+    if (owner && isUsable(owner)) return owner;
+    if (signal?.aborted || performance.now() > end)
+      throw unavailable(
+        owner
+          ? `Storage is unavailable: the move of the slot ${slot} from ${owner.account.name} to ${owner.to} does not end.`
+          : `Storage is unavailable: no account owns the slot ${slot}.`,
+        undefined,
+      );
+  }
+}
+
+/** Reads the rows of all accounts, and waits for no other one when the owner is found. Undefined if no account owns the slot. */
+async function findOwner(accounts: Accounts, index: number): Promise<Account | undefined> {
+  const reads = accounts.list.map(async (account) => {
+    if (!isOwned(await lookAt(accounts, account), index)) throw NOT_FOUND;
+    return account;
+  });
+  try {
+    const found = await Promise.any(reads);
+    slotMapOf(accounts).owners[index] = found;
+    return found;
+  } catch (error) {
+    // The account of the slot may be one of those that are away.
+    for (const failure of error instanceof AggregateError ? error.errors : [error])
+      if (failure !== NOT_FOUND) throw failure;
+    return undefined;
+  }
+}
+
+const NOT_FOUND = new Error('The account does not own the slot.');
+
+/** What the process may still use of the account's row. */
+function leased({ leases }: SlotMap, account: Account): Lease['known'] {
+  const known = leases.get(account)?.known;
+  return known && performance.now() - known.since < LEASE_MS ? known : undefined;
+}
+
+/** Reads the row of an account by a read that begins after the call, one for all callers that wait. */
+export async function lookAt(accounts: Accounts, account: Account): Promise<Owned> {
+  const map = slotMapOf(accounts);
+  const lease = map.leases.get(account);
+  if (!lease) throw new Error(`${account.name} is not one of the accounts.`);
+  const begin = () => {
+    lease.reading ??= runUnexplained(() => read(accounts, account, lease)).finally(() => {
+      lease.reading = undefined;
+    });
+    return lease.reading;
+  };
+  if (!lease.reading) return begin();
+  const beginNext = () => {
+    lease.next = undefined;
+    return begin();
+  };
+  lease.next ??= lease.reading.then(beginNext, beginNext);
+  return lease.next;
+}
+
+/** Creates the rows of all accounts if the account has none. */
+async function read(accounts: Accounts, account: Account, lease: Lease): Promise<Owned> {
+  const map = slotMapOf(accounts);
+  for (;;) {
+    const since = performance.now();
+    const owned = await readOwned(account);
+    if (owned) {
+      if (lease.known?.etag !== owned.etag)
+        for (let index = 0; index < SLOTS; index += 1) if (isOwned(owned, index)) map.owners[index] = account;
+      lease.known = { ...owned, since };
+      return owned;
+    }
+    map.creating ??= createOwned(accounts).finally(() => {
+      map.creating = undefined;
+    });
+    await map.creating;
+  }
+}
+
+/** Reads a partition at its owner. In a move, the read counts if the slot is still there after it. */
 export async function readAtOwner<Result>(
-  storage: Storage,
+  accounts: Accounts,
   partition: string,
-  read: (account: Storage) => Promise<Result>,
+  read: (account: Account) => Promise<Result>,
 ): Promise<Result> {
-  if (!storage.accounts) return read(storage);
-  const owner = await ownerOfSlot(storage.accounts, slotOf(partition));
-  return ofAccount(owner, read(owner));
+  for (;;) {
+    const owner = await ownerOfSlot(accounts, slotOf(partition));
+    const result = await ofAccount(owner.account, read(owner.account));
+    if (owner.phase === 'at rest' && performance.now() - owner.since < SURE_MS) return result;
+    if (await isStillOwner(accounts, owner)) return result;
+  }
 }
 
-/** Writes to a partition at its owner. */
-export async function writeAtOwner<Result>(
-  storage: Storage,
-  { partition }: { readonly table: string; readonly partition: string },
-  write: (account: Storage) => Promise<Result>,
-): Promise<Result> {
-  if (!storage.accounts) return write(storage);
-  const owner = await ownerOfSlot(storage.accounts, slotOf(partition));
-  return ofAccount(owner, write(owner));
+/** Looks whether the owner had the slot all the time until now. */
+export async function isStillOwner(accounts: Accounts, { account, index, phase, move, etag }: Owner): Promise<boolean> {
+  const now = await lookAt(accounts, account);
+  if (now.etag === etag) return true;
+  return phase !== 'at rest' && isOwned(now, index) && stateOf(now, index).move === move;
 }
 
 /** An account with the rows that it owns. */
@@ -96,151 +181,58 @@ export interface Share {
   owns(row: Address): boolean;
 }
 
-/** The accounts that own slots. Rows of other slots may be left in an account. */
-export async function sharesOf(accounts: Accounts): Promise<Share[]> {
+/** Reads all accounts that own slots. Rows of other slots may be left in an account. */
+export async function readShares<Result>(
+  accounts: Accounts,
+  read: (shares: readonly Share[]) => Promise<Result>,
+): Promise<Result> {
   const map = slotMapOf(accounts);
-  const shares = await pMap(accounts.list, async (account) => {
-    const { slots } = leased(map, account) ?? (await readOwned(accounts, account));
-    const owns = (row: Address) => isOfApp(row) && slots[Number.parseInt(slotOf(row.partition), 16)] === AT_REST;
-    return { account, slots, owns };
-  });
-  return shares.filter(({ slots }) => slots.includes(AT_REST));
-}
-
-/** False for the rows of this file. */
-export function isOfApp({ table, partition, row }: Address): boolean {
-  return row !== ACCOUNTS_ROW.row && (table !== SYSTEM_TABLE || partition !== PARTITION);
-}
-
-/** The account that owns a slot. */
-export async function ownerOfSlot(accounts: Accounts, slot: string): Promise<Account> {
-  const map = slotMapOf(accounts);
-  const index = Number.parseInt(slot, 16);
-  const last = map.owners[index];
-  if (last && isOwner(map, last, index)) return last;
-  for (const end = performance.now() + WAIT_MS; ; await sleep(RETRY_MS)) {
-    const known = map.owners[index];
-    if (known && isOwner(map, known, index, await readOwned(accounts, known))) return known;
-    const found = await findOwner(accounts, index);
-    if (found) return found;
-    if (performance.now() > end) throw unavailable(`No storage account owns the slot ${slot}.`, undefined);
-  }
-}
-
-/** Reads the rows of all accounts, and waits for no other one when the owner is found. Undefined if no account owns the slot. */
-async function findOwner(accounts: Accounts, index: number): Promise<Account | undefined> {
-  const map = slotMapOf(accounts);
-  const reads = accounts.list.map(async (account) => {
-    if (!isOwner(map, account, index, await readOwned(accounts, account))) throw undefined;
-    return account;
-  });
-  try {
-    return await Promise.any(reads);
-  } catch (error) {
-    // The account of the slot may be one of those that are away.
-    for (const failure of error instanceof AggregateError ? error.errors : [error]) if (failure) throw failure;
-    return undefined;
-  }
-}
-
-function isOwner(map: SlotMap, account: Account, index: number, owned = leased(map, account)): boolean {
-  return owned?.slots[index] === AT_REST;
-}
-
-/** What the process may still use of the account's row. */
-function leased({ leases }: SlotMap, account: Account): Owned | undefined {
-  const lease = leases.get(account);
-  return lease && performance.now() - lease.since < LEASE_MS ? lease.owned : undefined;
-}
-
-/** Reads the row of an account, once for all callers that wait. Creates the rows of all accounts if there are none. */
-async function readOwned(accounts: Accounts, account: Account): Promise<Owned> {
-  const map = slotMapOf(accounts);
-  const lease = map.leases.get(account);
-  if (!lease) throw new Error(`${account.name} is not one of the accounts.`);
-  lease.reading ??= runUnexplained(() => read(accounts, account, lease)).finally(() => {
-    lease.reading = undefined;
-  });
-  return lease.reading;
-}
-
-async function read(accounts: Accounts, account: Account, lease: Lease): Promise<Owned> {
-  const map = slotMapOf(accounts);
-  for (;;) {
-    const since = performance.now();
-    const owned = await ofAccount(account, readRow(account));
-    if (owned) {
-      Object.assign(lease, { owned, since });
-      for (let index = 0; index < SLOTS; index += 1) if (owned.slots[index] !== NOT_OWNED) map.owners[index] = account;
-      return owned;
-    }
-    map.creating ??= createSlotRows(accounts).finally(() => {
-      map.creating = undefined;
-    });
-    await map.creating;
-  }
-}
-
-async function readRow(account: Account): Promise<Owned | undefined> {
-  const client = account.table(SYSTEM_TABLE);
-  const found = await unlessRefused(['missing'], client.getEntity(PARTITION, ROW), client.tableName);
-  if (!found) return undefined;
-  if (found.Name !== account.name)
-    throw new RowkeyError(
-      'wrong-setting',
-      `Invalid settings: the storage account ${account.name} has the data of the account ${found.Name}.`,
+  let isFresh = false;
+  for (const end = performance.now() + WAIT_MS; ; isFresh = true) {
+    const all = await Promise.all(
+      accounts.list.map(async (account) => {
+        const since = performance.now();
+        const known = isFresh ? undefined : leased(map, account);
+        return { account, since, ...(known ?? (await lookAt(accounts, account))) };
+      }),
     );
-  return { etag: found.etag, slots: String(found.Slots) };
-}
-
-/** The accounts that the app uses. The slots were spread over the first `spread` of them. */
-const Known = z.object({ names: z.array(z.string()), spread: z.number() });
-
-/**
- * Creates the missing rows of ownership. The first process decides: if no table has rows, the slots are spread evenly; else they all belong
- * to the first account, until an operator moves some. An account that is added later has none.
- */
-async function createSlotRows(accounts: Accounts): Promise<void> {
-  const { names, spread } = await noteAccounts(accounts);
-  await pMap(accounts.list, async (account) => {
-    const slots = firstSlots(names.indexOf(account.name), spread);
-    const row = { partitionKey: PARTITION, rowKey: ROW, EntityType: PARTITION, Name: account.name, Slots: slots };
-    // Another process may have created the row.
-    await ofAccount(account, unlessRefused(['exists'], account.table(SYSTEM_TABLE).createEntity(row), SYSTEM_TABLE));
-  });
-}
-
-/** Adds the accounts to the record of the first account. */
-async function noteAccounts({ list }: Accounts): Promise<z.infer<typeof Known>> {
-  const [first] = list;
-  const client = first.table(SYSTEM_TABLE);
-  const address = { partitionKey: ACCOUNTS_ROW.partition, rowKey: ACCOUNTS_ROW.row };
-  for (;;) {
-    const found = await unlessRefused(['missing'], client.getEntity(ACCOUNTS_ROW.partition, ACCOUNTS_ROW.row));
-    const names = list.map(({ name }) => name);
-    const known = found
-      ? Known.parse(JSON.parse(String(found.Accounts)))
-      : { names, spread: (await isEmpty(first)) ? names.length : 1 };
-    const all = { ...known, names: [...new Set([...known.names, ...names])] };
-    if (found && all.names.length === known.names.length) return known;
-    const entity = { ...address, EntityType: ACCOUNTS_TYPE, Accounts: JSON.stringify(all) };
-    const write = found ? client.updateEntity(entity, 'Replace', { etag: found.etag }) : client.createEntity(entity);
-    // Otherwise another process was faster.
-    if (await unlessRefused(['exists', 'changed', 'missing'], write, client.tableName)) return all;
+    const isWhole = isPartition(all);
+    if (!isWhole && performance.now() > end)
+      throw unavailable('Storage is unavailable: a move between accounts does not end.', undefined);
+    if (!isWhole) {
+      if (isFresh) await sleep(RETRY_MS);
+      continue;
+    }
+    const shares = all.filter(({ text }) => /[ofd]/.test(text));
+    const result = await read(
+      shares.map((owned) => ({
+        account: owned.account,
+        owns: (row) => isOfApp(row) && isOwned(owned, Number.parseInt(slotOf(row.partition), 16)),
+      })),
+    );
+    const isSure = (owned: (typeof shares)[number]) =>
+      !/[fd]/.test(owned.text) && performance.now() - owned.since < SURE_MS;
+    const checked = shares.filter((owned) => !isSure(owned));
+    const stayed = await Promise.all(checked.map((owned) => haveStayed(accounts, owned)));
+    if (stayed.every(Boolean)) return result;
   }
 }
 
-function firstSlots(index: number, spread: number): string {
-  if (index >= spread) return NOT_OWNED.repeat(SLOTS);
-  const [from, before] = [index, index + 1].map((at) => Math.ceil((at * SLOTS) / spread)) as [number, number];
-  return NOT_OWNED.repeat(from) + AT_REST.repeat(before - from) + NOT_OWNED.repeat(SLOTS - before);
+/** True if each slot has one owner: the rows were read at different times. */
+function isPartition(all: readonly Owned[]): boolean {
+  for (let index = 0; index < SLOTS; index += 1) {
+    let owners = 0;
+    for (const owned of all) if (isOwned(owned, index)) owners += 1;
+    if (owners !== 1) return false;
+  }
+  return true;
 }
 
-async function isEmpty(account: Account): Promise<boolean> {
-  for (const table of await listTables(account, '')) {
-    const pages = account.table(table).listEntities().byPage({ maxPageSize: 1 });
-    // A page may be empty before the end.
-    for await (const page of storageCalls(pages, table)) if (page.length > 0) return false;
-  }
+/** Looks whether the account had all the slots until now. */
+async function haveStayed(accounts: Accounts, before: Owned & { readonly account: Account; readonly since: number }) {
+  const now = await lookAt(accounts, before.account);
+  if (now.etag === before.etag) return true;
+  if (performance.now() - before.since > SURE_MS) return false;
+  for (let index = 0; index < SLOTS; index += 1) if (isOwned(before, index) && !isOwned(now, index)) return false;
   return true;
 }

@@ -16,6 +16,7 @@ import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
 import { createPace, type Pace } from '../base/pace.ts';
+import { conditionalDelete } from './conditional-delete.ts';
 import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
 import { createHeat, type Heat } from './heat.ts';
@@ -109,9 +110,13 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
 export function openStorage(options: StorageOptions, prefix = '', pace: Pace = createPace()): Storage {
   // All accounts have one clock: a process may have had a response from one of them only.
   const clock = createServiceClock();
-  const open = (account: AccountOptions) => openAccount(account, { prefix, pace, clock });
+  const open = (account: AccountOptions, ofTables?: readonly PipelinePolicy[]) =>
+    openAccount(account, { prefix, pace, clock, ofTables });
   if (!('accounts' in options)) return open(options);
-  const [first, ...others] = options.accounts.map(({ name, ...account }) => ({ ...open(account), name }));
+  const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
+    ...open(account, [conditionalDelete]),
+    name,
+  }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
   if (others.length === 0) return first;
   const openQueue = (open: 'queue' | 'queueSentOnce') => (queue: string) => {
@@ -134,11 +139,16 @@ function splitQueue([first, ...others]: readonly [Account, ...Account[]], queue:
   throw new RowkeyError('wrong-setting', `The app has no storage account ${name}, which the name of a queue has.`);
 }
 
+interface Opening {
+  readonly prefix: string;
+  readonly pace: Pace;
+  readonly clock: ServiceClock;
+  /** Policies of the tables, outside all others. */
+  readonly ofTables?: readonly PipelinePolicy[] | undefined;
+}
+
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
-function openAccount(
-  account: AccountOptions,
-  { prefix, pace, clock }: { readonly prefix: string; readonly pace: Pace; readonly clock: ServiceClock },
-): Storage {
+function openAccount(account: AccountOptions, { prefix, pace, clock, ofTables = [] }: Opening): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const heat = createHeat();
@@ -148,7 +158,7 @@ function openAccount(
     noteOutcome,
     countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat }),
   ];
-  const table = through([...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
+  const table = through([...ofTables, ...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
   const queue = [clock.policy, ...ofAll('queue')];
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
   const otherOptions = (policies: readonly PipelinePolicy[], maxTries = RETRIES + 1) => ({

@@ -5,10 +5,10 @@ import { RowkeyError } from '../../base/errors.ts';
 import { keptFor, loadOnce } from '../../base/once.ts';
 import { runUnexplained } from '../../storage/explain.ts';
 import { readRow, tryAction } from '../../storage/rows.ts';
-import { SYSTEM_TABLE } from '../../storage/slot-map.ts';
+import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import type { Storage } from '../../storage/storage.ts';
 
-export { SYSTEM_TABLE } from '../../storage/slot-map.ts';
+export { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 
 /**
  * A continuation token names the last row that was read, so it stays valid when data changes. It is encrypted, because the key

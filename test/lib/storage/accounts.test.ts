@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compareResources, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { ownerOf, SYSTEM_TABLE } from '../../../lib/storage/slot-map.ts';
+import { ownerOf } from '../../../lib/storage/slot-map.ts';
+import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
 

@@ -1,0 +1,110 @@
+import { hash } from 'node:crypto';
+import { unavailable } from '../base/errors.ts';
+import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { literal } from './row-filter.ts';
+import type { Address } from './row-query.ts';
+import { lookAt, type Owner, ownerOfSlot } from './slot-map.ts';
+import { FENCE_HEAD, isOwned, MARK_HEAD, REGISTRY_HEAD, SYSTEM_TABLE, stateOf } from './slot-row.ts';
+import { slotOf } from './slots.ts';
+import type { Account, Accounts } from './storage.ts';
+
+/**
+ * Writes in a move. A slot at rest has no fence: a move begins with a phase in which each write requires a row in its partition,
+ * `~own_` and the id of the move, and waits until no write without a fence is under way. A write whose fence is missing opens its partition:
+ *
+ * 1. It registers the partition in the account, so that the mover finds it without a scan.
+ * 2. It reads the account's row again: the slot must still be in this phase.
+ * 3. One transaction inserts the fence and the mark `~open_`.
+ *
+ * Then the slot is draining: nobody opens a partition, and the mover seals those that are registered. It leaves the mark and deletes the
+ * fence, so no request that storage executes late can write or open again. test/model/move.ts visits every interleaving.
+ */
+
+type Partition = Pick<Address, 'table' | 'partition'>;
+
+/** An unfenced write is repeated for at most so long after its map was read. With the time in which storage may execute it, below the wait of a mover. */
+const UNFENCED_MS = 15_000;
+const WAIT_MS = 30_000;
+
+interface Fenced extends Partition {
+  readonly signal?: AbortSignal | undefined;
+  /** True if a second execution does no harm. */
+  readonly isRepeatable?: boolean;
+}
+
+interface Sending {
+  /** The row whose existence the transaction must require first. */
+  readonly fence?: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Writes to a partition at its owner. `send` sends a transaction of its own actions, or of the fence and them. */
+export async function writeAtOwner<Result>(
+  accounts: Accounts,
+  { table, partition, signal, isRepeatable = false }: Fenced,
+  send: (account: Account, sending: Sending) => Promise<Result>,
+): Promise<Result> {
+  const slot = slotOf(partition);
+  for (const end = performance.now() + WAIT_MS; ; ) {
+    const owner = await ownerOfSlot(accounts, slot, { isWritable: true, signal });
+    const { account, move } = owner;
+    if (move === undefined)
+      return ofAccount(account, send(account, { signal: signal ?? AbortSignal.timeout(UNFENCED_MS) }));
+    try {
+      return await ofAccount(account, send(account, { fence: `${FENCE_HEAD}${move}`, signal }));
+    } catch (error) {
+      if (!(error instanceof StorageConflict)) throw error;
+      const { reason, action, cause, isRepeated } = error;
+      if (reason !== 'missing' || action > 0) throw new StorageConflict(reason, Math.max(0, action - 1), cause);
+      // An earlier attempt may have been executed, and the partition sealed since.
+      if ((isRepeated && !isRepeatable) || performance.now() > end)
+        throw unavailable('Storage is unavailable: the partition is moved to another account.', error);
+    }
+    await openPartition(accounts, owner, { table, partition });
+  }
+}
+
+/** Lets writes pass the fence of a move. Does nothing if the slot is no longer in the phase that allows it. */
+async function openPartition(accounts: Accounts, owner: Owner, { table, partition }: Partition): Promise<void> {
+  const { account, index, move = '' } = owner;
+  const registered = {
+    partitionKey: registryOf(move, slotOf(partition)),
+    rowKey: hash('sha256', `${table}/${partition}`),
+    Table: table,
+    Partition: partition,
+  };
+  const system = account.table(SYSTEM_TABLE);
+  await ofAccount(account, storageCall(system.upsertEntity(registered, 'Replace'), system.tableName));
+  const now = await lookAt(accounts, account);
+  const state = stateOf(now, index);
+  if (!isOwned(now, index) || state.phase !== 'fencing' || state.move !== move) return;
+  const client = account.table(table);
+  const open = client.submitTransaction([
+    ['create', { partitionKey: partition, rowKey: `${MARK_HEAD}${move}` }],
+    ['create', { partitionKey: partition, rowKey: `${FENCE_HEAD}${move}` }],
+  ]);
+  // Another writer was faster, or the mover has sealed the partition.
+  await ofAccount(account, unlessRefused(['exists'], open, client.tableName));
+}
+
+function registryOf(move: string, slot: string): string {
+  return `${REGISTRY_HEAD}${move}-${slot}`;
+}
+
+/** The partitions of a slot that a move has to copy again: every partition that was opened, and perhaps more. */
+export async function* listRegistered(account: Account, move: string, slot: string): AsyncGenerator<Partition> {
+  const client = account.table(SYSTEM_TABLE);
+  const filter = `PartitionKey eq ${literal(registryOf(move, slot))}`;
+  const rows = client.listEntities<{ Table: string; Partition: string }>({ queryOptions: { filter } });
+  for await (const { Table: table, Partition: partition } of storageCalls(rows, client.tableName))
+    yield { table, partition };
+}
+
+/** Ends the writes of a move to a partition: those that storage executes late, too. */
+export async function sealPartition(account: Account, move: string, { table, partition }: Partition): Promise<void> {
+  const client = account.table(table);
+  const mark = { partitionKey: partition, rowKey: `${MARK_HEAD}${move}` };
+  await ofAccount(account, storageCall(client.upsertEntity(mark, 'Replace'), client.tableName));
+  const unfence = client.deleteEntity(partition, `${FENCE_HEAD}${move}`);
+  await ofAccount(account, unlessRefused(['missing'], unfence, client.tableName));
+}

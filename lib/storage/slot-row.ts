@@ -1,0 +1,185 @@
+import pMap from 'p-map';
+import { z } from 'zod';
+import { RowkeyError } from '../base/errors.ts';
+import { ofAccount, storageCalls, unlessRefused } from './errors.ts';
+import { listTables } from './provision.ts';
+import type { Address } from './row-query.ts';
+import { SLOTS } from './slots.ts';
+import type { Account, Accounts } from './storage.ts';
+
+/**
+ * Which slots an account owns: one row in each account, so an account that is away stops only its own slots. With one account, no such row
+ * exists. A slot has one owner, or none for the moment in which it is moved: the source lets go first.
+ */
+
+/** The table of the engine's own state, shared by all instances of a deployment. */
+export const SYSTEM_TABLE = 'system';
+const PARTITION = 'slots';
+const ROW = 'owned';
+/** The names of all accounts, beside the shapes of the model: a process with one account reads it with them. */
+const ACCOUNTS_PARTITION = 'model';
+export const ACCOUNTS_ROW = '~accounts';
+const ACCOUNTS_TYPE = 'accounts';
+/** Of the rows that fence a move: see fence.ts. */
+export const FENCE_HEAD = '~own_';
+export const MARK_HEAD = '~open_';
+export const REGISTRY_HEAD = 'slots-';
+
+/** False for the rows that say where others are. They stay in their account. */
+export function isOfApp({ table, partition, row }: Address): boolean {
+  if (row.startsWith('~') && (row === ACCOUNTS_ROW || row.startsWith(FENCE_HEAD) || row.startsWith(MARK_HEAD)))
+    return false;
+  return table !== SYSTEM_TABLE || (partition !== PARTITION && !partition.startsWith(REGISTRY_HEAD));
+}
+
+/**
+ * The phases of a slot in the row of an account. A slot that is not at rest is in a move, whose id is never used again: its writes are
+ * fenced, then wait, then the slot is gone to the account `to`.
+ */
+const PHASES = { '-': 'none', o: 'at rest', f: 'fencing', d: 'draining', g: 'gone' } as const;
+export type Phase = (typeof PHASES)[keyof typeof PHASES];
+const CHARACTERS = new Map(Object.entries(PHASES).map(([character, phase]) => [phase as Phase, character]));
+
+export interface SlotState {
+  readonly phase: Phase;
+  /** Set in a move. */
+  readonly move?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+/** What the row of an account says. */
+export interface Owned {
+  readonly etag: string;
+  /** One character for each slot. */
+  readonly text: string;
+  readonly moves: ReadonlyMap<number, { readonly move: string; readonly to: string }>;
+}
+
+export function stateOf({ text, moves }: Owned, index: number): SlotState {
+  const phase = PHASES[text[index] as keyof typeof PHASES] ?? 'none';
+  return { phase, ...moves.get(index) };
+}
+
+/** True if the account has the slot, at rest or in a move. */
+export function isOwned({ text }: Owned, index: number): boolean {
+  const character = text[index];
+  return character === 'o' || character === 'f' || character === 'd';
+}
+
+/** The slots of a move, as three digits each. */
+const Moves = z.record(z.string(), z.object({ to: z.string(), slots: z.string() }));
+
+/** Reads the row of an account: one point query. Undefined if there is none. */
+export async function readOwned(account: Account): Promise<Owned | undefined> {
+  const client = account.table(SYSTEM_TABLE);
+  const found = await ofAccount(
+    account,
+    unlessRefused(['missing'], client.getEntity<Record<string, unknown>>(PARTITION, ROW), client.tableName),
+  );
+  if (!found) return undefined;
+  if (found.Name !== account.name)
+    throw new RowkeyError(
+      'wrong-setting',
+      `Invalid settings: the storage account ${account.name} has the data of the account ${found.Name}.`,
+    );
+  const moves = Object.entries(Moves.parse(JSON.parse(String(found.Moves)))).flatMap(([move, { to, slots }]) =>
+    (slots.match(/.../g) ?? []).map((slot) => [Number.parseInt(slot, 16), { move, to }] as const),
+  );
+  return { etag: found.etag, text: String(found.Slots), moves: new Map(moves) };
+}
+
+function toEntity(account: Account, { text, moves }: Omit<Owned, 'etag'>) {
+  const groups: Record<string, { to: string; slots: string }> = {};
+  for (const [index, { move, to }] of moves) {
+    groups[move] ??= { to, slots: '' };
+    groups[move].slots += index.toString(16).padStart(3, '0');
+  }
+  const properties = { EntityType: PARTITION, Name: account.name, Slots: text, Moves: JSON.stringify(groups) };
+  return { partitionKey: PARTITION, rowKey: ROW, ...properties };
+}
+
+/**
+ * Changes the states of slots in the row of an account, all or none: `change` returns the next state, or undefined if the slot may not be
+ * changed. Returns false then. A change that `change` repeats for its own result can be repeated after a lost reply.
+ */
+export async function changeSlots(
+  account: Account,
+  slots: readonly string[],
+  change: (state: SlotState, slot: string) => SlotState | undefined,
+): Promise<boolean> {
+  for (;;) {
+    const owned = await readOwned(account);
+    if (!owned) return false;
+    const characters = [...owned.text];
+    const moves = new Map(owned.moves);
+    for (const slot of slots) {
+      const index = Number.parseInt(slot, 16);
+      const next = change(stateOf(owned, index), slot);
+      if (!next) return false;
+      characters[index] = CHARACTERS.get(next.phase) ?? '-';
+      if (next.move === undefined || next.to === undefined) moves.delete(index);
+      else moves.set(index, { move: next.move, to: next.to });
+    }
+    const entity = toEntity(account, { text: characters.join(''), moves });
+    const write = account.table(SYSTEM_TABLE).updateEntity(entity, 'Replace', { etag: owned.etag });
+    if (await ofAccount(account, unlessRefused(['changed'], write, SYSTEM_TABLE))) return true;
+  }
+}
+
+/** The accounts that the app uses. The slots were spread over the first `spread` of them. */
+const Known = z.object({ names: z.array(z.string()), spread: z.number() });
+
+/** The names in the row `~accounts`. */
+export function accountsIn(properties: Readonly<Record<string, unknown>>): readonly string[] {
+  return Known.parse(JSON.parse(String(properties.Accounts))).names;
+}
+
+/**
+ * Creates the missing rows of ownership. The first process decides: if no table has rows, the slots are spread evenly; else they all belong
+ * to the first account, until an operator moves some. An account that is added later has none.
+ */
+export async function createOwned(accounts: Accounts): Promise<void> {
+  const { names, spread } = await noteAccounts(accounts);
+  await pMap(accounts.list, async (account) => {
+    const text = firstSlots(names.indexOf(account.name), spread);
+    const write = account.table(SYSTEM_TABLE).createEntity(toEntity(account, { text, moves: new Map() }));
+    // Another process may have created the row.
+    await ofAccount(account, unlessRefused(['exists'], write, SYSTEM_TABLE));
+  });
+}
+
+/** Adds the accounts to the record of the first account. */
+async function noteAccounts({ list }: Accounts): Promise<z.infer<typeof Known>> {
+  const [first] = list;
+  const client = first.table(SYSTEM_TABLE);
+  for (;;) {
+    const read = client.getEntity<Record<string, unknown>>(ACCOUNTS_PARTITION, ACCOUNTS_ROW);
+    const found = await ofAccount(first, unlessRefused(['missing'], read, client.tableName));
+    const names = list.map(({ name }) => name);
+    const known = found
+      ? Known.parse(JSON.parse(String(found.Accounts)))
+      : { names, spread: (await isEmpty(first)) ? names.length : 1 };
+    const all = { ...known, names: [...new Set([...known.names, ...names])] };
+    if (found && all.names.length === known.names.length) return known;
+    const properties = { EntityType: ACCOUNTS_TYPE, Accounts: JSON.stringify(all) };
+    const entity = { partitionKey: ACCOUNTS_PARTITION, rowKey: ACCOUNTS_ROW, ...properties };
+    const write = found ? client.updateEntity(entity, 'Replace', { etag: found.etag }) : client.createEntity(entity);
+    // Otherwise another process was faster.
+    if (await ofAccount(first, unlessRefused(['exists', 'changed', 'missing'], write, client.tableName))) return all;
+  }
+}
+
+function firstSlots(index: number, spread: number): string {
+  if (index >= spread) return '-'.repeat(SLOTS);
+  const [from, before] = [index, index + 1].map((at) => Math.ceil((at * SLOTS) / spread)) as [number, number];
+  return '-'.repeat(from) + 'o'.repeat(before - from) + '-'.repeat(SLOTS - before);
+}
+
+async function isEmpty(account: Account): Promise<boolean> {
+  for (const table of await listTables(account, '')) {
+    const pages = account.table(table).listEntities().byPage({ maxPageSize: 1 });
+    // A page may be empty before the end.
+    for await (const page of storageCalls(pages, table)) if (page.length > 0) return false;
+  }
+  return true;
+}
