@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { IdentityProvider } from './access/token.ts';
 import { RowkeyError } from './base/errors.ts';
 import type { ConsoleSettings } from './http/console.ts';
 import type { KeyRingOptions } from './storage/lazy-key-ring.ts';
-import type { StorageOptions } from './storage/storage.ts';
+import { type AccountOptions, FIRST_ACCOUNT, type NamedOptions, type StorageOptions } from './storage/storage.ts';
 import type { TelemetryOptions } from './telemetry/telemetry.ts';
 
 /** Signing keys and requests with tokens must not be read or changed in transit. */
@@ -15,6 +16,32 @@ const SecureUrl = z
   );
 const Word = z.string().min(1, 'must not be empty');
 
+/** The settings of a storage account, which begin with the name of its connection. */
+const CONNECTION = {
+  AzureWebJobsStorage: Word.optional(),
+  AzureWebJobsStorage__tableServiceUri: SecureUrl.optional(),
+  AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
+  AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
+  AzureWebJobsStorage__clientId: z.guid('must be the client id of a managed identity').optional(),
+};
+const SERVICES = ['tableServiceUri', 'queueServiceUri', 'blobServiceUri'] as const;
+const Connection = z.object(CONNECTION).check(({ value: settings, issues }) => {
+  for (const message of connectionErrors(settings))
+    issues.push({ code: 'custom', path: ['AzureWebJobsStorage'], message, input: undefined });
+});
+
+function* connectionErrors(settings: z.infer<z.ZodObject<typeof CONNECTION>>): Generator<string> {
+  const given = SERVICES.filter((service) => settings[`AzureWebJobsStorage__${service}`]);
+  const names = SERVICES.map((service) => `AzureWebJobsStorage__${service}`);
+  if (!settings.AzureWebJobsStorage && given.length < SERVICES.length)
+    yield `must be a connection string, or all of ${names.join(', ')} must be set`;
+  if (settings.AzureWebJobsStorage && given.length > 0)
+    yield `must not be set together with AzureWebJobsStorage__${given[0]}`;
+}
+
+/** The name of a further account is that of a setting, which must not be one of the app's own. */
+const ACCOUNT = /^(?!(first|AzureWebJobs.*)$)[a-z][a-z0-9]{0,30}$/i;
+
 /**
  * The environment variables of the app; docs/configuration.md describes each. `AzureWebJobsStorage` is a connection string
  * with an account key, for Azurite. `AzureWebJobsStorage__tableServiceUri` and its siblings select a managed identity, for
@@ -22,11 +49,12 @@ const Word = z.string().min(1, 'must not be empty');
  */
 const Settings = z
   .object({
-    AzureWebJobsStorage: Word.optional(),
-    AzureWebJobsStorage__tableServiceUri: SecureUrl.optional(),
-    AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
-    AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
-    AzureWebJobsStorage__clientId: z.guid('must be the client id of a managed identity').optional(),
+    ...CONNECTION,
+    /** The names of further storage accounts, separated by spaces. Each is the name of a connection, as `AzureWebJobsStorage` is. */
+    STORAGE_ACCOUNTS: Word.refine(
+      (text) => areAccounts(text.split(' ')),
+      'must be different names of settings, separated by spaces: letters and digits, a letter first, and not first',
+    ).optional(),
     /** The word with which an operator accepts a model change that the app rejected. */
     AGREED_MODEL_CHANGES: z.string().optional(),
     /** Set by the template. It gives no access to Application Insights if local authentication is off there. */
@@ -62,20 +90,18 @@ const Settings = z
   .check(({ value: settings, issues }) => {
     const refuse = (name: string, message: string) =>
       issues.push({ code: 'custom', path: [name], message, input: undefined });
-    const services = ['tableServiceUri', 'queueServiceUri', 'blobServiceUri'] as const;
-    const given = services.filter((service) => settings[`AzureWebJobsStorage__${service}`]);
-    if (!settings.AzureWebJobsStorage && given.length < services.length)
-      refuse(
-        'AzureWebJobsStorage',
-        `must be a connection string, or all of ${services.map((service) => `AzureWebJobsStorage__${service}`).join(', ')} must be set`,
-      );
-    if (settings.AzureWebJobsStorage && given.length > 0)
-      refuse('AzureWebJobsStorage', `must not be set together with AzureWebJobsStorage__${given[0]}`);
+    for (const error of connectionErrors(settings)) refuse('AzureWebJobsStorage', error);
     for (const name of ['TOKEN_ISSUER', 'TOKEN_JWKS_URI'] as const)
       if (settings.WEBSITE_SITE_NAME && !/^https:/i.test(settings[name])) refuse(name, 'must use https in Azure');
     if (settings.KEY_ENCRYPTION_KEY_FILE && settings.KEY_ENCRYPTION_KEY_URI)
       refuse('KEY_ENCRYPTION_KEY_FILE', 'must not be set together with KEY_ENCRYPTION_KEY_URI');
   });
+
+function areAccounts(names: readonly string[]): boolean {
+  return (
+    names.every((name) => ACCOUNT.test(name)) && new Set(names.map((name) => name.toLowerCase())).size === names.length
+  );
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type Settings = z.infer<typeof Settings>;
@@ -85,7 +111,10 @@ export const SETTING_NAMES = Object.keys(Settings.shape);
 
 export interface RowkeySettings {
   readonly storage: StorageOptions;
-  /** The name, or the prefix, of the app settings that name the storage account. Queue triggers need it. Default: AzureWebJobsStorage. */
+  /**
+   * The name, or the prefix, of the app settings that name the storage account, or the first of several. Queue triggers need it. Default:
+   * AzureWebJobsStorage. The name of a further account is that of its settings.
+   */
   readonly connection?: string | undefined;
   /** The identity provider whose tokens are accepted. */
   readonly auth: IdentityProvider;
@@ -118,27 +147,44 @@ export interface UnusableSettings {
   readonly telemetry?: TelemetryOptions | undefined;
 }
 
+interface EnvironmentOptions {
+  readonly connection?: string;
+  readonly accounts?: readonly string[];
+}
+
 export const DEFAULT_CONNECTION = 'AzureWebJobsStorage';
 
 /**
  * Reads the settings from environment variables: `fromEnvironment(process.env)`. With `connection: 'ShopStorage'`, the settings
- * `ShopStorage`, or `ShopStorage__tableServiceUri` and its siblings, name the storage account. It does not throw: the real host
- * would continue with no function at all and log no reason.
+ * `ShopStorage`, or `ShopStorage__tableServiceUri` and its siblings, name the storage account, and `accounts` has the names of further
+ * connections. Without `connection`, the setting `STORAGE_ACCOUNTS` has them. It does not throw: the real host would continue with no function at all and
+ * log no reason.
  */
 export function fromEnvironment(
   variables: Environment,
-  { connection = DEFAULT_CONNECTION }: { readonly connection?: string } = {},
+  { connection = DEFAULT_CONNECTION, accounts: given }: EnvironmentOptions = {},
 ): RowkeySettings | UnusableSettings {
   const environment = withConnection(variables, connection);
   const telemetry = readTelemetry(environment);
-  const { data: settings, error } = Settings.safeParse(environment);
-  if (error) {
-    const message = `Invalid settings: ${formatIssues(error).replaceAll(DEFAULT_CONNECTION, connection)}.`;
+  const refuse = (...issues: readonly string[]): UnusableSettings => {
+    const message = `Invalid settings: ${issues.join('; ')}.`;
     return { refusal: new RowkeyError('wrong-setting', message), connection, telemetry };
-  }
+  };
+  const { data: settings, error } = Settings.safeParse(environment);
+  if (error) return refuse(formatIssues(error).replaceAll(DEFAULT_CONNECTION, connection));
+  const names = given ?? (connection === DEFAULT_CONNECTION ? settings.STORAGE_ACCOUNTS?.split(' ') : undefined) ?? [];
+  const further = names.map((name) => readAccount(variables, name));
+  const issues = further.flatMap((account) => ('issue' in account ? account.issue : []));
+  if (issues.length > 0) return refuse(...issues);
+  const first: NamedOptions = { name: FIRST_ACCOUNT, ...storageOf(settings) };
+  const accounts = [first, ...further.filter((account) => 'name' in account)];
+  const repeated = accounts.findIndex((account, index) =>
+    accounts.slice(0, index).some((other) => isSame(account, other)),
+  );
+  if (repeated > 0) return refuse(`${accounts[repeated]?.name} is a storage account that another setting names`);
   const { TOKEN_ISSUER: issuer, TOKEN_AUDIENCE: audience, TOKEN_JWKS_URI: jwksUri } = settings;
   return {
-    storage: storageOf(settings),
+    storage: further.length === 0 ? storageOf(settings) : { accounts },
     connection,
     auth: { issuer, audience, jwksUri },
     keys: keysOf(settings),
@@ -155,7 +201,21 @@ function withConnection(variables: Environment, connection: string): Environment
   return { ...variables, ...Object.fromEntries(values) };
 }
 
-function storageOf({ AzureWebJobsStorage: connectionString = '', ...rest }: Settings): StorageOptions {
+/** Reads a further storage account, whose settings begin with its name. */
+function readAccount(variables: Environment, name: string): NamedOptions | { readonly issue: string } {
+  const { data, error } = Connection.safeParse(withConnection(variables, name));
+  return data ? { name, ...storageOf(data) } : { issue: formatIssues(error).replaceAll(DEFAULT_CONNECTION, name) };
+}
+
+/** True for two names of one account, whose rows would be lost with either of them. */
+function isSame({ name: _, ...one }: NamedOptions, { name: __, ...other }: NamedOptions): boolean {
+  return 'tables' in one && 'tables' in other ? one.tables === other.tables : isDeepStrictEqual(one, other);
+}
+
+function storageOf({
+  AzureWebJobsStorage: connectionString = '',
+  ...rest
+}: z.infer<typeof Connection>): AccountOptions {
   const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
   const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
   return tables && queues && blobs ? { tables, queues, blobs, clientId } : { connectionString };

@@ -197,10 +197,21 @@ export function openUsableStorage(
   try {
     return openStorage(options, prefix, pace);
   } catch {
+    const further = 'accounts' in options ? options.accounts.slice(1) : [];
+    const wrong = further.find((account) => !isUsable(account))?.name ?? connection;
     throw new RowkeyError(
       'wrong-setting',
-      `Invalid settings: ${connection} must be a connection string of a storage account.`,
+      `Invalid settings: ${wrong} must be a connection string of a storage account.`,
     );
+  }
+}
+
+function isUsable(account: AccountOptions): boolean {
+  try {
+    openStorage(account);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -79,6 +79,68 @@ describe('settings', () => {
     });
   });
 
+  describe('of several storage accounts', () => {
+    const connection = (name: string) =>
+      `DefaultEndpointsProtocol=https;AccountName=${name};AccountKey=AA==;EndpointSuffix=core.windows.net`;
+    const several = { ...local, STORAGE_ACCOUNTS: 'second third', second: connection('b'), third: connection('c') };
+    const third = {
+      third__tableServiceUri: 'https://c.table.core.windows.net',
+      third__queueServiceUri: 'https://c.queue.core.windows.net',
+      third__blobServiceUri: 'https://c.blob.core.windows.net',
+      third__clientId: inAzure.AzureWebJobsStorage__clientId,
+    };
+
+    test('name each by its connection', () => {
+      expect(fromEnvironment({ ...several, third: undefined, ...third })).toMatchObject({
+        storage: {
+          accounts: [
+            { name: 'first', connectionString: local.AzureWebJobsStorage },
+            { name: 'second', connectionString: several.second },
+            { name: 'third', tables: third.third__tableServiceUri, clientId: third.third__clientId },
+          ],
+        },
+      });
+    });
+
+    test.each<[string, Record<string, string | undefined>, string]>([
+      ['without a connection', { second: undefined }, 'second must be a connection string, or all of second__table'],
+      ['with both forms of a connection', third, 'third must not be set together with third__tableServiceUri'],
+      [
+        'over HTTP',
+        { ...third, third: undefined, third__blobServiceUri: 'http://a.b' },
+        'third__blobServiceUri must use',
+      ],
+      [
+        'of the same storage account',
+        { third: several.second },
+        'third is a storage account that another setting names',
+      ],
+      ['of the same name', { STORAGE_ACCOUNTS: 'second Second' }, 'STORAGE_ACCOUNTS must be different names'],
+      ['of the first name', { STORAGE_ACCOUNTS: 'first' }, 'STORAGE_ACCOUNTS must be different names'],
+      ['without a name', { STORAGE_ACCOUNTS: 'second ' }, 'STORAGE_ACCOUNTS must be different names'],
+    ])('reject one %s', (_, over, why) => {
+      expect(fromEnvironment({ ...several, ...over })).toMatchObject({
+        refusal: { code: 'wrong-setting', message: expect.stringContaining(why) },
+      });
+    });
+
+    test('that the SDK cannot read are named', async () => {
+      const log = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+      onTestFinished(() => log.mockRestore());
+      const { runtime } = createRowkey({ model, ...fromEnvironment({ ...several, third: 'nonsense' }) });
+      await runtime.start();
+      expect(() => runtime.app()).toThrow('Invalid settings: third must be a connection string of a storage account.');
+    });
+
+    test('belong to the default connection', () => {
+      const environment = { ...several, ShopStorage: connection('s') };
+      const open = (accounts?: string[]) =>
+        fromEnvironment(environment, { connection: 'ShopStorage', ...(accounts ? { accounts } : {}) });
+      expect(open()).toMatchObject({ storage: { connectionString: connection('s') } });
+      expect(open(['second'])).toMatchObject({ storage: { accounts: [{ name: 'first' }, { name: 'second' }] } });
+    });
+  });
+
   test('that are not valid keep the valid settings of telemetry, which reports the reason', () => {
     const environment = { TELEMETRY: 'file', WEBSITE_SITE_NAME: 'app', AzureWebJobsStorage__clientId: 'x' };
     expect(fromEnvironment(environment).telemetry).toEqual({ console: false, serviceName: 'app' });
