@@ -1,37 +1,10 @@
-import { createHttpHeaders, type PipelineRequest, type PipelineResponse } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compareResources, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf } from '../../../lib/storage/slot-map.ts';
-import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
-
-const TABLE = 'things';
-const RESOURCES = { tables: [TABLE, SYSTEM_TABLE], queues: ['work'], containers: ['files'] };
-const NAMES = ['first', 'second', 'third'];
-
-/** Accounts in memory, each of which can be stopped. */
-function createAccounts() {
-  const memories = NAMES.map((account) => createMemoryStorage({ account }));
-  const requests: { readonly account: string; readonly url: string }[] = [];
-  const stopped = new Set<string>();
-  const accounts = NAMES.map((name, index) => ({
-    name,
-    connectionString: memories[index]?.connectionString ?? '',
-    httpClient: {
-      async sendRequest(request: PipelineRequest): Promise<PipelineResponse> {
-        requests.push({ account: name, url: request.url });
-        // The SDK waits as long as the header says before it repeats a request.
-        if (stopped.has(name))
-          return { request, status: 503, headers: createHttpHeaders({ 'retry-after-ms': '1' }), bodyAsText: '' };
-        return (memories[index] as (typeof memories)[0]).httpClient.sendRequest(request);
-      },
-    },
-  }));
-  return { accounts, requests, stopped, open: (count = 3) => openStorage({ accounts: accounts.slice(0, count) }) };
-}
+import { createAccounts, NAMES, provisionAccounts, RESOURCES, TABLE } from './several-accounts.ts';
 
 const insert = (storage: Storage, partition: string, row = 'r') =>
   submit(storage, { table: TABLE, partition, actions: [{ kind: 'insert', row, properties: { EntityType: 'thing' } }] });
@@ -39,20 +12,18 @@ const insert = (storage: Storage, partition: string, row = 'r') =>
 const keysOf = (rows: readonly Row[]) => rows.map(({ partition, row }) => `${partition}/${row}`);
 
 test('spreads the slots of empty storage over the accounts, the same for every process', async () => {
-  const { open, accounts } = createAccounts();
-  const storage = open();
-  await provision(storage, RESOURCES);
+  const { open, storage } = await provisionAccounts();
   const owners = await Promise.all(
     Array.from({ length: 60 }, async (_, index) => (await ownerOf(storage, String(index))).name),
   );
   expect(new Set(owners)).toEqual(new Set(NAMES));
-  const other = openStorage({ accounts });
+  const other = open();
   for (const [index, owner] of owners.entries()) expect((await ownerOf(other, String(index))).name).toBe(owner);
 });
 
 test('leaves the slots of storage that has rows in the first account', async () => {
-  const { open, accounts } = createAccounts();
-  const [account] = accounts;
+  const { open, openWith } = createAccounts();
+  const [account] = openWith(undefined, 0).options;
   const alone = openStorage(account as NonNullable<typeof account>);
   await provision(alone, RESOURCES);
   await insert(alone, 'old');
@@ -76,9 +47,7 @@ test('gives no slot to an account that is added to others', async () => {
 });
 
 test('sends each request to the account of its partition, and reads the map once in five seconds', async () => {
-  const { open, requests } = createAccounts();
-  const storage = open();
-  await provision(storage, RESOURCES);
+  const { requests, storage } = await provisionAccounts();
   await ownerOf(storage, 'a');
   requests.length = 0;
   for (let index = 0; index < 20; index += 1) {
@@ -91,9 +60,7 @@ test('sends each request to the account of its partition, and reads the map once
 });
 
 test('merges a scan in the order of keys, with pages of any size', async () => {
-  const { open } = createAccounts();
-  const storage = open();
-  await provision(storage, RESOURCES);
+  const { storage } = await provisionAccounts();
   const keys = Array.from({ length: 40 }, (_, index) => [`p${index % 23}`, `r${index}`] as const);
   for (const [partition, row] of keys) await insert(storage, partition, row);
   const wanted = keysOf((await scanTable(storage, { table: TABLE, limit: 1_000 })).rows);
@@ -115,9 +82,7 @@ test('merges a scan in the order of keys, with pages of any size', async () => {
 });
 
 test('serves the slots of the other accounts while one is away, and names it', async () => {
-  const { open, stopped } = createAccounts();
-  const storage = open();
-  await provision(storage, RESOURCES);
+  const { open, stopped, storage } = await provisionAccounts();
   const partitions = Array.from({ length: 12 }, (_, index) => `p${index}`);
   for (const partition of partitions) await insert(storage, partition);
   stopped.add('second');
@@ -135,9 +100,7 @@ test('serves the slots of the other accounts while one is away, and names it', a
 });
 
 test('lists, drops and misses tables of any account', async () => {
-  const { open } = createAccounts();
-  const storage = open();
-  await provision(storage, RESOURCES);
+  const { storage } = await provisionAccounts();
   await storage.accounts?.list[2]?.table('things2026').createTable();
   expect(await listTables(storage, TABLE)).toEqual(['things', 'things2026']);
   await dropTable(storage, 'things2026');
@@ -147,10 +110,10 @@ test('lists, drops and misses tables of any account', async () => {
 });
 
 test('rejects accounts that were exchanged', async () => {
-  const { open, accounts } = createAccounts();
-  await provision(open(), RESOURCES);
+  const { open, openWith } = await provisionAccounts();
   await ownerOf(open(), 'a');
-  const [first, second, third] = accounts as [(typeof accounts)[0], (typeof accounts)[0], (typeof accounts)[0]];
+  const { options } = openWith(undefined, 0);
+  const [first, second, third] = options as [(typeof options)[0], (typeof options)[0], (typeof options)[0]];
   const other = openStorage({ accounts: [first, { ...third, name: 'second' }, { ...second, name: 'third' }] });
   await expect(
     (async () => {

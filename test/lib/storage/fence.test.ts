@@ -1,0 +1,226 @@
+import { expect, test } from 'vitest';
+import { listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
+import { type Action, ANY_ETAG, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { ownerOf } from '../../../lib/storage/slot-map.ts';
+import { changeSlots, type Phase, type SlotState } from '../../../lib/storage/slot-row.ts';
+import { slotOf } from '../../../lib/storage/slots.ts';
+import type { Storage } from '../../../lib/storage/storage.ts';
+import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './several-accounts.ts';
+
+/** A partition of the first of two accounts. */
+const PARTITION = 'Engineering';
+const SLOT = slotOf(PARTITION);
+const AT = { table: TABLE, partition: PARTITION };
+const MOVE = 'm1';
+
+const write = (storage: Storage, ...actions: Action[]) => submit(storage, { ...AT, actions });
+const insert = (storage: Storage, row: string, value = 1) =>
+  write(storage, { kind: 'insert', row, properties: { EntityType: 'thing', Value: value } });
+
+/** Sets the state of the slot in an account. */
+async function set(storage: Several, account: string, phase: Phase): Promise<void> {
+  const state: SlotState = phase === 'at rest' || phase === 'none' ? { phase } : { phase, move: MOVE, to: 'second' };
+  expect(await changeSlots(accountNamed(storage, account), [SLOT], () => state)).toBe(true);
+}
+
+/** Two accounts with the slot in a phase of a move from the first to the second one. */
+async function beginMove(phase: Phase = 'fencing') {
+  const created = await provisionAccounts(['first', 'second']);
+  expect((await ownerOf(created.storage, PARTITION)).name).toBe('first');
+  await set(created.storage, 'first', phase);
+  // Another process knows nothing of the time before.
+  return { ...created, storage: created.open() as Several };
+}
+
+/** Lets the first account go, with a copy of the partition at the second one. */
+async function switchOwner(storage: Several): Promise<void> {
+  const { rows } = await readRange(accountNamed(storage, 'first'), { ...AT, from: '', before: '~' });
+  for (const { row, properties } of rows)
+    await write(accountNamed(storage, 'second'), { kind: 'upsert', row, properties });
+  await set(storage, 'first', 'gone');
+  await set(storage, 'second', 'at rest');
+}
+
+const rowsAt = async (storage: Storage) => (await readRange(storage, { ...AT, from: '' })).rows.map(({ row }) => row);
+
+test('opens a partition at the first write of a move, and then writes in one transaction', async () => {
+  const { storage, requests } = await beginMove();
+  await ownerOf(storage, PARTITION);
+  requests.length = 0;
+  await insert(storage, 'a');
+  // Rejected, registered, looked, opened, written.
+  expect(requests).toHaveLength(5);
+  await insert(storage, 'b');
+  expect(requests).toHaveLength(6);
+  expect(await Array.fromAsync(listRegistered(accountNamed(storage, 'first'), MOVE, SLOT))).toEqual([AT]);
+  expect(await rowsAt(storage)).toEqual(['a', 'b']);
+  expect((await scanTable(storage, { table: TABLE, limit: 10 })).rows).toHaveLength(2);
+});
+
+test('writes in every way that has no fence', async () => {
+  const { storage } = await beginMove();
+  const first = await insert(storage, 'a');
+  await expect(insert(storage, 'a')).rejects.toMatchObject({ reason: 'exists', action: 0 });
+  const merged = await write(storage, {
+    kind: 'merge',
+    row: 'a',
+    properties: { Other: 2 },
+    etag: first.get('a') ?? '',
+  });
+  const stale = first.get('a') ?? '';
+  await expect(write(storage, { kind: 'replace', row: 'a', properties: {}, etag: stale })).rejects.toMatchObject({
+    reason: 'changed',
+    action: 0,
+  });
+  await expect(write(storage, { kind: 'delete', row: 'a', etag: stale })).rejects.toMatchObject({ reason: 'changed' });
+  await expect(write(storage, { kind: 'replace', row: 'z', properties: {}, etag: ANY_ETAG })).rejects.toMatchObject({
+    reason: 'missing',
+    action: 0,
+  });
+  const both = write(
+    storage,
+    { kind: 'upsert', row: 'b', properties: {} },
+    { kind: 'insert', row: 'a', properties: {} },
+  );
+  await expect(both).rejects.toMatchObject({ reason: 'exists', action: 1 });
+  expect(await readRow(storage, { ...AT, row: 'a' })).toMatchObject({
+    etag: merged.get('a'),
+    properties: { Value: 1, Other: 2 },
+  });
+  await write(
+    storage,
+    { kind: 'upsert-merge', row: 'b', properties: {} },
+    { kind: 'upsert', row: 'c', properties: {} },
+  );
+  await write(storage, { kind: 'delete', row: 'a', etag: merged.get('a') ?? '' });
+  await write(storage, { kind: 'delete', row: 'b' });
+  expect(await rowsAt(storage)).toEqual(['c']);
+});
+
+test('lets the writes of a draining slot wait, and then writes at its new owner', async () => {
+  const { storage } = await beginMove('draining');
+  const writing = insert(storage, 'a');
+  expect(await rowsAt(storage)).toEqual([]);
+  await switchOwner(storage);
+  await writing;
+  expect(await rowsAt(accountNamed(storage, 'first'))).toEqual([]);
+  expect(await rowsAt(accountNamed(storage, 'second'))).toEqual(['a']);
+  expect(await rowsAt(storage)).toEqual(['a']);
+});
+
+test('lets a write wait between two owners', async () => {
+  const { storage, open } = await beginMove('gone');
+  const writing = insert(storage, 'a');
+  const scanning = scanTable(open(), { table: TABLE, limit: 10 });
+  await set(storage, 'second', 'at rest');
+  await writing;
+  await scanning;
+  expect(await rowsAt(storage)).toEqual(['a']);
+});
+
+test('returns each row once in every phase, and none that the former owner has left', async () => {
+  const { storage, open } = await beginMove();
+  await insert(storage, 'a');
+  const scan = async () => (await scanTable(open(), { table: TABLE, limit: 1 })).rows.map(({ row }) => row);
+  expect(await scan()).toEqual(['a']);
+  await set(storage, 'first', 'draining');
+  expect(await scan()).toEqual(['a']);
+  await switchOwner(storage);
+  expect(await scan()).toEqual(['a']);
+  await write(accountNamed(storage, 'second'), { kind: 'delete', row: 'a' });
+  expect(await scan()).toEqual([]);
+});
+
+test('stays writable after a move that ended where it began', async () => {
+  const { storage, open } = await beginMove();
+  await insert(storage, 'a');
+  await set(storage, 'first', 'at rest');
+  await insert(storage, 'b');
+  await insert(open(), 'c');
+  expect(await rowsAt(storage)).toEqual(['a', 'b', 'c']);
+});
+
+test('writes nothing to a sealed partition, and opens it for nobody', async () => {
+  const { storage, open } = await beginMove();
+  await insert(storage, 'a');
+  // A process that has read the phase, but does nothing before the seal.
+  const late = open() as Several;
+  await ownerOf(late, PARTITION);
+  await set(storage, 'first', 'draining');
+  await sealPartition(accountNamed(storage, 'first'), MOVE, AT);
+  const writing = insert(late, 'b');
+  await switchOwner(storage);
+  await writing;
+  expect(await rowsAt(accountNamed(storage, 'second'))).toEqual(['a', 'b']);
+  expect(await rowsAt(storage)).toEqual(['a', 'b']);
+});
+
+test('does not write again what may have been written before the seal', async () => {
+  const { storage, open, openWith } = await beginMove();
+  await insert(storage, 'a');
+  // The third call is the write: the rows of both accounts are read first.
+  const { storage: losing } = openWith('reply lost', 3);
+  const { etag = '' } = (await readRow(storage, { ...AT, row: 'a' })) ?? {};
+  const writing = write(losing, { kind: 'merge', row: 'a', properties: { Value: 2 }, etag });
+  const failed = expect(writing).rejects.toMatchObject({ code: 'storage-unavailable' });
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  await set(storage, 'first', 'draining');
+  await sealPartition(accountNamed(storage, 'first'), MOVE, AT);
+  await switchOwner(storage);
+  await failed;
+  expect((await readRow(open(), { ...AT, row: 'a' }))?.properties.Value).toBe(2);
+});
+
+test('reads at the new owner if the slot was moved during the read', async () => {
+  const { storage, open, memories } = await beginMove('draining');
+  const [memory] = memories;
+  await submit(accountNamed(storage, 'first'), {
+    ...AT,
+    actions: [{ kind: 'insert', row: 'a', properties: { Value: 1 } }],
+  });
+  for (const read of [
+    async (reader: Storage) => (await readRow(reader, { ...AT, row: 'a' }))?.properties.Value,
+    async (reader: Storage) => (await readRange(reader, { ...AT, from: '' })).rows[0]?.properties.Value,
+    async (reader: Storage) => (await scanTable(reader, { table: TABLE, limit: 1 })).rows[0]?.properties.Value,
+  ]) {
+    await set(storage, 'second', 'none');
+    await set(storage, 'first', 'draining');
+    if (!memory) throw new Error('There is no account.');
+    let isMoved = false;
+    memory.intercept = async (request, send) => {
+      const reply = await send();
+      if (isMoved || !/things/.test(request.url)) return reply;
+      isMoved = true;
+      await switchOwner(storage);
+      await write(accountNamed(storage, 'second'), { kind: 'upsert', row: 'a', properties: { Value: 2 } });
+      return reply;
+    };
+    expect(await read(open())).toBe(2);
+    memory.intercept = undefined;
+    expect(isMoved).toBe(true);
+  }
+});
+
+test.each(FAULTS)('keeps what was written and registers each open partition: %s at each call', async (fault) => {
+  // Two rows of accounts are read, the write is rejected, and the partition registered, looked at, opened and written.
+  for (let at = 1; at <= 7; at += 1) {
+    const { storage, open, openWith } = await beginMove();
+    const writer = openWith(fault, at);
+    const isWritten = await insert(writer.storage, 'a').then(
+      () => true,
+      () => false,
+    );
+    expect(writer.countCalls()).toBeGreaterThanOrEqual(at);
+    const first = accountNamed(storage, 'first');
+    const found = await readRange(first, { ...AT, from: '' });
+    const isThere = found.rows.some(({ row }) => row === 'a');
+    const isOpen = found.rows.some(({ row }) => row.startsWith('~own_'));
+    const registered = await Array.fromAsync(listRegistered(first, MOVE, SLOT));
+    if (isWritten) expect(isThere).toBe(true);
+    if (isThere) expect(isOpen).toBe(true);
+    if (isOpen) expect(registered).toEqual([AT]);
+    // Another process writes, whatever the first one has left.
+    await insert(open(), 'b');
+    expect(await rowsAt(storage)).toEqual(isThere ? ['a', 'b'] : ['b']);
+  }
+});

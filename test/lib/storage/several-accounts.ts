@@ -1,0 +1,67 @@
+import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
+import { provision } from '../../../lib/storage/provision.ts';
+import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
+import { type Account, type Accounts, openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+
+export const TABLE = 'things';
+export const RESOURCES = { tables: [TABLE, SYSTEM_TABLE], queues: ['work'], containers: ['files'] };
+export const NAMES = ['first', 'second', 'third'];
+
+export type Several = Storage & { readonly accounts: Accounts };
+
+/** What happens to a request: a process that has crashed sends no other one. */
+export type Fault = 'crash before' | 'crash after' | 'reply lost';
+export const FAULTS: readonly Fault[] = ['crash before', 'crash after', 'reply lost'];
+
+/** Accounts in memory, each of which can be stopped. */
+export function createAccounts(names = NAMES) {
+  const memories = names.map((account) => createMemoryStorage({ account }));
+  const requests: { readonly account: string; readonly method: string; readonly url: string }[] = [];
+  const stopped = new Set<string>();
+
+  /** A process. It sees a fault at one of its calls, counted from 1. */
+  function openWith(fault: Fault | undefined, at: number, count = names.length) {
+    let calls = 0;
+    let hasCrashed = false;
+    const crash = () => {
+      hasCrashed = true;
+      throw new Error('This process is dead.');
+    };
+    const options = names.slice(0, count).map((name, index) => {
+      const memory = memories[index] as (typeof memories)[0];
+      const sendRequest = async (request: PipelineRequest) => {
+        requests.push({ account: name, method: request.method, url: request.url });
+        calls += 1;
+        const isHere = calls === at;
+        if (hasCrashed || (isHere && fault === 'crash before')) crash();
+        // The SDK waits as long as the header says before it repeats a request.
+        if (stopped.has(name))
+          return { request, status: 503, headers: createHttpHeaders({ 'retry-after-ms': '1' }), bodyAsText: '' };
+        const response = await memory.httpClient.sendRequest(request);
+        if (isHere && fault === 'crash after') crash();
+        if (isHere && fault === 'reply lost') throw new RestError('reply lost', { code: 'ECONNRESET', request });
+        return response;
+      };
+      return { name, connectionString: memory.connectionString, httpClient: { sendRequest } };
+    });
+    const storage = openStorage({ accounts: options }) as Several;
+    return { storage, options, countCalls: () => calls };
+  }
+
+  return { openWith, open: (count?: number) => openWith(undefined, 0, count).storage, memories, requests, stopped };
+}
+
+/** Creates accounts with the tables of a test. */
+export async function provisionAccounts(names?: readonly string[]) {
+  const created = createAccounts(names && [...names]);
+  const storage = created.open();
+  await provision(storage, RESOURCES);
+  return { ...created, storage };
+}
+
+export function accountNamed({ accounts }: Several, name: string): Account {
+  const account = accounts.list.find((each) => each.name === name);
+  if (!account) throw new Error(`There is no account ${name}.`);
+  return account;
+}
