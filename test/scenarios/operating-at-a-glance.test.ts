@@ -78,6 +78,27 @@ test('counts transactions by pattern and estimates their cost, without telemetry
   expect(Date.parse(after.since)).toBeLessThanOrEqual(Date.now());
 });
 
+test('lists the busiest partitions, with keys for an operator who may read the entity', async () => {
+  const one = somebody({ department: 'Furnace' });
+  expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
+  for (let count = 0; count < 50; count += 1) await hr('GET', `/api/employees/Furnace/${one.employeeId}`);
+  const shown = await operator('GET', '/api/operations/heat');
+  expect(shown.status).toBe(200);
+  expect(shown.headers.get('cache-control')).toBe('no-store');
+  expect(transactionsOf(shown)).toBe(0);
+  // An operator alone reads no employees.
+  expect(JSON.stringify(shown.body)).not.toContain('Furnace');
+  const ofWhole = await product.as(['operator', 'hr', 'reader'])('GET', '/api/operations/heat');
+  const found = ofWhole.body.items.find(({ partition }: { partition?: string }) => partition === 'Furnace');
+  expect(found).toMatchObject({ service: 'table', resource: 'employees', kind: 'entity', isHot: false, throttled: 0 });
+  expect(found.entities).toContain('employees');
+  expect(found.requests).toBeGreaterThan(50);
+  expect(found.written).toBeGreaterThan(0);
+  expect(found.share).toBeGreaterThan(0);
+  expect(found.slot).toMatch(/^[0-9a-f]{3}$/);
+  expect(shown.body.items.map(({ slot }: { slot: string }) => slot)).toContain(found.slot);
+});
+
 test('lists the tables of periods, and which of them are past retention', async () => {
   await createTable(product.storage, 'logins20190102');
   const shown = await operator('GET', '/api/operations/period-tables');
@@ -110,7 +131,7 @@ test('lists who gets no grants, page by page, until the grants are restored', as
 });
 
 test('is not shown to other roles', async () => {
-  for (const path of ['queues', 'model', 'verify', 'usage', 'period-tables', 'grants/revoked']) {
+  for (const path of ['queues', 'model', 'verify', 'usage', 'heat', 'period-tables', 'grants/revoked']) {
     expect((await hr('GET', `/api/operations/${path}`)).status, path).toBe(403);
     expect((await product.as(undefined)('GET', `/api/operations/${path}`)).status, path).toBe(401);
   }

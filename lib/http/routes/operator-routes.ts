@@ -26,11 +26,13 @@ import { readUsage } from '../../telemetry/metrics.ts';
 import { bind, bindPage, listOf } from '../bind.ts';
 import { PAGE_QUERY, queryError } from '../query.ts';
 import { NO_STORE, type RequestContext, type Route } from '../route.ts';
+import { heatRoute } from './heat-route.ts';
 
 /** The routes of operators that belong to no entity. */
 export function operatorRoutes(entities: readonly Entity[], operatorRole: string): Route[] {
   return [
     ...overviewRoutes(entities, operatorRole),
+    heatRoute(entities, operatorRole),
     ...poisonRoutes(entities, operatorRole),
     auditRoute(entities, operatorRole),
     bind(why(operatorRole), {
