@@ -6,7 +6,7 @@ import { MINUTE_MS } from './base/time.ts';
 import type { Feature } from './define/declaration/entity.ts';
 import { consumerOf, toMessage } from './engine/consume/consume.ts';
 import { drainQueues } from './engine/consume/drain.ts';
-import { listParts } from './engine/reconcile/queues.ts';
+import { partNames } from './engine/reconcile/queues.ts';
 import { features } from './features/features.ts';
 import { ANY_METHOD, ANY_PATH, createApiHandler } from './http/api-handler.ts';
 import { CONSOLE_PATH, createConsoleHandler, createDocsHandler, createRootHandler, DOCS_PATH } from './http/console.ts';
@@ -21,6 +21,7 @@ import { continueVerifyRun } from './operations/verify-run.ts';
 import type { Rowkey, Runtime } from './rowkey.ts';
 import { inBackground } from './storage/load.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
+import { queueIn } from './storage/storage.ts';
 import { traceInvocation } from './telemetry/span.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
 
@@ -133,11 +134,17 @@ function registerConsole(app: FunctionsApp, runtime: Runtime, folder: string): v
 
 /** `index-changes` makes indexes in other partitions agree with the entities that changed; `transfers` archives and moves. */
 function registerQueues(app: FunctionsApp, runtime: Runtime): void {
-  const { connection } = runtime;
-  for (const queue of listParts(runtime.model.queueParts))
-    app.storageQueue(nameOf(runtime, queue), {
-      queueName: prefixWithHyphen(runtime.model.prefix, queue),
-      connection,
+  const parts = runtime.connections.flatMap((account) =>
+    partNames(runtime.model.queueParts).map((name) => ({
+      name,
+      setting: account.setting,
+      queue: queueIn(account, name),
+    })),
+  );
+  for (const { name, setting, queue } of parts)
+    app.storageQueue(nameOf(runtime, queue === name ? name : `${name}-${setting}`), {
+      queueName: prefixWithHyphen(runtime.model.prefix, name),
+      connection: setting,
       handler: (body, context) =>
         inBackground(async () => consumerOf(queue)(await runtime.consumer(context), toMessage(queue, body, context))),
     });

@@ -138,8 +138,8 @@ export interface Runtime {
   readonly model: LinkedModel;
   /** The path of the routes, below `/api`; empty for none. */
   readonly path: string;
-  /** The app setting that names the storage account to queue triggers. */
-  readonly connection: string;
+  /** The storage accounts, each with the app setting that names it to queue triggers. Without a name if there is only one. */
+  readonly connections: readonly { readonly name?: string; readonly setting: string }[];
   /**
    * Checks every setting and starts telemetry. Then begins, without waiting, what the first request needs: compares the
    * model with storage and fetches the keys of the issuer. On the emulator, it first creates the resources that are missing: in
@@ -287,7 +287,7 @@ function createRuntime(
   return {
     model,
     path,
-    connection,
+    connections: connectionsOf(options, connection),
     readyEngine,
     async start() {
       try {
@@ -320,6 +320,13 @@ function createRuntime(
       return { engine: await readyEngine(log), entities, log };
     },
   };
+}
+
+/** The name of a further account is that of its connection. */
+function connectionsOf(options: Pick<RowkeySettings, 'storage'> | object, connection: string): Runtime['connections'] {
+  const several = 'storage' in options && 'accounts' in options.storage ? options.storage.accounts : [];
+  const [, ...further] = several.map(({ name }) => ({ name, setting: name }));
+  return [{ ...(several[0] ? { name: several[0].name } : {}), setting: connection }, ...further];
 }
 
 /** Calls `open` once and keeps the result. If it throws, the next call tries again. */

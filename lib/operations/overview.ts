@@ -13,8 +13,9 @@ import { readShapes } from './model-guard.ts';
  * Describes the queues of the engine and their poison queues. `messages` is the estimate of storage, with the hidden messages: intents of
  * writes in progress, reminders and delayed messages. Two storage transactions each.
  */
-export function readQueueStates({ storage, queueParts }: Engine) {
-  const names = listParts(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
+export function readQueueStates(engine: Engine) {
+  const { storage } = engine;
+  const names = listParts(engine).flatMap((queue) => [queue, `${queue}-poison`]);
   return pMap(names, async (queue) => {
     const client = storage.queue(queue);
     const [properties, peeked] = await Promise.all([

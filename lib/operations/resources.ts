@@ -2,7 +2,7 @@ import { type Entity, withFeatures } from '../define/declaration/entity.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { listParts } from '../engine/reconcile/queues.ts';
+import { partNames } from '../engine/reconcile/queues.ts';
 import { operations } from '../engine/write/operation.ts';
 import { features } from '../features/features.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../features/high-volume-delete/period-archive.ts';
@@ -24,7 +24,7 @@ export function resourcesOf(
   { queueParts = 1 }: { readonly queueParts?: number } = {},
 ): Resources {
   const tables = [...entities, ...OWN_ENTITIES].flatMap((entity) => tablesToCreate(entity, now));
-  const queues = listParts(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
+  const queues = partNames(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
   return {
     tables: [...new Set([...tables, POISON_TABLE, SYSTEM_TABLE])],
     queues,

@@ -1,7 +1,7 @@
 import type { QueueClient } from '@azure/storage-queue';
-import { storageCall, unlessRefused } from './errors.ts';
+import { ofAccount, storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
-import type { Storage } from './storage.ts';
+import { accountOfQueue, type Storage } from './storage.ts';
 
 /** A sent message, which its sender may hide for longer or delete. */
 export interface SentMessage {
@@ -33,7 +33,7 @@ const NOT_XML = /[\ufffe\uffff]/g;
 
 /** Sends plain JSON (host.json says `messageEncoding: none`), hidden for `hiddenFor` seconds. After a lost reply it may be sent twice. */
 export function sendMessage(storage: Storage, queue: string, body: unknown, hiddenFor = 0): Promise<SentMessage> {
-  return send(storage.queue(queue), { queue, body, hiddenFor });
+  return ofAccount(accountOfQueue(storage, queue), send(storage.queue(queue), { queue, body, hiddenFor }));
 }
 
 /** Sends plain JSON, hidden for `hiddenFor` seconds, and never twice: after a lost reply it throws `storage-unavailable`. */
@@ -43,7 +43,7 @@ export function sendMessageOnce(
   body: unknown,
   hiddenFor: number,
 ): Promise<SentMessage> {
-  return send(storage.queueSentOnce(queue), { queue, body, hiddenFor });
+  return ofAccount(accountOfQueue(storage, queue), send(storage.queueSentOnce(queue), { queue, body, hiddenFor }));
 }
 
 async function send(
@@ -74,7 +74,8 @@ export async function hideMessage(
 ): Promise<SentMessage | undefined> {
   const { queue, id, popReceipt } = message;
   const text = toText(message.text);
-  const hidden = await unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds), queue);
+  const update = unlessRefused(GONE, storage.queue(queue).updateMessage(id, popReceipt, text, seconds), queue);
+  const hidden = await ofAccount(accountOfQueue(storage, queue), update);
   return (
     hidden && { ...message, popReceipt: hidden.popReceipt ?? popReceipt, hiddenUntil: hidden.nextVisibleOn?.getTime() }
   );
@@ -88,7 +89,8 @@ export async function receiveMessages(
 ): Promise<ReceivedMessage[]> {
   const options = { numberOfMessages: limit, visibilityTimeout: hiddenFor };
   const client = storage.queue(queue);
-  const { receivedMessageItems } = await storageCall(client.receiveMessages(options), client.name);
+  const received = storageCall(client.receiveMessages(options), client.name);
+  const { receivedMessageItems } = await ofAccount(accountOfQueue(storage, queue), received);
   return receivedMessageItems.map(({ messageId: id, popReceipt, messageText: text, insertedOn, dequeueCount }) => {
     return { queue, id, popReceipt, text, insertedAt: insertedOn.getTime(), attempts: dequeueCount };
   });
@@ -97,7 +99,8 @@ export async function receiveMessages(
 /** Deletes a message, unless another receiver has it. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'message', queue, does: 'delete' }))) return;
-  await unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt), queue);
+  const deletion = unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt), queue);
+  await ofAccount(accountOfQueue(storage, queue), deletion);
 }
 
 /** Strings are sent unchanged, other values as JSON. */

@@ -132,6 +132,11 @@ export function queueIn({ name }: Pick<Storage, 'name'>, queue: string): string 
   return name === undefined || name === FIRST_ACCOUNT ? queue : `${name}/${queue}`;
 }
 
+/** The account of a queue, by its name as `queueIn` writes it. */
+export function accountOfQueue(storage: Storage, queue: string): Storage {
+  return storage.accounts ? splitQueue(storage.accounts.list, queue)[0] : storage;
+}
+
 function splitQueue([first, ...others]: readonly [Account, ...Account[]], queue: string): [Account, string] {
   const [name, rest] = queue.includes('/') ? queue.split('/', 2) : [first.name, queue];
   const account = [first, ...others].find((each) => each.name === name);

@@ -63,7 +63,7 @@ export async function createTestStore<All extends Entities, Own extends Operatio
 
   async function handleVisible(): Promise<number> {
     let handled = 0;
-    for (const queue of listParts(queueParts))
+    for (const queue of listParts(engine))
       for (const message of await receiveMessages(storage, queue, { limit: 32, hiddenFor: 1 })) {
         const { id, insertedAt, text } = message;
         attempts.set(id, (attempts.get(id) ?? 0) + 1);
@@ -80,7 +80,7 @@ export async function createTestStore<All extends Entities, Own extends Operatio
   }
 
   async function countMessages(): Promise<number> {
-    const counts = listParts(queueParts).map((queue) => storage.queue(queue).getProperties());
+    const counts = listParts(engine).map((queue) => storage.queue(queue).getProperties());
     return (await Promise.all(counts)).reduce(
       (sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount,
       0,

@@ -25,8 +25,8 @@ export interface QueueWorker {
 
 /** Handles the queue messages of an app in this process. The storage of the consumer uses the client of `known-messages.ts`. */
 export function createQueueWorker(consumer: Consumer, { lastLogged }: { lastLogged(): string }): QueueWorker {
-  const { storage, timing, queueParts } = consumer.engine;
-  const queues = listParts(queueParts);
+  const { storage, timing } = consumer.engine;
+  const queues = listParts(consumer.engine);
   // Attempts by message id, counted here, because a test may have received a message before.
   const attempts = new Map<string, number>();
 

@@ -114,6 +114,18 @@ test('each part of a queue has a function of its own', () => {
   );
 });
 
+test('each part of a queue has a function in each storage account', () => {
+  const { app, queues } = testApp();
+  const accounts = ['first', 'second'].map((name) => ({ name, connectionString: 'UseDevelopmentStorage=true' }));
+  registerFunctions(app, instance('', { refusal: undefined, storage: { accounts } } as never));
+  expect(queues.map(({ name, queueName, connection }) => [name, queueName, connection])).toEqual([
+    ['index-changes', 'index-changes', 'AzureWebJobsStorage'],
+    ['transfers', 'transfers', 'AzureWebJobsStorage'],
+    ['index-changes-second', 'index-changes', 'second'],
+    ['transfers-second', 'transfers', 'second'],
+  ]);
+});
+
 test('an instance without a prefix or path has the names and the connection of the declaration', () => {
   const { app, http, queues } = testApp();
   registerFunctions(app, instance(''));

@@ -166,7 +166,7 @@ async function deliver(deliveries: readonly string[], signal: AbortSignal): Prom
   while (!signal.aborted) {
     const how = deliveries[turn % deliveries.length];
     await sleep(5);
-    for (const queue of listParts(PROCESSES)) {
+    for (const queue of listParts(world.engine)) {
       const consume = consumerOf(queue);
       const client = world.storage.queue(queue);
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 1 });

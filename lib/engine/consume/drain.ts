@@ -33,7 +33,7 @@ export interface DrainOptions {
 export const drainQueues = inPattern(
   'poison messages',
   async (consumer: Consumer, { until, formerParts = [] }: DrainOptions): Promise<void> => {
-    const poison = listParts(consumer.engine.queueParts).map((part) => `${part}-poison`);
+    const poison = listParts(consumer.engine).map((part) => `${part}-poison`);
     const drained = await Promise.allSettled(
       [...poison, ...formerParts].map((queue) => drainQueue(consumer, queue, until)),
     );

@@ -120,7 +120,7 @@ async function requestTransfer(
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  const part = partFor(engine, TRANSFERS_QUEUE, address.partition);
+  const part = await partFor(engine, TRANSFERS_QUEUE, address.partition);
   await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
   return operationId;
 }
@@ -323,7 +323,7 @@ async function handBack(work: Work, values: Values): Promise<void> {
   const { table, partition, row } = from;
   const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendWork(engine, partFor(engine, INDEX_CHANGES_QUEUE, partition), { ...intent, ...traceContext() });
+  await sendWork(engine, await partFor(engine, INDEX_CHANGES_QUEUE, partition), { ...intent, ...traceContext() });
 }
 
 /** The change that turns the source into a tombstone. */
