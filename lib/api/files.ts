@@ -25,7 +25,7 @@ import {
   readAttachment,
   removeAttachment,
 } from '../features/large-entities/attachment.ts';
-import { READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blobs.ts';
+import { BLOCK_UPLOAD_PERMISSIONS, READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blobs.ts';
 import { noteGrant } from './grants.ts';
 import type { Operation, View } from './operation.ts';
 
@@ -189,6 +189,8 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   const File = z.strictObject({
     type: z.enum(declaration.types),
     bytes: z.int32().min(1).max(declaration.maxBytes),
+    inBlocks: z.boolean().optional().describe('The file is sent in blocks (Put Block, Put Block List)'),
+    uploadId: z.string().optional().describe('An upload in blocks, to continue it with another signature'),
   });
   const upload: Operation<
     FileInput & { readonly file: () => Promise<unknown>; readonly subject: string },
@@ -207,12 +209,15 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
         await hideAbsent(guard, async () =>
           guard.checkBefore(entity.name, key, 'update', (await readEntity(engine, entity, key)).values),
         );
-      const { uploadId, blob } = announceFile(entity, key, field, parse(File, await file()));
+      const announced = parse(File, await file());
+      const { uploadId, blob } = announceFile(entity, key, field, announced);
+      const permissions = announced.inBlocks ? BLOCK_UPLOAD_PERMISSIONS : UPLOAD_PERMISSIONS;
       const times = validityAt(await admitGrant(engine, subject));
-      const url = await signBlobUrl(engine.storage, blob, { permissions: UPLOAD_PERMISSIONS, ...times });
+      const url = await signBlobUrl(engine.storage, blob, { permissions, ...times });
       const expiresAt = times.expiresAt.toISOString();
-      noteGrant(engine, { ...granted(key), permissions: UPLOAD_PERMISSIONS, until: expiresAt });
-      return { uploadId, url, headers: { 'x-ms-blob-type': 'BlockBlob' }, expiresAt };
+      noteGrant(engine, { ...granted(key), permissions, until: expiresAt });
+      const headers: Record<string, string> = announced.inBlocks ? {} : { 'x-ms-blob-type': 'BlockBlob' };
+      return { uploadId, url, headers, expiresAt };
     },
   };
 
@@ -232,7 +237,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
 
 const Upload = z.object({
   uploadId: z.string(),
-  url: z.url().describe('The address to PUT the file to once, with these headers'),
+  url: z.url().describe('The address to PUT the file to once, or each of its blocks, with these headers'),
   headers: z.record(z.string(), z.string()),
   expiresAt: z.iso.datetime(),
 });

@@ -126,8 +126,10 @@ export interface Operation {
 export interface UploadOptions extends WriteOptions {
   /** The media type. Default: that of the Blob. */
   readonly type?: string;
-  /** Called while the bytes are sent; only at the end where there is no `XMLHttpRequest`. */
+  /** Called while the bytes are sent; without `XMLHttpRequest` after each block, and of a smaller file at the end. */
   readonly onProgress?: (sent: number, total: number) => void;
+  /** A larger file is sent in blocks of so many bytes, four of them concurrently. Default: 4 MiB. */
+  readonly blockBytes?: number;
 }
 
 /** A signature for the caller's own row, or for the partition of their own rows. */

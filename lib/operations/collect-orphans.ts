@@ -6,7 +6,7 @@ import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { LARGE_CONTAINER, parseReferrer } from '../engine/read/text-blobs.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
-import { deleteBlob, type ListedBlob, listContainer } from '../storage/blobs.ts';
+import { deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 
@@ -26,21 +26,28 @@ export const collectOrphans = inPattern(
     const before = engine.now() - GRACE_MS;
     let checked = 0;
     let deleted = 0;
-    const collect = async (blob: ListedBlob, isOrphan: () => Promise<boolean>) => {
+    const collect = async (blob: ListedBlob, remove: () => Promise<boolean>) => {
       if (blob.modifiedAt > before) return;
       checked += 1;
-      if (!(await isOrphan())) return;
-      await deleteBlob(engine.storage, blob, blob.etag);
-      deleted += 1;
+      if (await remove()) deleted += 1;
     };
     const options = { concurrency: CONCURRENCY };
     for (const container of containersOf(entities))
       await pMap(
         listContainer(engine.storage, container),
-        (blob) => collect(blob, () => isUnreferred(engine, blob)),
+        (blob) =>
+          collect(blob, async () => {
+            if (!(await isUnreferred(engine, blob))) return false;
+            await deleteBlob(engine.storage, blob, blob.etag);
+            return true;
+          }),
         options,
       );
-    await pMap(listContainer(engine.storage, ARRIVALS_CONTAINER), (blob) => collect(blob, async () => true), options);
+    await pMap(
+      listContainer(engine.storage, ARRIVALS_CONTAINER),
+      (blob) => collect(blob, () => deleteUpload(engine.storage, blob).then(() => true)),
+      options,
+    );
     return { checked, deleted };
   },
 );

@@ -10,7 +10,7 @@ import {
 } from '@azure/storage-blob';
 import { RowkeyError } from '../base/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../base/time.ts';
-import { storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining, runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -131,6 +131,20 @@ export async function deleteBlob(storage: Storage, { container, name }: BlobAddr
   await unlessRefused(['missing', 'changed'], client.delete(options), container);
 }
 
+/** Deletes a blob that the holder of `BLOCK_UPLOAD_PERMISSIONS` wrote, and may have leased or made snapshots of. */
+export async function deleteUpload(storage: Storage, { container, name }: BlobAddress): Promise<void> {
+  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'delete' }))) return;
+  const client = storage.container(container).getBlobClient(name);
+  const remove = async () => {
+    await unlessRefused(['missing'], client.delete({ deleteSnapshots: 'include' }), container);
+  };
+  await remove().catch(async (error: unknown) => {
+    if (!(error instanceof StorageConflict && error.reason === 'leased')) throw error;
+    await storageCall(client.getBlobLeaseClient().breakLease(0), container);
+    await remove();
+  });
+}
+
 /** Deletes a blob without references. If storage is unavailable, the blob is left as an orphan. */
 export async function dropBlob(storage: Storage, blob: BlobAddress): Promise<void> {
   try {
@@ -212,15 +226,16 @@ export async function replaceMetadata(
   return (await unlessRefused(['changed', 'missing'], replaced, container))?.etag;
 }
 
-/** Streams the bytes of a blob; undefined if it does not exist. */
+/** Streams the bytes of a blob; undefined if it does not exist or, with `etag`, has changed. */
 export async function streamBlob(
   storage: Storage,
   { container, name }: BlobAddress,
+  etag?: string,
 ): Promise<AsyncIterable<Uint8Array> | undefined> {
   const client = storage.container(container).getBlobClient(name);
   const found = await unlessRefused(
-    ['missing'],
-    client.download(0, undefined, { maxRetryRequests: STREAM_RETRIES }),
+    ['missing', 'changed'],
+    client.download(0, undefined, { maxRetryRequests: STREAM_RETRIES, conditions: etag ? { ifMatch: etag } : {} }),
     container,
   );
   const stream = found?.readableStreamBody as AsyncIterable<Uint8Array> | undefined;
@@ -305,6 +320,11 @@ function abortOptions(signal: AbortSignal | undefined): { abortSignal?: AbortSig
 
 /** Permission to create a blob that does not exist yet: its holder can neither read nor overwrite it. */
 export const UPLOAD_PERMISSIONS = 'c';
+/**
+ * Permission to write one blob in blocks, which needs more than to create it: the holder can also overwrite it, and lease it or make
+ * snapshots of it. https://learn.microsoft.com/rest/api/storageservices/create-service-sas
+ */
+export const BLOCK_UPLOAD_PERMISSIONS = 'w';
 export const READ_PERMISSIONS = 'r';
 /** The service allows 7 days; a key with a shorter life does less harm if it leaks. */
 const KEY_VALID_FOR_MS = 6 * HOUR_MS;

@@ -56,7 +56,7 @@ export function isUnsent(error: unknown): boolean {
   return UNSENT.has(error.code ?? '') || error.message.startsWith('connect ') || error.message === NO_HANDSHAKE;
 }
 
-type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'table-being-deleted';
+type Reason = 'exists' | 'changed' | 'missing' | 'empty' | 'leased' | 'table-being-deleted';
 
 /** The only place that knows the error codes of storage. */
 const REASONS: Readonly<Record<string, Reason>> = {
@@ -76,6 +76,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   // Another writer committed other blocks.
   InvalidBlockList: 'changed',
   InvalidRange: 'empty',
+  LeaseIdMissing: 'leased',
 };
 /** Why storage cannot copy a blob, by the status of the response: the error code is the same for all reasons. */
 const COPY_REASONS: Readonly<Record<number, Reason>> = { 404: 'missing', 412: 'changed' };

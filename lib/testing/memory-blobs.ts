@@ -137,9 +137,11 @@ export function createMemoryBlobs(options: Options) {
       case 'PUT':
         return request.headers.get('x-ms-copy-source') ? copy(request, at, rights) : put(request, at, rights);
       case 'PUT block':
-        rights.require('w', 'c');
+        // Blocks may replace those of a blob that exists, so the permission to create is not enough.
+        rights.require('w');
         return stage(request, at);
       case 'PUT blocklist':
+        rights.require('w');
         return commit(request, at, rights);
       case 'GET blocklist':
         rights.require('r');

@@ -1,5 +1,6 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
+import { BlockBlobClient } from '@azure/storage-blob';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../lib/base/time.ts';
 import type { Values } from '../../lib/base/values.ts';
@@ -18,7 +19,7 @@ import {
   removeAttachment,
 } from '../../lib/features/large-entities/attachment.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
-import { listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
+import { BLOCK_UPLOAD_PERMISSIONS, listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
 import { costOf } from '../cost-of.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
@@ -408,6 +409,44 @@ describe('an upload directly to storage', () => {
         const found = await describeAttachment(world.engine, photoOf(one));
         expect((await readAttachment(world.engine, photoOf(one), found)).equals(JPEG)).toBe(true);
       });
+    await collectOrphans(later(), model.list);
+    expect(await blobsIn('uploads')).toEqual([]);
+  });
+
+  test('is accepted in blocks if it was announced so, and its signature leaves nothing that cannot be deleted', async () => {
+    const one = await hire();
+    const said = { type: 'image/jpeg', bytes: JPEG.length, inBlocks: true };
+    const { uploadId, blob } = announceFile(employees, one, 'photo', said);
+    const granted = new BlockBlobClient(
+      await signBlobUrl(world.storage, blob, { ...times(), permissions: BLOCK_UPLOAD_PERMISSIONS }),
+    );
+    const halves = [JPEG.subarray(0, 2_000), JPEG.subarray(2_000)];
+    const ids = ['AAAA', 'BBBB'];
+    const send = async () => {
+      for (const [index, half] of halves.entries()) await granted.stageBlock(ids[index] ?? '', half, half.length);
+      await granted.commitBlockList(ids, { blobHTTPHeaders: { blobContentMD5: new Uint8Array(16) } });
+    };
+    await send();
+    await expect(granted.download()).rejects.toMatchObject({ statusCode: 403 });
+    const { values } = await acceptFile(world.engine, photoOf(one), uploadId);
+    const photo = await describeAttachment(world.engine, photoOf(one));
+    expect(values.photo).toEqual(photo);
+    expect(photo).toMatchObject({ bytes: JPEG.length, sha256: hash('sha256', JPEG, 'base64url') });
+    expect((await readAttachment(world.engine, photoOf(one), photo)).equals(JPEG)).toBe(true);
+    expect(await costOf(() => putAttachment(world.engine, photoOf(one), JPEG))).toBe(2);
+    await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
+    for (const begun of [
+      { ...said, bytes: 5 },
+      { ...said, inBlocks: false },
+    ])
+      expect(() => announceFile(employees, one, 'photo', { ...begun, uploadId })).toThrow('cannot be continued');
+    expect(announceFile(employees, one, 'photo', { ...said, uploadId })).toEqual({ uploadId, blob });
+    await send();
+    // Storage in memory has neither snapshots nor leases.
+    if (process.env.STORAGE !== 'memory') {
+      await granted.createSnapshot();
+      await granted.getBlobLeaseClient().acquireLease(-1);
+    }
     await collectOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });

@@ -65,9 +65,9 @@ async function open(): Promise<Page> {
 }
 
 /** Uploads a photo in the page. With `stopsAt`, the page aborts the upload when so many bytes are sent. */
-function upload(page: Page, stopsAt?: number) {
+function upload(page: Page, { stopsAt, blockBytes }: { stopsAt?: number; blockBytes?: number } = {}) {
   return page.evaluate(
-    async ({ png, bytes, key, stop }) => {
+    async ({ png, bytes, key, stop, block }) => {
       const head = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
       const file = new Blob([head, new Uint8Array(bytes - head.length)], { type: 'image/png' });
       const calls: string[] = [];
@@ -82,14 +82,18 @@ function upload(page: Page, stopsAt?: number) {
         progress.push([sent, total]);
         if (stop !== undefined && sent >= stop) controller.abort(new Error('The user left.'));
       };
-      const outcome = await client.employees.files.photo.put(key, file, { onProgress, signal: controller.signal }).then(
+      const options = { onProgress, signal: controller.signal, ...(block === undefined ? {} : { blockBytes: block }) };
+      const outcome = await client.employees.files.photo.put(key, file, options).then(
         (stored) => ({ stored }),
         (error: Error) => ({ error: error.message }),
       );
       const found = await client.employees.files.photo.get(key);
       return { calls, progress, outcome, size: found?.blob.size };
     },
-    { png: PNG, bytes: BYTES, key: { department: 'Uploading', employeeId: '000601' }, stop: stopsAt },
+    {
+      ...{ png: PNG, bytes: BYTES, key: { department: 'Uploading', employeeId: '000601' } },
+      ...{ stop: stopsAt, block: blockBytes },
+    },
   );
 }
 
@@ -103,7 +107,7 @@ test('an upload that is aborted stores nothing', async () => {
   await send('Network.emulateNetworkConditions', {
     ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 200_000 },
   });
-  const { outcome, progress, size, calls } = await upload(page, 1);
+  const { outcome, progress, size, calls } = await upload(page, { stopsAt: 1 });
   expect(outcome).toEqual({ error: 'The user left.' });
   expect(progress.at(-1)?.[0]).toBeLessThan(BYTES);
   expect(calls).not.toContain('PUT api 200');
@@ -119,6 +123,17 @@ test('an upload goes directly to storage and reports its progress until all byte
   expect(progress.length).toBeGreaterThan(0);
   expect(progress.at(-1)).toEqual([BYTES, BYTES]);
   expect(progress.map(([sent]) => sent)).toEqual(progress.map(([sent]) => sent).sort((a, b) => a - b));
+  expect(size).toBe(BYTES);
+  await page.close();
+});
+
+test('an upload in blocks reports the progress of all of them', async () => {
+  const page = await open();
+  const { outcome, progress, size, calls } = await upload(page, { blockBytes: 1_000_000 });
+  expect(outcome).toMatchObject({ stored: { type: 'image/png', bytes: BYTES } });
+  // Four blocks and their list.
+  expect(calls.filter((call) => call === 'PUT storage 201')).toHaveLength(5);
+  expect(progress.at(-1)).toEqual([BYTES, BYTES]);
   expect(size).toBe(BYTES);
   await page.close();
 });

@@ -309,6 +309,100 @@ test('files go directly to storage, or through the API with a precondition', asy
   expect(await photo.get(keyOf(one))).toBeUndefined();
 });
 
+describe('a file in blocks', () => {
+  const BLOCK = 100_000;
+  const file = new Blob([PNG, new Uint8Array(4 * BLOCK + 5)], { type: 'image/png' });
+
+  /** A client whose requests to storage `intercept` may answer. */
+  async function open(intercept: (url: string, count: number) => Response | Error | undefined) {
+    let count = 0;
+    const sent: string[] = [];
+    const fetchThrough: typeof fetch = async (input, init) => {
+      const url = String(input);
+      const query = /[?&]comp=(\w+)(?:&blockid=0*(\d+))?/.exec(url);
+      if (!query) return fetch(input, init);
+      count += 1;
+      const instead = intercept(url, count);
+      if (instead instanceof Error) throw instead;
+      if (instead) return instead;
+      sent.push(`${query[1]}${query[2] ?? ''}`);
+      return fetch(input, init);
+    };
+    const { client, calls } = await clientOf('hr', { fetch: fetchThrough });
+    const one = person();
+    await client.employees.create(one);
+    const { photo } = client.employees.files;
+    return { photo, key: keyOf(one), sent, calls, client };
+  }
+
+  const everyBlock = ['block0', 'block1', 'block2', 'block3', 'block4', 'blocklist'];
+
+  test('goes directly to storage, with its progress, and is checked like any other', async () => {
+    const { photo, key, sent, calls } = await open(() => undefined);
+    const progress: number[] = [];
+    const stored = await photo.put(key, file, { blockBytes: BLOCK, onProgress: (bytes) => progress.push(bytes) });
+    expect(stored).toMatchObject({ type: 'image/png', bytes: file.size, sha256: expect.any(String) });
+    expect(sent.toSorted()).toEqual(everyBlock);
+    expect([progress.length, progress.at(-1)]).toEqual([5, file.size]);
+    expect(calls.filter(({ method, way }) => method === 'PUT' && way === 'api')).toEqual([]);
+    expect((await photo.get(key))?.blob.size).toBe(file.size);
+    const text = new Blob(['x'.repeat(3 * BLOCK)], { type: 'image/png' });
+    await expect(photo.put(key, text, { blockBytes: BLOCK })).rejects.toMatchObject({ code: 'unsupported-media-type' });
+    expect((await photo.get(key))?.etag).toBe(`"${stored?.sha256}"`);
+  });
+
+  test('is sent again block by block after failures, and under another grant when the first one has expired', async () => {
+    const failures = [
+      new Response('', { status: 503 }),
+      new TypeError('no response'),
+      new Response('', { status: 403 }),
+    ];
+    const { photo, key, sent, calls } = await open((_, count) => (count > 4 ? failures.pop() : undefined));
+    expect(await photo.put(key, file, { blockBytes: BLOCK })).toMatchObject({ bytes: file.size });
+    expect(sent.toSorted()).toEqual(everyBlock);
+    const grants = calls.filter(({ path }) => path.endsWith('/uploads'));
+    expect(grants.map(({ status }) => status)).toEqual([201, 201]);
+  });
+
+  test('continues with the blocks that are left when the same file is sent again', async () => {
+    const failure = new AbortController();
+    const { photo, key, sent } = await open((_, count) => {
+      if (count === 5) failure.abort(new Error('The user left.'));
+      return undefined;
+    });
+    await expect(photo.put(key, file, { blockBytes: BLOCK, signal: failure.signal })).rejects.toThrow('The user left.');
+    expect(await photo.get(key)).toBeUndefined();
+    const before = sent.length;
+    expect(await photo.put(key, file, { blockBytes: BLOCK })).toMatchObject({ bytes: file.size });
+    expect(sent.length - before).toBeLessThan(everyBlock.length);
+    expect((await photo.get(key))?.blob.size).toBe(file.size);
+  });
+
+  test('starts again if storage has lost its blocks meanwhile', async () => {
+    const failure = new AbortController();
+    let name = '';
+    const { photo, key, sent } = await open((url, count) => {
+      name = decodeURIComponent(/\/uploads\/([^?]+)/.exec(url)?.[1] ?? '');
+      if (count === 6) failure.abort(new Error('The user left.'));
+      return undefined;
+    });
+    await expect(photo.put(key, file, { blockBytes: BLOCK, signal: failure.signal })).rejects.toThrow('The user left.');
+    // Another blob of this name discards its blocks.
+    const blob = product.storage.container('uploads').getBlockBlobClient(name);
+    await blob.upload('', 0);
+    await blob.delete();
+    expect(await photo.put(key, file, { blockBytes: BLOCK })).toMatchObject({ bytes: file.size });
+    expect(sent.filter((each) => each === 'block0')).toHaveLength(2);
+  });
+
+  test('goes through the API if storage is out of reach', async () => {
+    const { photo, key, sent, calls } = await open(() => new TypeError('blocked'));
+    expect(await photo.put(key, file, { blockBytes: BLOCK })).toMatchObject({ bytes: file.size });
+    expect(sent).toEqual([]);
+    expect(calls.filter(({ method, way, status }) => `${method} ${way} ${status}` === 'PUT api 200')).toHaveLength(1);
+  });
+});
+
 describe('own rows', () => {
   const me = person({ employeeId: '000901', nationalId: 'AB-12', birthDate: '1980-04-03', vacationHours: 12.5 });
   beforeAll(async () => {

@@ -395,6 +395,22 @@ const cases: Record<string, Case> = {
       await send('GET', `${y.url}?${new URL(sign(account, x, 'r')).search}x`),
     ];
   },
+  async 'writes blocks with the permission to write alone'(account) {
+    const container = await account.createContainer('signedblocks');
+    const blob = container.getBlobClient('x');
+    const put = async (permissions: string, query: string, body: string) => {
+      const { status, headers } = await account.send('PUT', `${sign(account, blob, permissions)}&${query}`, { body });
+      return `${status} ${headers.get('x-ms-error-code')}`;
+    };
+    const list = '<?xml version="1.0" encoding="utf-8"?><BlockList><Latest>00000000</Latest></BlockList>';
+    return [
+      await put('c', 'comp=block&blockid=00000000', 'one'),
+      await put('w', 'comp=block&blockid=00000000', 'one'),
+      await put('c', 'comp=blocklist', list),
+      await put('w', 'comp=blocklist', list),
+      (await get(blob)).bytes,
+    ];
+  },
   async 'does not overwrite with the permission to create'(account) {
     const container = await account.createContainer('createonly');
     await put(container, 'x');

@@ -22,9 +22,11 @@ import {
   type BlobHeaders,
   blobLength,
   copyBlob,
+  deleteUpload,
   type Metadata,
   readBlobRange,
   setBlobHeaders,
+  streamBlob,
   writeBlob,
 } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
@@ -168,18 +170,42 @@ export const removeAttachment = inPattern(
 interface AnnouncedFile {
   readonly type: string;
   readonly bytes: number;
+  readonly inBlocks?: boolean | undefined;
+  /** An upload in blocks of the same file, which another signature continues. */
+  readonly uploadId?: string | undefined;
 }
 
 /**
  * Returns the id of an upload, which contains the announced size and type, and the blob to upload. Throws `too-large`,
- * `unsupported-media-type`.
+ * `unsupported-media-type`, `invalid-input`.
  */
-export function announceFile(entity: Entity, key: Values, field: string, { type, bytes }: AnnouncedFile) {
+export function announceFile(
+  entity: Entity,
+  key: Values,
+  field: string,
+  { type, bytes, inBlocks = false, uploadId: begun }: AnnouncedFile,
+) {
   const { types, maxBytes } = findDeclaration(entity, field);
   if (!types.includes(type)) throw wrongType(field, types, type);
   if (bytes > maxBytes) throw tooManyBytes(field, maxBytes);
-  const uploadId = [randomUUID(), bytes, type.replace('/', '-')].join('.');
+  const announced = begun === undefined ? undefined : parseUploadId(types, begun);
+  if (begun !== undefined && !(inBlocks && announced?.inBlocks && announced.bytes === bytes && announced.type === type))
+    throw new RowkeyError('invalid-input', 'The upload cannot be continued.', {
+      field: 'uploadId',
+      accepted: 'the id of an upload in blocks, with its type and its bytes',
+    });
+  const uploadId = begun ?? [randomUUID(), `${bytes}${inBlocks ? IN_BLOCKS : ''}`, type.replace('/', '-')].join('.');
   return { uploadId, blob: toArrivalAddress(addressOf(entity, key), field, uploadId) };
+}
+
+const IN_BLOCKS = '-blocks';
+
+/** What was announced under an id. Undefined for a text that is no id, or has a type that is not declared. */
+function parseUploadId(types: readonly string[], uploadId: string) {
+  // The last part needs no pattern: it is compared with the declared types.
+  const [, digits, blocks, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})(-blocks)?\.(.+)$/.exec(uploadId) ?? [];
+  const type = types.find((each) => each.replace('/', '-') === dashed);
+  return type === undefined ? undefined : { type, bytes: Number(digits), inBlocks: blocks !== undefined };
 }
 
 /**
@@ -191,49 +217,69 @@ export const acceptFile = inPattern(
   async (engine: Engine, attachment: AttachmentKey, uploadId: string): Promise<Stored> => {
     const { entity, key, field } = attachment;
     const declaration = findDeclaration(entity, field);
-    const { types } = declaration;
-    // The last part needs no pattern: it is compared with the declared types.
-    const [, digits, dashed] = /^[0-9a-f-]{36}\.(\d{1,10})\.(.+)$/.exec(uploadId) ?? [];
-    const type = types.find((each) => each.replace('/', '-') === dashed);
+    const announced = parseUploadId(declaration.types, uploadId);
     const blob = toArrivalAddress(addressOf(entity, key), field, uploadId);
-    const start = type === undefined ? undefined : await readBlobRange(engine.storage, blob, { count: SAMPLE_BYTES });
+    const start = announced && (await readBlobRange(engine.storage, blob, { count: SAMPLE_BYTES }));
     if (!start) throw uploadNotFound();
+    const { inBlocks } = announced;
     try {
-      if (start.length > Number(digits)) throw tooManyBytes(field, Number(digits));
-      const found = await detectType(entity, field, start.bytes);
-      if (found !== type) throw wrongType(field, [type ?? ''], found);
-      const { length, etag, md5: sum } = start;
-      if (!sum)
-        throw new RowkeyError('invalid-input', `The upload of "${field}" has no MD5 hash.`, {
-          field,
-          accepted: 'a file that is uploaded with a single PUT',
-        });
-      const hash = Buffer.from(sum).toString('base64url');
-      const content = { type: found, bytes: length, md5: hash };
+      if (start.length > announced.bytes) throw tooManyBytes(field, announced.bytes);
+      const type = await detectType(entity, field, start.bytes);
+      if (type !== announced.type) throw wrongType(field, [announced.type], type);
+      const { length, etag } = start;
+      const hashes = inBlocks ? await hashUpload(engine, blob, etag) : { md5: requireHash(field, start.md5) };
+      const md5 = Buffer.from(hashes.md5).toString('base64url');
+      const isSame = (there: Attachment) =>
+        there.type === type && (there.md5 ? there.md5 === md5 : inBlocks && there.sha256 === hashes.sha256);
+      const content = { type, bytes: length, ...(hashes.sha256 ? { sha256: hashes.sha256 } : { md5 }) };
       const stored = await storeFile(engine, attachment, content, {
-        isSame: (there) => there.type === found && there.md5 === hash,
+        isSame,
         write: async (to, metadata) => {
-          // Storage computes the hash again, because a client may have sent a wrong one.
-          if (!(await copyBlob(engine.storage, { from: blob, to }, { metadata, etag, md5: sum })))
-            throw uploadNotFound();
+          // Storage computes the hash again, because a client may have sent a wrong one; the app has computed that of blocks.
+          const expected = inBlocks ? { etag } : { etag, md5: hashes.md5 };
+          if (!(await copyBlob(engine.storage, { from: blob, to }, { metadata, ...expected }))) throw uploadNotFound();
           // The client chose the headers of its upload.
-          await setBlobHeaders(engine.storage, to, { ...fileHeaders(declaration, found), md5: sum });
+          await setBlobHeaders(engine.storage, to, { ...fileHeaders(declaration, type), md5: hashes.md5 });
         },
       });
-      await spendUpload(engine, blob);
+      await spendUpload(engine, blob, inBlocks);
       return stored;
     } catch (error) {
-      if (error instanceof RowkeyError && REFUSALS.has(error.code)) await spendUpload(engine, blob);
+      if (error instanceof RowkeyError && REFUSALS.has(error.code)) await spendUpload(engine, blob, inBlocks);
       throw error;
     }
   },
 );
 
+interface Hashes {
+  readonly md5: Uint8Array;
+  readonly sha256?: string;
+}
+
+function requireHash(field: string, md5: Uint8Array | undefined): Uint8Array {
+  if (md5) return md5;
+  throw new RowkeyError('invalid-input', `The upload of "${field}" has no MD5 hash.`, {
+    field,
+    accepted: 'a file that is uploaded with a single PUT, or announced with inBlocks',
+  });
+}
+
+/** Reads a file that was uploaded in blocks, piece by piece: storage computes no hash of it, and the client could send a wrong one. */
+async function hashUpload({ storage }: Engine, blob: BlobAddress, etag: string): Promise<Hashes> {
+  const pieces = await streamBlob(storage, blob, etag);
+  if (!pieces) throw uploadNotFound();
+  const [md5, sha256] = [createHash('md5'), createHash('sha256')];
+  for await (const piece of pieces) for (const each of [md5, sha256]) each.update(piece);
+  return { md5: md5.digest(), sha256: sha256.digest('base64url') };
+}
+
 /**
  * Replaces an uploaded file with an empty blob, which is no upload. The signature can only create the blob, so it stays unusable until it
- * expires; the timer that deletes abandoned files deletes the empty blob.
+ * expires; the timer that deletes abandoned files deletes the empty blob. A signature for blocks could replace an empty blob as well, so
+ * that file is deleted.
  */
-function spendUpload({ storage }: Engine, blob: BlobAddress): Promise<void> {
+function spendUpload({ storage }: Engine, blob: BlobAddress, inBlocks: boolean): Promise<void> {
+  if (inBlocks) return deleteUpload(storage, blob);
   return writeBlob(storage, blob, new Uint8Array(), { type: 'application/octet-stream' });
 }
 
