@@ -5,6 +5,9 @@ import type { MemoryServer } from './memory-server.ts';
 /** In place of a file: the account of the one file that needs two. */
 export const SECOND_ACCOUNT = new URL('second-account', import.meta.url).href;
 
+/** In place of files: two more accounts of the walk. */
+export const WALK_ACCOUNTS = ['walk-second', 'walk-third'].map((name) => new URL(name, import.meta.url).href);
+
 /** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */
 export function testStorage(url: string): string {
   const accounts = inject('storage');

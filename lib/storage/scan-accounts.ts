@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { hasCode, type RowkeyError } from '../base/errors.ts';
 import { ofAccount } from './errors.ts';
 import { type Query, queryRows, type Row, type RowPage, textLength } from './row-query.ts';
 import { readShares } from './slot-map.ts';
@@ -40,13 +41,22 @@ export async function scanAccounts<Wanted extends Scan>(
       shares,
       async ({ account, owns }) => {
         const resume = paused?.tokens[account.name];
-        const page = await ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
+        const reading = ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
+        const page: RowPage & { readonly missing?: RowkeyError } = await reading.catch(toMissing);
         return { ...page, name: account.name };
       },
       { concurrency: CONCURRENCY },
     ),
   );
+  const [missing] = pages.map((page) => page.missing);
+  if (missing && pages.every((page) => page.missing)) throw missing;
   return mergePages(pages, { ...scan, after });
+}
+
+/** A table that the app creates itself may be in some accounts only. */
+function toMissing(error: unknown): RowPage & { readonly missing: RowkeyError } {
+  if (hasCode(error, 'not-provisioned')) return { rows: [], more: false, missing: error };
+  throw error;
 }
 
 function mergePages(pages: readonly (RowPage & { readonly name: string })[], scan: Scan): RowPage {

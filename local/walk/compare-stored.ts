@@ -16,11 +16,21 @@ import {
 import { POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
 import type { Row } from '../../lib/storage/rows.ts';
-import type { Storage } from '../../lib/storage/storage.ts';
+import { ownerOf } from '../../lib/storage/slot-map.ts';
+import { accountsOf, type Storage } from '../../lib/storage/storage.ts';
 
-/** Returns all rows of a table as plain objects in key order. */
+/** Returns all rows of a table as plain objects in key order. Each is in the account of its partition. */
 export async function rowsOf(storage: Storage, table: string): Promise<Record<string, unknown>[]> {
-  return Array.fromAsync(storage.table(table).listEntities<Record<string, unknown>>());
+  const all: Record<string, unknown>[] = [];
+  for (const account of accountsOf(storage))
+    for await (const row of account.table(table).listEntities<Record<string, unknown>>()) {
+      const owner = await ownerOf(storage, String(row.partitionKey));
+      if (owner.name !== account.name)
+        throw new Error(`${account.name} has a row of ${owner.name}: ${JSON.stringify([table, row.partitionKey])}`);
+      all.push(row);
+    }
+  const textOfKey = ({ partitionKey, rowKey }: Record<string, unknown>) => JSON.stringify([partitionKey, rowKey]);
+  return storage.accounts ? all.sort((one, other) => (textOfKey(one) < textOfKey(other) ? -1 : 1)) : all;
 }
 
 /**

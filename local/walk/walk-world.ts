@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { TableServiceClient } from '@azure/data-tables';
 import pMap from 'p-map';
 import type { Values } from '../../lib/base/values.ts';
 import type { Model } from '../../lib/define/define-model.ts';
@@ -8,8 +7,8 @@ import type { RequestContext } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
+import { dropTable, listTables, provision } from '../../lib/storage/provision.ts';
+import { FIRST_ACCOUNT, openStorage } from '../../lib/storage/storage.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { httpClient } from './known-messages.ts';
 import { createQueueWorker, type QueueWorker } from './queue-worker.ts';
@@ -32,6 +31,8 @@ type AnyStore = any;
 
 export interface WalkStorage {
   readonly connectionString: string;
+  /** The connection strings of further accounts. */
+  readonly further?: readonly string[];
   /** For a file of keys, which encrypts fields. */
   readonly folder: string;
 }
@@ -43,17 +44,22 @@ const CONCURRENCY = 8;
 /** Returns a function that opens the model on empty storage. A new world remembers nothing of the one before. */
 export async function prepareWorlds(
   model: Model,
-  { connectionString, folder }: WalkStorage,
+  { connectionString, further = [], folder }: WalkStorage,
 ): Promise<() => Promise<WalkWorld>> {
   const keyFile = join(folder, 'walk-keys.json');
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
   const routes = new Map(createRoutes(model).map((route) => [route.name, route]));
   const resources = () => resourcesOf(model.list, Date.now(), model);
-  await provision(openStorage({ connectionString, httpClient }, model.prefix), resources());
+  const connections = [connectionString, ...further];
+  const accounts = connections.map((connection, index) => {
+    return { name: index === 0 ? FIRST_ACCOUNT : `account${index + 1}`, connectionString: connection, httpClient };
+  });
+  const open = () => openStorage(further.length > 0 ? { accounts } : { connectionString, httpClient }, model.prefix);
+  await provision(open(), resources());
   return async () => {
-    await clear(connectionString);
-    const storage = openStorage({ connectionString, httpClient }, model.prefix);
+    await clear(connections);
+    const storage = open();
     await provision(storage, { ...resources(), queues: [], containers: [] });
     const engine = createEngine(storage, { timing: TIMING, keys, queueParts: model.queueParts });
     const logged: string[] = [];
@@ -96,16 +102,19 @@ export async function prepareWorlds(
   };
 }
 
-/** Deletes all tables that have rows. Messages are left to their owners, who have handled them; blobs that no row refers to do no harm. */
-async function clear(connectionString: string): Promise<void> {
-  const tables = TableServiceClient.fromConnectionString(connectionString, { allowInsecureConnection: true });
-  const names = await Array.fromAsync(tables.listTables(), ({ name = '' }) => name);
-  const storage = openStorage({ connectionString, httpClient });
+/**
+ * Deletes all tables that have rows in one of the accounts. Messages are left to their owners, who have handled them; blobs that no row
+ * refers to do no harm.
+ */
+async function clear(connections: readonly string[]): Promise<void> {
+  const accounts = connections.map((connectionString) => openStorage({ connectionString, httpClient }));
+  const lists = await Promise.all(accounts.map((account) => listTables(account, '')));
   await pMap(
-    names,
+    new Set(lists.flat()),
     async (name) => {
-      const { done } = await storage.table(name).listEntities().next();
-      if (!done) await tables.deleteTable(name);
+      const owners = accounts.filter((_, index) => lists[index]?.includes(name));
+      const firsts = await Promise.all(owners.map((account) => account.table(name).listEntities().next()));
+      if (firsts.some(({ done }) => !done)) await Promise.all(owners.map((account) => dropTable(account, name)));
     },
     { concurrency: CONCURRENCY },
   );

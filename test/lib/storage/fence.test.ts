@@ -155,6 +155,29 @@ test('writes nothing to a sealed partition, and opens it for nobody', async () =
   expect(await rowsAt(storage)).toEqual(['a', 'b']);
 });
 
+test.each([
+  ['opened after the mover has sealed it', /~open_/],
+  ['registered after the mover has listed those that are', /slots-/],
+])('writes nothing at the source if the partition is %s', async (_, late) => {
+  const { storage, open, memories } = await beginMove();
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  memory.intercept = async (request, send) => {
+    if (!late.test(String(request.body))) return send();
+    memory.intercept = undefined;
+    await set(storage, 'first', 'draining');
+    for await (const partition of listRegistered(accountNamed(storage, 'first'), MOVE, SLOT))
+      await sealPartition(accountNamed(storage, 'first'), MOVE, partition);
+    await switchOwner(storage);
+    return send();
+  };
+  await insert(open(), 'a');
+  expect(memory.intercept).toBeUndefined();
+  // A process that still reads the former phase writes wherever it finds the fence.
+  expect(await rowsAt(accountNamed(storage, 'first'))).not.toContain(`~own_${MOVE}`);
+  expect(await rowsAt(accountNamed(storage, 'second'))).toEqual(['a']);
+});
+
 test('does not write again what may have been written before the seal', async () => {
   const { storage, open, openWith } = await beginMove();
   await insert(storage, 'a');

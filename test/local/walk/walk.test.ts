@@ -17,7 +17,7 @@ import { model as deployed } from '../../../model/model.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
 import { model as relations } from '../../fixtures/relations.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
-import { testStorage } from '../../storage.ts';
+import { testStorage, WALK_ACCOUNTS } from '../../storage.ts';
 
 const connectionString = testStorage(import.meta.url);
 let folder: string;
@@ -43,6 +43,13 @@ test.each(models)('every answer agrees with the entities after random writes: $n
   const { failure, outcomes } = await walk(model, { connectionString, folder, seed: Number(inject('seed')), writes });
   expect(failure && formatFailure(failure)).toBeUndefined();
   expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
+});
+
+test.each(models)('every answer agrees with the entities in three storage accounts: $name', async ({ model }) => {
+  const writes = IS_EVERY_POINT ? 1_000 : 20;
+  const further = WALK_ACCOUNTS.map(testStorage);
+  const { failure } = await walk(model, { connectionString, further, folder, seed: Number(inject('seed')), writes });
+  expect(failure && formatFailure(failure)).toBeUndefined();
 });
 
 test.each(['archive', 'delete'] as const)(
