@@ -166,9 +166,12 @@ async function requireRemover(view: View, entity: Entity, given: Values): Promis
 
 export type RemoveInput = Omit<ChangeInput, 'values'>;
 
-/** Deletes an entity with its children, which the caller must be able to write too. */
+/**
+ * Deletes an entity with its children, which the caller must be able to write too. With more children than a transaction has rows, the delete
+ * ends later, and an operation is returned.
+ */
 export const remove = onceFor(
-  (entity: Entity): Operation<RemoveInput, void> => ({
+  (entity: Entity): Operation<RemoveInput, Started | undefined> => ({
     name: `${entity.name}-delete`,
     summary: `Delete an entity of ${entity.name}`,
     kind: 'write',
@@ -176,8 +179,10 @@ export const remove = onceFor(
     deeds: ['delete'],
     roles: rolesTo(entity, 'delete'),
     admit: (_, { key }, view) => requireRemover(view, entity, key),
-    run: async (view, { key, conditions }) =>
-      void (await deleteEntity(await guardedEngine(view, entity), entity, key, conditions)),
+    async run(view, { key, conditions }) {
+      const operationId = await deleteEntity(await guardedEngine(view, entity), entity, key, conditions);
+      return operationId === undefined ? undefined : { operationId, operation: 'delete', status: 'running' };
+    },
   }),
 );
 
@@ -292,8 +297,9 @@ interface TransferInput {
 
 const Status = Transfer.omit({ entity: true });
 type Status = z.infer<typeof Status>;
-type Kind = 'archive' | 'move';
-type Started = Pick<Status, 'operationId' | 'operation' | 'status'>;
+type Kind = 'archive' | 'move' | 'delete';
+export type Started = Pick<Status, 'operationId' | 'operation' | 'status'>;
+export const StartedSchema = () => Status.pick({ operationId: true, operation: true, status: true });
 
 /** Requests an archive or a move of an entity, which ends later. */
 function transfer<Input extends TransferInput>(
@@ -312,7 +318,7 @@ function transfer<Input extends TransferInput>(
     deeds: [operation === 'move' ? 'update' : 'delete'],
     roles: rolesTo(entity, operation === 'move' ? 'update' : 'delete'),
     ...(operation === 'move' ? { input: () => moveSchema(entity) } : {}),
-    output: () => Status.pick({ operationId: true, operation: true, status: true }),
+    output: StartedSchema,
     repeatable: true,
     admit: (_, { key }, view) => requireRemover(view, entity, key),
     async run(view, input) {
@@ -339,14 +345,14 @@ interface TransferStatusInput extends Pick<Transfer, 'operationId'> {
   readonly key: Values;
 }
 
-/** The status of an archive or a move. Throws `not-found`, also for an operation on another entity. */
+/** The status of an archive, a move, or the delete of an entity with many children. Throws `not-found`, also for an operation on another entity. */
 export function getTransfer(entity: Entity, operation: Kind): Operation<TransferStatusInput, Status> {
   return {
     name: `${entity.name}-status-${operation}`,
-    summary: `Get the status of ${operation === 'archive' ? 'an archive' : 'a move'} operation`,
+    summary: `Get the status of ${operation === 'archive' ? 'an archive' : `a ${operation}`} operation`,
     kind: 'read',
     entity,
-    roles: entity.access.write,
+    roles: operation === 'delete' ? rolesTo(entity, 'delete') : entity.access.write,
     output: () => Status,
     async run({ engine }, { key, operationId }) {
       const { entity: _, ...status } = await readOperation(engine, { operationId, operation, entity: entity.name });

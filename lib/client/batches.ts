@@ -19,7 +19,7 @@ interface ActionResult {
   readonly problem?: Problem;
 }
 
-const OUTCOMES = { 201: 'created', 200: 'stored', 304: 'unchanged', 204: 'deleted' } as const;
+const OUTCOMES = { 201: 'created', 200: 'stored', 304: 'unchanged', 204: 'deleted', 202: 'accepted' } as const;
 
 export async function batch(
   { core, send }: EntityCalls,

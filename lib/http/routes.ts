@@ -9,7 +9,7 @@ import { canConflict, routeErrors } from './route-conflicts.ts';
 import { appOperationRoute } from './routes/app-operation-route.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
 import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
-import { deleteRoute, entityWriteRoutes } from './routes/entity-write-routes.ts';
+import { deleteRoutes, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
@@ -38,7 +38,7 @@ export function createRoutes(model: LinkedModel): Route[] {
         ...indexRoutes(entity),
         ...attachmentRoutes(entity),
         // An archive is written only by archiving.
-        ...(entity.archive ? [...entityReadRoutes(entity.archive), deleteRoute(entity.archive)] : []),
+        ...(entity.archive ? [...entityReadRoutes(entity.archive), ...deleteRoutes(entity.archive)] : []),
       ]),
     ),
   ];

@@ -260,8 +260,9 @@ async function checkEntity(
   );
   if (snapshot.state !== 'live') return [];
   // The move or archive that created the row finishes it. If that operation failed, an operator must act.
-  if (snapshot.system.MovingFrom)
-    return only === undefined ? [{ kind: 'unfinished', of: 'MovingFrom', ...address }] : [];
+  const { MovingFrom, Leaving } = snapshot.system;
+  if (MovingFrom || Leaving)
+    return only === undefined ? [{ kind: 'unfinished', of: MovingFrom ? 'MovingFrom' : 'Leaving', ...address }] : [];
   // Nothing is repaired: the row would claim unique values and index entries, and a delete would lose data.
   if (!entity.series && !isDeepStrictEqual(addressIfAny(entity, snapshot.values), address))
     return only === undefined ? [{ kind: 'unreachable', of: entity.name, ...address }] : [];

@@ -212,7 +212,8 @@ function entityStore(entity: Entity, call: Call) {
       call(replace(entity), change(key, values, options), options).then(toStored),
     update: (key: Values, fields: Values, options: Write = {}) =>
       call(patch(entity), change(key, fields, options), options).then(toStored),
-    delete: (key: Values, options: Write = {}) => call(remove(entity), () => removal(entity, key, options), options),
+    delete: async (key: Values, options: Write = {}) =>
+      void (await call(remove(entity), () => removal(entity, key, options), options)),
     deleteRange: async (key: Values, { by, ...range }: DeleteRange & Write = {}) => {
       const partition = checkFields(entity, key, entity.partition.fields);
       const failed: RowkeyError[] = [];

@@ -3,27 +3,30 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove, runTransfer, type Transfer } from '../../lib/engine/transfer/transfer.ts';
-import { deleteRange } from '../../lib/engine/write/entity-batch.ts';
+import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
+import { failTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
+import { deleteRange, writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { costOf } from '../cost-of.ts';
-import { interruptedHttpClient } from '../faulty-http-client.ts';
+import { outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
+import { faultyHttpClient, interruptedHttpClient, lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
 const access = { read: ['hr'], write: ['hr'] } as const;
 const declaredProjects = defineEntity('projects', {
-  schema: z.object({ area: z.string(), projectId: z.string() }),
+  schema: z.object({ area: z.string(), projectId: z.string(), title: z.string().optional() }),
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}' },
   archive: { table: 'formerprojects' },
@@ -36,12 +39,22 @@ const declaredTasks = defineEntity('tasks', {
   childOf: declaredProjects,
   access,
 });
-const { projects, tasks } = deploy(declaredProjects, declaredTasks);
+const declaredNotes = defineEntity('notes', {
+  schema: z.object({ noteId: z.string(), area: z.string().optional(), projectId: z.string().optional() }),
+  table: 'notes',
+  key: { partition: '{noteId}', row: 'note' },
+  indexes: {
+    project: interPartitionIndex({ table: 'notesbyproject', partition: '{area}_{projectId}', row: '{noteId}' }),
+  },
+  references: { projectId: { to: declaredProjects, onDelete: 'refuse' } },
+  access,
+});
+const { projects, tasks, notes } = deploy(declaredProjects, declaredTasks, declaredNotes);
 
 let world: World;
 let engine: Engine;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [projects, tasks]);
+  world = await openWorld(import.meta.url, [projects, tasks, notes]);
   engine = world.queued;
 });
 
@@ -225,19 +238,12 @@ describe('a project and its tasks', () => {
 });
 
 describe('a project with more tasks than a transaction has rows', () => {
+  const CHILDREN = 120;
   const project = { area: 'large', projectId: 'p1' };
-  const tasksOf = (count: number) =>
-    Array.from({ length: count }, (_, task) => ({ ...project, task: `t${String(task).padStart(3, '0')}` }));
   const limit = 'it has 120, and at most 99 are possible';
 
-  test('is not deleted or archived, and the response says what to do', async () => {
-    await createEntity(engine, projects, project);
-    await putAll(engine, tasks, tasksOf(120));
-    await expect(deleteEntity(engine, projects, project)).rejects.toMatchObject({
-      code: 'too-large',
-      message: expect.stringContaining(limit),
-      accepted: 'at most 99 children; delete ranges of tasks first',
-    });
+  test('is not archived, and the operation says what to do', async () => {
+    await createLarge(project, CHILDREN);
     const operationId = await requestArchive(engine, projects, project);
     await world.settle();
     const operation = { entity: 'projects', operation: 'archive', operationId } as const;
@@ -246,16 +252,196 @@ describe('a project with more tasks than a transaction has rows', () => {
       reason: expect.stringContaining(limit),
     });
     const { values } = await readWithChildren(engine, projects, project, [tasks]);
-    expect(values.tasks).toHaveLength(120);
+    expect(values.tasks).toHaveLength(CHILDREN);
+  });
+
+  test('is not deleted in a transaction with other actions', async () => {
+    await expect(writeAtomically(engine, projects, [{ delete: project }])).rejects.toMatchObject({
+      code: 'too-large',
+      message: expect.stringContaining(limit),
+      accepted: 'at most 99 children; delete ranges of tasks first',
+    });
   });
 
   test('is deleted after a range of its tasks', async () => {
     const range = { from: project.projectId, to: project.projectId };
-    expect(await deleteRange(engine, tasks, project, range)).toMatchObject({ deleted: 120, failed: [] });
-    await deleteEntity(engine, projects, project);
+    expect(await deleteRange(engine, tasks, project, range)).toMatchObject({ deleted: CHILDREN, failed: [] });
+    expect(await deleteEntity(engine, projects, project)).toBeUndefined();
     await world.settle();
-    expect((await rowsOf(world.storage, 'projects')).filter(({ partitionKey }) => partitionKey === 'large')).toEqual(
-      [],
+    expect(await rowsIn('large')).toEqual([]);
+  });
+});
+
+const tasksOf = (project: Values, count: number) =>
+  Array.from({ length: count }, (_, task) => ({ ...project, task: `t${String(task).padStart(4, '0')}` }));
+async function createLarge(project: Values, count: number) {
+  await createEntity(engine, projects, project);
+  await putAll(engine, tasks, tasksOf(project, count));
+}
+const rowsIn = async (area: string) =>
+  (await rowsOf(world.storage, 'projects')).filter(({ partitionKey }) => partitionKey === area);
+
+describe('the delete of a project with hundreds of tasks', () => {
+  let counter = 0;
+  const begin = async (count = 120) => {
+    counter += 1;
+    const project = { area: `huge${counter}`, projectId: 'p' };
+    await createLarge(project, count);
+    const operationId = (await deleteEntity(engine, projects, project)) ?? '';
+    const transfer = (await world.take('transfers', operationId)).body as Transfer;
+    const status = () => readOperation(engine, { entity: 'projects', operation: 'delete', operationId });
+    return { project, transfer, operationId, status };
+  };
+  /** A task is never without its project. */
+  const expectNoOrphans = async (area: string, label = '') => {
+    const kinds = (await rowsIn(area)).map(({ EntityType }) => EntityType);
+    if (kinds.includes('tasks')) expect(kinds, label).toContain('projects');
+  };
+
+  test('is an operation, which ends with the last task', async () => {
+    const { project, transfer, status } = await begin();
+    expect(await status()).toMatchObject({ operation: 'delete', status: 'running', key: project });
+    expect((await readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
+    await runTransfer(engine, projects, transfer);
+    expect(await status()).toMatchObject({ status: 'succeeded' });
+    await world.settle();
+    expect(await rowsIn(project.area)).toEqual([]);
+  });
+
+  test('takes a transaction for each 99 tasks, and a few for all of them', async () => {
+    // Of 403: one more transaction for each 99.
+    const costs = [];
+    for (const count of [205, 403]) {
+      const { transfer } = await begin(count);
+      costs.push(await costOf(() => runTransfer(engine, projects, transfer)));
+    }
+    expect(costs).toEqual([15, 17]);
+  });
+
+  test('ends after any fault, without a task that has no project meanwhile', async () => {
+    const outcomes = await tryFaults(
+      async ({ client, timing, label }) => {
+        const { project, transfer, status } = await begin();
+        const through = world.engineThrough(client, timing);
+        await runTransfer(through, projects, transfer).catch(() => undefined);
+        await expectNoOrphans(project.area, label);
+        await runTransfer(engine, projects, transfer);
+        // A duplicate that is late.
+        await runTransfer(engine, projects, transfer);
+        await expectNoOrphans(project.area, label);
+        expect((await status()).status, label).toBe('succeeded');
+        return project.area;
+      },
+      { what: 'delete of a parent with many children', moreCallsThan: 8 },
     );
+    await world.settle();
+    for (const area of outcomes) expect(await rowsIn(area), area).toEqual([]);
+  });
+
+  test('lets no writer and no duplicate in at any call, and a later project has no task of it', async () => {
+    const seen = new Set<string>();
+    await tryInterruptions(
+      world,
+      async () => {
+        const { project, transfer } = await begin();
+        const note = async (write: Promise<unknown>) => {
+          const outcome = await outcomeOf(write);
+          seen.add(outcome);
+          return outcome;
+        };
+        return {
+          act: (through) => runTransfer(through, projects, transfer),
+          async interrupt() {
+            await expectNoOrphans(project.area);
+            // Done before the project is closed.
+            await note(createEntity(engine, tasks, { ...project, task: 'late' }));
+            if ((await note(createEntity(engine, projects, project))) === 'done') {
+              const { values } = await readWithChildren(engine, projects, project, [tasks]);
+              expect(values.tasks).toEqual([]);
+            } else await runTransfer(engine, projects, transfer).catch(() => undefined);
+          },
+          async check(label) {
+            await runTransfer(engine, projects, transfer);
+            await expectNoOrphans(project.area, label);
+            const left = (await rowsIn(project.area)).filter(({ EntityType }) => EntityType === 'tasks');
+            expect(left, label).toEqual([]);
+          },
+        };
+      },
+      { what: 'delete of a parent with many children, interrupted', size: 2 },
+    );
+    expect([...seen].sort()).toEqual(expect.arrayContaining(['done', 'duplicate-key']));
+  });
+
+  test('does not begin if the project has changed since a conditional request, and else ignores new tasks', async () => {
+    const projectOf = async (area: string) => {
+      const project = { area, projectId: 'p' };
+      await createLarge(project, 120);
+      const { etag } = await readEntity(engine, projects, project);
+      const operationId = (await deleteEntity(engine, projects, project, { ifMatch: etag })) ?? '';
+      const transfer = (await world.take('transfers', operationId)).body as Transfer;
+      return { project, transfer, operation: { entity: 'projects', operation: 'delete', operationId } as const };
+    };
+    const one = await projectOf('conditional1');
+    await createEntity(engine, tasks, { ...one.project, task: 'more' });
+    await runTransfer(engine, projects, one.transfer);
+    expect(await readOperation(engine, one.operation)).toMatchObject({ status: 'succeeded' });
+    const other = await projectOf('conditional2');
+    await patchEntity(engine, projects, other.project, { title: 'changed' });
+    await runTransfer(engine, projects, other.transfer);
+    expect(await readOperation(engine, other.operation)).toMatchObject({ status: 'failed', reason: /changed/ });
+    await createEntity(engine, tasks, { ...other.project, task: 'more' });
+    await expect(deleteEntity(engine, projects, other.project, { ifMatch: 'W/"old"' })).rejects.toMatchObject({
+      code: 'etag-mismatch',
+    });
+  });
+
+  test('deletes nothing of a later project if a transaction arrives late', async () => {
+    const { project, transfer } = await begin();
+    const client = lateHttpClient(({ url }) => url.includes('$batch'), { dies: true });
+    await runTransfer(world.engineThrough(client, QUICK), projects, transfer).catch(() => undefined);
+    await runTransfer(engine, projects, transfer);
+    await world.settle();
+    await createLarge(project, 120);
+    await client.arrive();
+    expect(await rowsIn(project.area)).toHaveLength(121);
+  });
+
+  test('is closed to writers while it runs, and open again if it is given up', async () => {
+    const { project, transfer, status } = await begin();
+    await runTransfer(world.engineThrough(faultyHttpClient('crash after', 8), QUICK), projects, transfer).catch(
+      () => undefined,
+    );
+    const busy = { code: 'busy' };
+    await expect(patchEntity(engine, projects, project, { title: 'x' })).rejects.toMatchObject(busy);
+    await expect(createEntity(engine, tasks, { ...project, task: 'x' })).rejects.toMatchObject(busy);
+    await expect(deleteEntity(engine, tasks, { ...project, task: 't0119' })).rejects.toMatchObject(busy);
+    await failTransfer(engine, projects, transfer, 'Storage is away.');
+    expect(await status()).toMatchObject({ status: 'failed', reason: 'Storage is away.' });
+    await createEntity(engine, tasks, { ...project, task: 'x' });
+    expect(await deleteEntity(engine, projects, project)).toMatch(/^\d{4}-/);
+    await world.settle();
+    expect(await rowsIn(project.area)).toEqual([]);
+  });
+
+  test('is refused while an entity refers to the project, also if the reference is younger than the request', async () => {
+    const { project, transfer, status } = await begin(120);
+    await createEntity(world.engine, notes, { noteId: project.area, area: project.area, projectId: project.projectId });
+    await runTransfer(engine, projects, transfer);
+    expect(await status()).toMatchObject({ status: 'failed', reason: /refer/ });
+    expect((await readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
+    await expect(deleteEntity(engine, projects, project)).rejects.toMatchObject({ code: 'referenced' });
+    await createEntity(engine, tasks, { ...project, task: 'x' });
+  });
+
+  test('is accepted for an action of a batch and in a range', async () => {
+    const project = { area: 'batch', projectId: 'p' };
+    await createLarge(project, 120);
+    expect(await writeBatch(engine, projects, [{ delete: project }])).toEqual([
+      { outcome: 'accepted', operationId: expect.any(String) },
+    ]);
+    expect(await deleteRange(engine, projects, project, { all: true })).toMatchObject({ deleted: 1, failed: [] });
+    await world.settle();
+    expect(await rowsIn('batch')).toEqual([]);
   });
 });

@@ -7,7 +7,8 @@ import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntities, readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { BlobGone } from '../../lib/engine/read/text-blobs.ts';
-import { requestArchive, requestMove, runTransfer, Transfer } from '../../lib/engine/transfer/transfer.ts';
+import { Transfer } from '../../lib/engine/reconcile/intent.ts';
+import { requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import {

@@ -329,6 +329,32 @@ describe('a department', () => {
   });
 });
 
+describe('the delete of an employee with more reviews than a transaction has rows', () => {
+  test('is accepted, tells its status, and ends', async () => {
+    const { values, path, etag } = await hire({ department: 'Veterans' });
+    const { department, employeeId } = values;
+    const review = (_: unknown, index: number) => ({ put: { department, employeeId, year: 1900 + index, rating: 3 } });
+    for (const actions of [Array.from({ length: 60 }, review), Array.from({ length: 120 }, review).slice(60)])
+      expect((await hr('POST', '/api/reviews/batch', { body: { actions } })).status).toBe(200);
+    // The reviews have changed its ETag.
+    expect((await hr('DELETE', path, { headers: { 'if-match': etag } })).status).toBe(412);
+    expect((await reader('DELETE', path)).status).toBe(403);
+    expect((await hr('DELETE', `${path}?explain=true`)).status).toBe(200);
+    const asked = await hr('DELETE', path);
+    expect(asked).toMatchObject({ status: 202, body: { operation: 'delete', status: 'running' } });
+    const location = asked.headers.get('location') ?? '';
+    expect(location).toBe(`${path}/delete/${asked.body.operationId}`);
+    expect((await reader('GET', location)).status).toBe(403);
+    expect((await hr('GET', location.replace(employeeId, '999999'))).status).toBe(404);
+    await eventually(
+      () => hr('GET', location),
+      ({ body }) => body.status === 'succeeded',
+    );
+    expect((await reader('GET', path)).status).toBe(404);
+    expect((await hr('GET', `/api/reviews/${department}?top=1`)).body).toMatchObject({ items: [] });
+  });
+});
+
 describe('an archive and a move', () => {
   test('remove an employee from every index and add it to the new ones', async () => {
     const { values, path } = await hire({ lastName: 'Leaver' });

@@ -171,7 +171,7 @@ function systemOf(properties: Properties): SystemProperties {
     WriteId: String(properties.WriteId),
     Incarnation: String(properties.Incarnation),
   };
-  for (const name of ['DenormalizedTo', 'MovingFrom', 'FurtherRows'])
+  for (const name of ['DenormalizedTo', 'MovingFrom', 'Leaving', 'Left', 'FurtherRows'])
     if (typeof properties[name] === 'string' && properties[name] !== '') system[name] = properties[name];
   return system;
 }

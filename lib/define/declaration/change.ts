@@ -27,6 +27,8 @@ export interface Change {
   readonly carried?: CarriedRows;
   /** The id of the operation that moves the entity away. The tombstone keeps it. */
   readonly movedTo?: string;
+  /** The id of the operation that has closed the entity with its children, and now deletes the last of them. */
+  readonly leaving?: string;
   /** With `movedTo`: true if the entity stays one of its declaration, under another key. */
   readonly isMove?: boolean;
 }
@@ -90,6 +92,10 @@ export interface SystemProperties {
   readonly DenormalizedTo?: string;
   /** Set while an entity arrives from another partition: it can be read and not yet written. */
   readonly MovingFrom?: string;
+  /** The id of the operation that deletes, archives or moves the entity with many children: it can be read and not written. */
+  readonly Leaving?: string;
+  /** The same id, from the first child that the operation has deleted here on: the entity must go. */
+  readonly Left?: string;
   /** The further rows of the entity, each with the id of the write that last changed it: see further-rows.ts. */
   readonly FurtherRows?: string;
 }
@@ -121,6 +127,12 @@ export interface Unread {
   readonly etag: string | undefined;
   /** The values of the key fields, for an error. */
   readonly key: Values;
+}
+
+/** Why nobody but an operation may write the entity, or a child of it. */
+export function whyClosed({ MovingFrom, Leaving }: SystemProperties): string | undefined {
+  if (MovingFrom) return 'The entity is being moved to this partition.';
+  return Leaving && 'The entity is being deleted, archived or moved with its children.';
 }
 
 export function liveValues(snapshot: Snapshot | Unread): Values | undefined {

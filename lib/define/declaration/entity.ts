@@ -289,8 +289,8 @@ interface Remains {
 
 /** Rows that go where an entity goes: they are deleted with it, or move with it to another partition or table. */
 interface CarriedWith {
-  /** Reads the rows for a change that deletes the entity. */
-  read(engine: Engine, entity: Entity, address: Address): Promise<readonly Row[]>;
+  /** Reads the rows for a change that deletes the entity: all of them, or the keys of the first ones. */
+  read(engine: Engine, entity: Entity, address: Address, limit?: number): Promise<readonly Row[]>;
   /** Returns the rows for the destination. */
   move(
     engine: Engine,

@@ -19,10 +19,17 @@ import {
   unlessUnavailable,
   unwrap,
 } from '../reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, Intent, isPossible, possibleItems, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import {
+  INDEX_CHANGES_QUEUE,
+  Intent,
+  isPossible,
+  possibleItems,
+  TRANSFERS_QUEUE,
+  Transfer,
+} from '../reconcile/intent.ts';
 import { existingPart, partFor, queueOfPart } from '../reconcile/queues.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
-import { failTransfer, runTransfer, Transfer } from '../transfer/transfer.ts';
+import { failTransfer, runTransfer } from '../transfer/transfer.ts';
 import { recordPoison } from './poison.ts';
 
 /**
@@ -135,17 +142,18 @@ async function continueFanOut(
   }
 }
 
-/** Handles a message of `transfers`: an archive or a move. */
+/** Handles a message of `transfers`. */
 export async function consumeTransfer({ engine, entities, log }: Consumer, message: Message): Promise<void> {
   let transfer: Transfer | undefined;
+  let entity: Entity | undefined;
   const work = async (take: TakeHold) => {
     transfer = read(Transfer, message.body);
-    const entity = findEntity(entities, transfer.entity);
+    entity = findEntity(entities, transfer.entity);
     const hold = await take();
     if (hold) await runTransfer(engine, entity, transfer, { hold });
   };
   await handle(engine, message, log, work, async (reason) => {
-    if (transfer) await failTransfer(engine, transfer, reason);
+    if (transfer && entity) await failTransfer(engine, entity, transfer, reason);
   });
 }
 

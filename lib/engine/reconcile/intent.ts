@@ -9,7 +9,7 @@ import type { Address } from '../../storage/rows.ts';
 
 /** The queue of intents: work outside the partition that a write may have left. */
 export const INDEX_CHANGES_QUEUE = 'index-changes';
-/** The queue of archives and moves. */
+/** The queue of archives, moves, and deletes of entities with many children. */
 export const TRANSFERS_QUEUE = 'transfers';
 /** The queue may still have messages of an older version during a deployment. */
 export const MESSAGE_VERSION = 1;
@@ -60,6 +60,22 @@ export const Intent = z.object({
 });
 
 export type Intent = z.infer<typeof Intent>;
+
+/** An archive, a move, or the delete of an entity with many children. Not strict: see `Intent`. */
+export const Transfer = z.object({
+  ...MESSAGE,
+  operation: z.enum(['archive', 'move', 'delete']),
+  operationId: z.string().min(1),
+  entity: z.string().min(1),
+  key: z.record(z.string(), z.unknown()),
+  /** The key fields that a move changes. */
+  to: z.record(z.string(), z.unknown()).optional(),
+  incarnation: z.string().min(1),
+  /** Only if this is still the last write of the entity: a delete under a condition. */
+  writeId: z.string().min(1).optional(),
+});
+export type Transfer = z.infer<typeof Transfer>;
+
 /** An entity whose index entries in other partitions, or whose tombstone, must be settled. */
 export interface IntentItem {
   readonly partition: string;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { busy, hasCode, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
@@ -17,7 +17,13 @@ import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
 import { holdFor, sendWork } from '../reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, type Intent, MESSAGE, MESSAGE_VERSION, TRANSFERS_QUEUE } from '../reconcile/intent.ts';
+import {
+  INDEX_CHANGES_QUEUE,
+  type Intent,
+  MESSAGE_VERSION,
+  TRANSFERS_QUEUE,
+  type Transfer,
+} from '../reconcile/intent.ts';
 import { partFor } from '../reconcile/queues.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
@@ -25,6 +31,7 @@ import { duplicateEntry } from '../write/conflict.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from '../write/operation.ts';
 import { toPlaced } from '../write/stored-values.ts';
+import { deleteLarge, openAgain } from './large-delete.ts';
 
 /**
  * Archive and move: an eventual transaction between two entities.
@@ -41,19 +48,6 @@ import { toPlaced } from '../write/stored-values.ts';
  * deletion must last. A message names one incarnation of the entity, and the entity gets another at the destination, so a
  * duplicate or late message finds nothing to do.
  */
-
-/** Not strict: see `Intent`. */
-export const Transfer = z.object({
-  ...MESSAGE,
-  operation: z.enum(['archive', 'move']),
-  operationId: z.string().min(1),
-  entity: z.string().min(1),
-  key: z.record(z.string(), z.unknown()),
-  /** The key fields that a move changes. */
-  to: z.record(z.string(), z.unknown()).optional(),
-  incarnation: z.string().min(1),
-});
-export type Transfer = z.infer<typeof Transfer>;
 
 /**
  * Requests that an entity be archived and returns the id of the operation. A given `id` determines that id, so a request
@@ -145,6 +139,7 @@ export const runTransfer = inPattern(
     transfer: Transfer,
     { hold }: { readonly hold: Hold } = { hold: holdFor(engine) },
   ): Promise<void> => {
+    const isDelete = transfer.operation === 'delete';
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
     if (!destination) throw new NeverSucceeds(`"${entity.name}" has no archive.`);
     const recorded = await findRecord(engine, transfer);
@@ -155,16 +150,20 @@ export const runTransfer = inPattern(
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
-    const reason = await transferEntity({ engine, entity, destination, transfer, from, to, hold });
+    const reason = await (isDelete
+      ? deleteLarge(engine, entity, transfer, hold)
+      : transferEntity({ engine, entity, destination, transfer, from, to, hold }));
     if (reason === undefined) await recordStatus(engine, transfer, 'succeeded');
-    else await failTransfer(engine, transfer, reason);
+    else await failTransfer(engine, entity, transfer, reason);
   },
 );
 
 /** Records that an operation failed, unless a duplicate of its message has succeeded or no such operation is recorded. */
-export async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
+export async function failTransfer(engine: Engine, entity: Entity, transfer: Transfer, reason: string): Promise<void> {
   const recorded = await findRecord(engine, transfer);
-  if (recorded && recorded.status !== 'succeeded') await recordStatus(engine, transfer, 'failed', reason);
+  if (!recorded || recorded.status === 'succeeded') return;
+  if (transfer.operation === 'delete') await openAgain(engine, entity, transfer);
+  await recordStatus(engine, transfer, 'failed', reason);
 }
 
 /**

@@ -25,7 +25,8 @@ import {
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
 import { findExpired } from './expired.ts';
-import { splitAfter } from './plan.ts';
+import { requestLargeDelete } from './large-delete.ts';
+import { splitAfter, TooManyCarried } from './plan.ts';
 
 /**
  * Writes entities: read -> check -> plan -> announce -> claim -> commit -> settle, for the writes of one partition. A single write is a
@@ -41,7 +42,7 @@ export type BatchAction =
   | { readonly patch: unknown; readonly ifMatch?: string | undefined }
   | { readonly delete: unknown; readonly ifMatch?: string | undefined };
 
-export interface BatchDone extends Pick<Done, 'outcome'> {
+export interface BatchDone extends Pick<Done, 'outcome' | 'operationId'> {
   readonly etag?: string | undefined;
 }
 export type BatchOutcome = BatchDone | RowkeyError;
@@ -90,7 +91,10 @@ function toBatchOutcome(outcome: Outcome | undefined): BatchOutcome {
   return outcome instanceof RowkeyError ? outcome : toBatchDone(outcome);
 }
 
-function toBatchDone({ outcome, etag }: Omit<Done, 'values'> = { outcome: 'unchanged', etag: '' }): BatchDone {
+function toBatchDone(
+  { outcome, etag, operationId }: Omit<Done, 'values'> = { outcome: 'unchanged', etag: '' },
+): BatchDone {
+  if (outcome === 'accepted') return { outcome, operationId };
   return outcome === 'deleted' ? { outcome } : { outcome, etag };
 }
 
@@ -207,7 +211,9 @@ function groupsOf(writes: readonly EntityWrite[]): EntityWrite[][] {
 
 /** A write that succeeded, with the state of the entity after it. */
 interface Done extends Stored {
-  readonly outcome: PlannedWrite['outcome'];
+  /** `accepted`: an operation of the queue deletes the entity, which has many children. */
+  readonly outcome: PlannedWrite['outcome'] | 'accepted';
+  readonly operationId?: string | undefined;
 }
 type Outcome = Done | RowkeyError;
 
@@ -260,10 +266,11 @@ async function commitTogether(
 ): Promise<readonly EntityWrite[][]> {
   const { engine, isAtomic, outcomes } = writing;
   let left = writes;
+  let planned: PlannedWrite[] = [];
   let failure: unknown = new EntityChanged();
   const mayTry = (attempt: number) => (left.length > 1 ? attempt <= MAX_ATTEMPTS : engine.now() < until);
   for (let attempt = 1; mayTry(attempt); attempt += 1) {
-    const planned: PlannedWrite[] = [];
+    planned = [];
     for (const [write, plan] of await planAll(writing, left))
       if (!(plan instanceof RowkeyError)) planned.push(plan);
       else if (isAtomic) throw atAction(write, plan);
@@ -274,7 +281,9 @@ async function commitTogether(
       return [];
     } catch (error) {
       failure = error;
-      if (!(error instanceof EntityChanged) && !(await deleteExpired(engine, planned, error))) break;
+      const freed = error instanceof EntityChanged ? 'now' : await deleteExpired(engine, planned, error);
+      if (freed === 'later') failure = busy('An expired entity with this key is being deleted.');
+      if (freed !== 'now') break;
       for (const write of left) write.found = undefined;
       await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
     }
@@ -283,19 +292,40 @@ async function commitTogether(
   if (isAtomic) throw error;
   const [only, ...others] = left;
   if (others.length > 0) return splitAfter(failure, left);
-  if (only) outcomes.set(only, error);
+  if (only) outcomes.set(only, (await deleteLater(engine, planned, failure).catch(asOutcome)) ?? error);
   return [];
 }
 
-/** True if an expired entity was in the way of the writes and is deleted, by this request or another one, whatever the caller may delete. */
-async function deleteExpired(engine: Engine, planned: readonly PlannedWrite[], failure: unknown): Promise<boolean> {
+/** Leaves the delete of an entity with many children to the queue. */
+async function deleteLater(
+  engine: Engine,
+  [only]: readonly PlannedWrite[],
+  failure: unknown,
+): Promise<Done | undefined> {
+  const operationId = only && failure instanceof TooManyCarried ? await requestLargeDelete(engine, only) : undefined;
+  return operationId === undefined ? undefined : { ...NOTHING, outcome: 'accepted', operationId };
+}
+
+/**
+ * Deletes the expired entities that are in the way of the writes, whatever the caller may delete. Says when they are gone; undefined if there
+ * are none.
+ */
+async function deleteExpired(
+  engine: Engine,
+  planned: readonly PlannedWrite[],
+  failure: unknown,
+): Promise<'now' | 'later' | undefined> {
   const writing = start({ ...engine, guard: undefined });
   const { deletes, isFree } = await findExpired(writing.engine, planned, failure);
   // Not through `writeTogether`, which would wait for the write that is in work.
   for (const write of deletes) await commitTogether(writing, [write], engine.now() + PATIENCE_MS);
+  const outcomes = [...writing.outcomes.values()];
+  const isLater = (outcome: Outcome) =>
+    outcome instanceof RowkeyError ? hasCode(outcome, 'busy') : outcome.outcome === 'accepted';
   const isGone = (outcome: Outcome) =>
-    !(outcome instanceof RowkeyError) || hasCode(outcome, 'etag-mismatch', 'not-found');
-  return isFree || [...writing.outcomes.values()].some(isGone);
+    outcome instanceof RowkeyError ? hasCode(outcome, 'etag-mismatch', 'not-found') : outcome.outcome !== 'accepted';
+  if (isFree || outcomes.some(isGone)) return 'now';
+  return outcomes.some(isLater) ? 'later' : undefined;
 }
 
 function planAll({ engine }: Writing, writes: readonly EntityWrite[]) {

@@ -196,14 +196,17 @@ export const putEntity: Change<Put> = async (engine, entity, key, input, conditi
   }
 };
 
-/** Deletes an entity. Throws as `changeEntity` does. */
+/**
+ * Deletes an entity. Returns the id of the operation that does it, if the entity has more children than a transaction has rows. Throws as
+ * `changeEntity` does.
+ */
 export async function deleteEntity(
   engine: Engine,
   entity: Entity,
   key: Values,
   conditions: Conditions = {},
-): Promise<void> {
-  await writeOne(engine, prepareDelete(engine, entity, key, undefined, conditions));
+): Promise<string | undefined> {
+  return (await writeOne(engine, prepareDelete(engine, entity, key, undefined, conditions))).operationId;
 }
 
 /**

@@ -5,7 +5,7 @@ import { omit, pick, type Values } from '../../base/values.ts';
 import { isReference, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
 import { validate, validateFields } from '../../define/codec/validation.ts';
-import type { Change, Live, Unread } from '../../define/declaration/change.ts';
+import { type Change, type Live, type Unread, whyClosed } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
@@ -117,7 +117,8 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   if (!isUpkeep) engine.guard?.checkBefore(entity.name, key, write.isDelete ? 'delete' : 'update', before.values);
   if (!isUpkeep) checkWritable(entity, key, engine.now());
   checkConditions(conditions, before.etag);
-  if (before.system.MovingFrom) throw busy('The entity is being moved to this partition.');
+  const closed = whyClosed(before.system);
+  if (closed !== undefined) throw busy(closed);
   const isRefused = judged.is === 'invalid';
   const after = await write.next({ values: before.values, isRefused, unread: unreadFields(entity, before) });
   if (after) checkKeyKept(entity, key, after);

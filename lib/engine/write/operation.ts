@@ -15,7 +15,7 @@ import { readLive } from '../read/entity-rows.ts';
 export const Operation = z.strictObject({
   /** Begins with the date that selects the table. */
   operationId: z.string().regex(/^\d{4}-\d{2}-\d{2}-[0-9a-f-]{36}$/, 'an id of an operation is needed'),
-  operation: z.enum(['archive', 'move', 'create']),
+  operation: z.enum(['archive', 'move', 'delete', 'create']),
   entity: z.string(),
   status: z.enum(['running', 'succeeded', 'failed']),
   reason: z.string().optional(),
@@ -26,7 +26,7 @@ export const Operation = z.strictObject({
 });
 
 /**
- * The state of a request that was accepted before its work was done (an archive or a move), and the generated key of a
+ * The state of a request that was accepted before its work was done (see `Transfer`), and the generated key of a
  * create that may be repeated. Each day has a table.
  */
 export const operations = linkEntity(

@@ -9,6 +9,7 @@ import {
   type PlannedAction,
   type Siblings,
   type SystemProperties,
+  whyClosed,
 } from '../../define/declaration/change.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
@@ -59,6 +60,9 @@ export class PlanTooLarge extends RowkeyError {
     this.share = limit / needed;
   }
 }
+
+/** Too many rows go where an entity goes: an operation of the queue deletes or moves it, in several transactions. */
+export class TooManyCarried extends PlanTooLarge {}
 
 /** Splits two or more changes that failed together: into halves, or into parts that may fit into a transaction. */
 export function splitAfter<Change>(error: unknown, changes: readonly Change[]): Change[][] {
@@ -228,9 +232,9 @@ function entityAction(
   const { address, before, after, arrival } = change;
   const { row } = address;
   if (before.state === 'unread') return unreadAction(entity, change, before.etag, writeId);
-  // Until an arriving entity is opened, only its own move may write it, or delete it.
-  if (before.state === 'live' && before.system.MovingFrom && !arrival)
-    throw busy('The entity is being moved to this partition.');
+  // Only its own operation may write or delete an entity that arrives or leaves.
+  const closed = before.state === 'live' && !arrival ? whyClosed(before.system) : undefined;
+  if (closed !== undefined && change.leaving === undefined) throw busy(closed);
   if (!after) {
     if (before.state !== 'live') throw new RowkeyError('not-found', `${entity.name} entity not found.`);
     const remains = remainsOf(entity, change);

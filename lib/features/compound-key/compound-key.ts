@@ -8,6 +8,7 @@ import {
   liveValues,
   type PlanDraft,
   type Siblings,
+  whyClosed,
 } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import { type Entity, type Feature, hasRowsBeside } from '../../define/declaration/entity.ts';
@@ -15,7 +16,7 @@ import { hasExpired } from '../../define/declaration/expiry.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
-import { PlanTooLarge } from '../../engine/write/plan.ts';
+import { TooManyCarried } from '../../engine/write/plan.ts';
 import { toPlaced } from '../../engine/write/stored-values.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
 
@@ -86,11 +87,17 @@ const CHILDREN_CONCURRENCY = 8;
 /** One row of the transaction is that of the parent. */
 const MAX_CHILDREN = MAX_TRANSACTION_ACTIONS - 1;
 
-/** Reads the rows of the children of an entity: one range query. */
-async function readChildren({ storage }: Engine, entity: Entity, { table, partition, row }: Address): Promise<Row[]> {
+/** Reads the rows of the children of an entity: one range query. With a limit, the first ones without their fields. */
+async function readChildren(
+  { storage }: Engine,
+  entity: Entity,
+  { table, partition, row }: Address,
+  limit?: number,
+): Promise<Row[]> {
   if (entity.children.length === 0) return [];
   const range = rangeOfPrefix(prefixOfChildren(entity.row, row));
-  const { rows } = await readRange(storage, { table, partition, ...range });
+  const some = limit && { limit, type: entity.children.map(({ name }) => name), select: ['EntityType'] };
+  const { rows } = await readRange(storage, { table, partition, ...range, ...(some || {}) });
   return rows.filter((found) => findChildKind(entity, found));
 }
 
@@ -138,7 +145,7 @@ function collectParentEtags(
     const isSeen = before.state === 'live' || !guard || guard.canRefer(parent.name, liveValues(snapshot) ?? {});
     const isGone = after !== undefined && hasExpired(parent, liveValues(snapshot) ?? {}, now);
     if (snapshot.state === 'live' && isSeen && !isGone) {
-      if (snapshot.system.MovingFrom) throw busy('The parent entity is being moved to this partition.');
+      if (whyClosed(snapshot.system)) throw busy('The parent entity is being deleted, archived or moved.');
       touched.set(row, snapshot.etag);
     } else if (after) {
       const field = parent.keyFields.at(-1) ?? 'key';
@@ -169,7 +176,7 @@ function planChildren(entity: Entity, { address, after, carried }: Change, sibli
   ];
   if (actions.length > MAX_CHILDREN) {
     const kinds = entity.children.map(({ name }) => name).join(' and ');
-    throw new PlanTooLarge(
+    throw new TooManyCarried(
       `An entity of ${entity.name} is deleted, archived or moved in one transaction with its children; it has ${actions.length}, and at most ${MAX_CHILDREN} are possible.`,
       {
         needed: actions.length,

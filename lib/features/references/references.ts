@@ -212,7 +212,8 @@ function canReferTo(reference: Reference, found: Row | undefined, now: number): 
   const { to } = reference;
   if (!isTarget(reference, found)) return false;
   if (expiryFields(to).length > 0 && hasExpired(to, toValues(to, found?.properties ?? {}), now)) return false;
-  if (found?.properties.MovingFrom) throw busy(`The entity that "${reference.field}" refers to is being moved.`);
+  if (found?.properties.MovingFrom || found?.properties.Leaving)
+    throw busy(`The entity that "${reference.field}" refers to is being moved or deleted.`);
   return true;
 }
 
@@ -239,7 +240,7 @@ async function hasTarget(
   const instant = expiryFields(to);
   // An upgrade needs the whole row.
   const isWhole = fields !== undefined || (instant.length > 0 && to.version > 1);
-  const select = isWhole ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', by, ...instant];
+  const select = isWhole ? undefined : ['EntityType', 'SourceRow', 'MovingFrom', 'Leaving', by, ...instant];
   const isThere = isCheck ? isTarget : canReferTo;
   // To a caller who cannot read the entity, it does not exist, even while it is being moved.
   const exists = (found: Row | undefined) =>
@@ -264,7 +265,7 @@ async function hasTarget(
   if (isConfirmed(entry) && !isCheck && !fields && instant.length === 0) return true;
   // An upgrade needs the whole row.
   const needed = [by, ...(fields ?? []), ...instant];
-  const projection = to.version > 1 ? undefined : [...storedNames(to, needed), 'MovingFrom'];
+  const projection = to.version > 1 ? undefined : [...storedNames(to, needed), 'MovingFrom', 'Leaving'];
   const found = await readJoinedRow(engine, to, { ...address, select: projection }, { fields: needed });
   return exists(found) && toValues(to, found?.properties ?? {})[by] === key[by];
 }
@@ -293,8 +294,8 @@ async function checkReferrers(
   together: readonly EntityChange[],
 ): Promise<void> {
   const { before, after, movedTo, isMove } = change;
-  // The destination of a move that is undone: its references are still those to the source.
-  if (before.state !== 'live' || before.system.MovingFrom) return;
+  // The destination of a move that is undone: its references are still those to the source. What has left was checked before.
+  if (before.state !== 'live' || before.system.MovingFrom || before.system.Left) return;
   for (const reference of entity.referencedBy) {
     const { by, field, from, onDelete } = reference;
     const isKept = isMove && !isByKey(reference) && !entity.movable.includes(by);

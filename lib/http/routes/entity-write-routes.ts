@@ -11,6 +11,8 @@ import {
   patch,
   put,
   remove,
+  type Started,
+  StartedSchema,
 } from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Stored, Values } from '../../base/values.ts';
@@ -33,14 +35,29 @@ import { readBoolean, readContinuation, toNextLink } from '../query.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
 
-export function deleteRoute(entity: Entity): Route {
-  return bind(remove(entity), {
+/** The delete of an entity, and its status if children may make it long. */
+export function deleteRoutes(entity: Entity): Route[] {
+  const isLong = entity.children.length > 0;
+  const removal = bind(remove(entity), {
     method: 'DELETE',
     path: toEntityTemplate(entity),
     conditional: true,
     success: { status: 204, description: 'Deleted' },
+    ...(isLong
+      ? {
+          others: {
+            202: {
+              description: 'Accepted, as there are many children; the Location header leads to the status',
+              body: StartedSchema,
+            },
+          },
+        }
+      : {}),
     read: (context) => ({ key: readKey(entity, context), conditions: readConditions(context) }),
+    present: (started, context, { key }) =>
+      started ? presentStarted(entity, context, { key, started }) : { status: 204 },
   });
+  return isLong ? [removal, statusRoute(entity, 'delete')] : [removal];
 }
 
 export function entityWriteRoutes(entity: Entity): Route[] {
@@ -53,7 +70,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
   };
   const stored = { status: 200, description: 'The stored entity', headers: ['ETag'] } as const;
   return [
-    deleteRoute(entity),
+    ...deleteRoutes(entity),
     ...deleteRangeRoutes(entity),
     bind(create(entity), {
       method: 'POST',
@@ -116,7 +133,14 @@ function presentStored(entity: Entity, context: RequestContext, stored: Stored, 
 }
 
 const BatchResult = z.object({
-  results: z.array(z.object({ status: z.int(), etag: z.string().optional(), problem: Problem.optional() })),
+  results: z.array(
+    z.object({
+      status: z.int(),
+      etag: z.string().optional(),
+      operationId: z.string().optional().describe('Of a 202: the delete of an entity with many children'),
+      problem: Problem.optional(),
+    }),
+  ),
 });
 
 /** An ETag of any view stands for the stored state that it was created from. */
@@ -131,6 +155,7 @@ const STATUS_OF: Readonly<Record<BatchDone['outcome'], number>> = {
   stored: 200,
   unchanged: 304,
   deleted: 204,
+  accepted: 202,
 };
 
 export function toResult(entity: Entity, { caller, root }: RequestContext, result: BatchOutcome) {
@@ -138,7 +163,8 @@ export function toResult(entity: Entity, { caller, root }: RequestContext, resul
     const problem = toProblem(result, root);
     return { status: problem.status, problem };
   }
-  const { outcome, etag } = result;
+  const { outcome, etag, operationId } = result;
+  if (operationId !== undefined) return { status: STATUS_OF[outcome], operationId };
   // Only a caller who may read an entity may learn that it equals the sent one.
   if (!canRead(entity, caller)) return { status: outcome === 'unchanged' ? STATUS_OF.stored : STATUS_OF[outcome] };
   return { status: STATUS_OF[outcome], ...(etag ? { etag: toViewEtag(etag, hiddenFields(entity, caller)) } : {}) };
@@ -215,10 +241,8 @@ function transferRoutes(entity: Entity): Route[] {
         description: 'Accepted; the Location header leads to the status',
         headers: ['Location'],
       },
-      present(body: { readonly operationId: string }, context: RequestContext, { key }: { key: Values }): RouteResult {
-        const location = `${toEntityPath(context, entity, key)}/${operation}/${body.operationId}`;
-        return { status: 202, headers: { location }, body };
-      },
+      present: (started: Started, context: RequestContext, { key }: { key: Values }) =>
+        presentStarted(entity, context, { key, started }),
     }) as const;
   const read = async (context: RequestContext) => ({ key: readKey(entity, context), id: await readRequestId(context) });
   const archiveRoute = () => bind(archive(entity), { ...request('archive'), read });
@@ -227,15 +251,26 @@ function transferRoutes(entity: Entity): Route[] {
       ...request('move'),
       read: async (context) => ({ ...(await read(context)), to: await context.json() }),
     });
-  const statusRoute = (operation: 'archive' | 'move') =>
-    bind(getTransfer(entity, operation), {
-      method: 'GET',
-      path: `${request(operation).path}/{operationId}`,
-      success: { status: 200, description: 'The status' },
-      read: (context) => ({ key: readKey(entity, context), operationId: context.params.operationId ?? '' }),
-    });
   return [
-    ...(entity.archive ? [archiveRoute(), statusRoute('archive')] : []),
-    ...(entity.movable.length > 0 ? [moveRoute(), statusRoute('move')] : []),
+    ...(entity.archive ? [archiveRoute(), statusRoute(entity, 'archive')] : []),
+    ...(entity.movable.length > 0 ? [moveRoute(), statusRoute(entity, 'move')] : []),
   ];
+}
+
+function presentStarted(
+  entity: Entity,
+  context: RequestContext,
+  { key, started }: { readonly key: Values; readonly started: Started },
+): RouteResult {
+  const location = `${toEntityPath(context, entity, key)}/${started.operation}/${started.operationId}`;
+  return { status: 202, headers: { location }, body: started };
+}
+
+function statusRoute(entity: Entity, operation: 'archive' | 'move' | 'delete'): Route {
+  return bind(getTransfer(entity, operation), {
+    method: 'GET',
+    path: `${toEntityTemplate(entity)}/${operation}/{operationId}`,
+    success: { status: 200, description: 'The status' },
+    read: (context) => ({ key: readKey(entity, context), operationId: context.params.operationId ?? '' }),
+  });
 }

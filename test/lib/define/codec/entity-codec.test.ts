@@ -172,6 +172,8 @@ describe('an entity', () => {
       Incarnation: 'i',
       DenormalizedTo: 'row',
       MovingFrom: 'address',
+      Leaving: 'operation',
+      Left: 'operation',
       FurtherRows: '{}',
     };
     const { bags } = deploy(define(names(239)));

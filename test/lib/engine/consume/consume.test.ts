@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
+import { Transfer } from '../../../../lib/engine/reconcile/intent.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
 import { testStorage } from '../../../storage.ts';

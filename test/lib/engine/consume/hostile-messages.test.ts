@@ -12,8 +12,7 @@ import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { jsonText } from '../../../../lib/engine/json-text.ts';
 import type { Message } from '../../../../lib/engine/reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
-import { Transfer } from '../../../../lib/engine/transfer/transfer.ts';
+import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE, Transfer } from '../../../../lib/engine/reconcile/intent.ts';
 import { newOperationId } from '../../../../lib/engine/write/operation.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';

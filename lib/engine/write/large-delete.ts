@@ -1,0 +1,32 @@
+import { traceContext } from '../../telemetry/span.ts';
+import type { Engine } from '../engine.ts';
+import { makeAndNote } from '../note-change.ts';
+import { sendWork } from '../reconcile/hold.ts';
+import { MESSAGE_VERSION, TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
+import type { PlannedWrite } from './entity-write.ts';
+import { newOperationId, writeOperation } from './operation.ts';
+
+/**
+ * Requests the delete of an entity that has more children than a transaction has rows, and returns the id of the operation;
+ * lib/engine/transfer/large-delete.ts executes it. Undefined for a write that is no such delete. Throws `referenced`.
+ */
+export async function requestLargeDelete(engine: Engine, planned: PlannedWrite): Promise<string | undefined> {
+  const { write, entity, address, before, after } = planned;
+  if (after || before.state !== 'live') return undefined;
+  for (const { write: stage } of entity.features) await stage?.checkRelated?.(engine, entity, [planned], [planned]);
+  const operationId = newOperationId(engine.now());
+  const named = { operation: 'delete', operationId, entity: entity.name, key: write.key } as const;
+  const { ifMatch = '*' } = write.conditions;
+  // What the caller has compared, or a rule, must still hold when the operation begins. A write of a child changes the ETag only.
+  const isConditional = ifMatch.trim() !== '*' || engine.guard?.isLimited(entity.name) === true;
+  const transfer: Transfer = {
+    version: MESSAGE_VERSION,
+    ...named,
+    incarnation: before.system.Incarnation,
+    ...(isConditional ? { writeId: before.system.WriteId } : {}),
+  };
+  await writeOperation(engine, { ...named, status: 'running' });
+  const change = { operation: 'delete', entity: entity.name, address, fields: [], etag: before.etag } as const;
+  await makeAndNote(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
+  return operationId;
+}
