@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { unavailable } from '../base/errors.ts';
+import { hasCode, unavailable } from '../base/errors.ts';
 import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { literal } from './row-filter.ts';
 import type { Address } from './row-query.ts';
@@ -91,13 +91,49 @@ function registryOf(move: string, slot: string): string {
   return `${REGISTRY_HEAD}${move}-${slot}`;
 }
 
-/** The partitions of a slot that a move has to copy again: every partition that was opened, and perhaps more. */
-export async function* listRegistered(account: Account, move: string, slot: string): AsyncGenerator<Partition> {
+/** The partitions that a move has to copy again, of one slot or of all: every one that was opened, and perhaps more. */
+export async function listRegistered(account: Account, move: string, slot?: string): Promise<Partition[]> {
+  const filter =
+    slot === undefined
+      ? registriesFrom(`${REGISTRY_HEAD}${move}-`)
+      : `PartitionKey eq ${literal(registryOf(move, slot))}`;
+  return Array.fromAsync(readRegistered(account, filter), ({ opened }) => opened);
+}
+
+/** `~` follows all characters of such keys. */
+const registriesFrom = (start: string) =>
+  `PartitionKey ge ${literal(start)} and PartitionKey lt ${literal(`${start}~`)}`;
+
+async function* readRegistered(account: Account, filter: string) {
   const client = account.table(SYSTEM_TABLE);
-  const filter = `PartitionKey eq ${literal(registryOf(move, slot))}`;
   const rows = client.listEntities<{ Table: string; Partition: string }>({ queryOptions: { filter } });
-  for await (const { Table: table, Partition: partition } of storageCalls(rows, client.tableName))
-    yield { table, partition };
+  for await (const { Table: table, Partition: partition, partitionKey = '', rowKey = '' } of storageCalls(
+    rows,
+    client.tableName,
+  ))
+    yield { opened: { table, partition }, partitionKey, rowKey };
+}
+
+/**
+ * Deletes what moves have left in partitions that were opened, and their registries, unless the move `isLive`. No other move accepts such
+ * rows, so they do no harm.
+ */
+export async function deleteFences(account: Account, isLive: (move: string) => boolean): Promise<void> {
+  const remove = async (table: string, partition: string, row: string) => {
+    const client = account.table(table);
+    await unlessRefused(['missing'], client.deleteEntity(partition, row), client.tableName);
+  };
+  for await (const { opened, partitionKey, rowKey } of readRegistered(account, registriesFrom(REGISTRY_HEAD))) {
+    const move = partitionKey.slice(REGISTRY_HEAD.length).split('-')[0] ?? '';
+    if (isLive(move)) continue;
+    try {
+      for (const head of [FENCE_HEAD, MARK_HEAD]) await remove(opened.table, opened.partition, `${head}${move}`);
+    } catch (error) {
+      // The table was dropped.
+      if (!hasCode(error, 'not-provisioned')) throw error;
+    }
+    await remove(SYSTEM_TABLE, partitionKey, rowKey);
+  }
 }
 
 /** Ends the writes of a move to a partition: those that storage executes late, too. */

@@ -90,7 +90,7 @@ function mergePages(pages: readonly (RowPage & { readonly name: string })[], sca
 }
 
 /** Compares keys by their UTF-16 units, as storage does. */
-function compareKeys(one: Place, other: Place): number {
+export function compareKeys(one: Place, other: Place): number {
   if (one.partition !== other.partition) return one.partition < other.partition ? -1 : 1;
   if (one.row === other.row) return 0;
   return one.row < other.row ? -1 : 1;

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { RowkeyError } from '../base/errors.ts';
+import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { ofAccount, storageCalls, unlessRefused } from './errors.ts';
 import { listTables } from './provision.ts';
 import type { Address } from './row-query.ts';
@@ -45,6 +45,21 @@ export interface SlotState {
   /** Set in a move. */
   readonly move?: string | undefined;
   readonly to?: string | undefined;
+  /** Greater than that of every earlier move whose slots are gone from an account. */
+  readonly turn?: number | undefined;
+  /** True if writes wait during the whole move: no partition is opened. */
+  readonly isClosed?: boolean | undefined;
+  /** When the account let the slot go, in milliseconds. */
+  readonly goneAt?: number | undefined;
+}
+
+/** The state of a slot that is in a move, without its phase. */
+interface InMove {
+  readonly move: string;
+  readonly to: string;
+  readonly turn: number;
+  readonly isClosed: boolean;
+  readonly goneAt: number;
 }
 
 /** What the row of an account says. */
@@ -52,8 +67,11 @@ export interface Owned {
   readonly etag: string;
   /** One character for each slot. */
   readonly text: string;
-  readonly moves: ReadonlyMap<number, { readonly move: string; readonly to: string }>;
+  readonly moves: ReadonlyMap<number, InMove>;
 }
+
+export const slotIndex = (slot: string) => Number.parseInt(slot, 16);
+export const slotAt = (index: number) => index.toString(16).padStart(3, '0');
 
 export function stateOf({ text, moves }: Owned, index: number): SlotState {
   const phase = PHASES[text[index] as keyof typeof PHASES] ?? 'none';
@@ -67,7 +85,16 @@ export function isOwned({ text }: Owned, index: number): boolean {
 }
 
 /** The slots of a move, as three digits each. */
-const Moves = z.record(z.string(), z.object({ to: z.string(), slots: z.string() }));
+const Moves = z.record(
+  z.string(),
+  z.object({
+    to: z.string(),
+    slots: z.string(),
+    turn: z.number().default(0),
+    isClosed: z.boolean().default(false),
+    goneAt: z.number().default(0),
+  }),
+);
 
 /** Reads the row of an account: one point query. Undefined if there is none. */
 export async function readOwned(account: Account): Promise<Owned | undefined> {
@@ -82,17 +109,18 @@ export async function readOwned(account: Account): Promise<Owned | undefined> {
       'wrong-setting',
       `Invalid settings: the storage account ${account.name} has the data of the account ${found.Name}.`,
     );
-  const moves = Object.entries(Moves.parse(JSON.parse(String(found.Moves)))).flatMap(([move, { to, slots }]) =>
-    (slots.match(/.../g) ?? []).map((slot) => [Number.parseInt(slot, 16), { move, to }] as const),
+  const moves = Object.entries(Moves.parse(JSON.parse(String(found.Moves)))).flatMap(([move, { slots, ...rest }]) =>
+    (slots.match(/.../g) ?? []).map((slot) => [slotIndex(slot), { move, ...rest }] as const),
   );
   return { etag: found.etag, text: String(found.Slots), moves: new Map(moves) };
 }
 
 function toEntity(account: Account, { text, moves }: Omit<Owned, 'etag'>) {
-  const groups: Record<string, { to: string; slots: string }> = {};
-  for (const [index, { move, to }] of moves) {
-    groups[move] ??= { to, slots: '' };
-    groups[move].slots += index.toString(16).padStart(3, '0');
+  const groups: Record<string, z.infer<typeof Moves>[string]> = {};
+  for (const [index, { move, ...rest }] of moves) {
+    groups[move] ??= { ...rest, slots: '' };
+    groups[move].slots += slotAt(index);
+    groups[move].goneAt = Math.max(groups[move].goneAt, rest.goneAt);
   }
   const properties = { EntityType: PARTITION, Name: account.name, Slots: text, Moves: JSON.stringify(groups) };
   return { partitionKey: PARTITION, rowKey: ROW, ...properties };
@@ -107,24 +135,32 @@ export async function changeSlots(
   slots: readonly string[],
   change: (state: SlotState, slot: string) => SlotState | undefined,
 ): Promise<boolean> {
-  for (;;) {
+  for (let unknown = 0; ; ) {
     const owned = await readOwned(account);
     if (!owned) return false;
     const characters = [...owned.text];
     const moves = new Map(owned.moves);
     for (const slot of slots) {
-      const index = Number.parseInt(slot, 16);
+      const index = slotIndex(slot);
       const next = change(stateOf(owned, index), slot);
       if (!next) return false;
       characters[index] = CHARACTERS.get(next.phase) ?? '-';
-      if (next.move === undefined || next.to === undefined) moves.delete(index);
-      else moves.set(index, { move: next.move, to: next.to });
+      const { move, to, turn = 0, isClosed = false, goneAt = 0 } = next;
+      if (move === undefined || to === undefined) moves.delete(index);
+      else moves.set(index, { move, to, turn, isClosed, goneAt });
     }
     const entity = toEntity(account, { text: characters.join(''), moves });
     const write = account.table(SYSTEM_TABLE).updateEntity(entity, 'Replace', { etag: owned.etag });
-    if (await ofAccount(account, unlessRefused(['changed'], write, SYSTEM_TABLE))) return true;
+    try {
+      if (await ofAccount(account, unlessRefused(['changed'], write, SYSTEM_TABLE))) return true;
+    } catch (error) {
+      unknown += 1;
+      if (!isOutcomeUnknown(error) || unknown > MAX_UNKNOWN) throw error;
+    }
   }
 }
+
+const MAX_UNKNOWN = 3;
 
 /** The accounts that the app uses. The slots were spread over the first `spread` of them. */
 const Known = z.object({ names: z.array(z.string()), spread: z.number() });

@@ -52,7 +52,7 @@ test('opens a partition at the first write of a move, and then writes in one tra
   expect(requests).toHaveLength(5);
   await insert(storage, 'b');
   expect(requests).toHaveLength(6);
-  expect(await Array.fromAsync(listRegistered(accountNamed(storage, 'first'), MOVE, SLOT))).toEqual([AT]);
+  expect(await listRegistered(accountNamed(storage, 'first'), MOVE, SLOT)).toEqual([AT]);
   expect(await rowsAt(storage)).toEqual(['a', 'b']);
   expect((await scanTable(storage, { table: TABLE, limit: 10 })).rows).toHaveLength(2);
 });
@@ -166,7 +166,7 @@ test.each([
     if (!late.test(String(request.body))) return send();
     memory.intercept = undefined;
     await set(storage, 'first', 'draining');
-    for await (const partition of listRegistered(accountNamed(storage, 'first'), MOVE, SLOT))
+    for (const partition of await listRegistered(accountNamed(storage, 'first'), MOVE, SLOT))
       await sealPartition(accountNamed(storage, 'first'), MOVE, partition);
     await switchOwner(storage);
     return send();
@@ -238,7 +238,7 @@ test.each(FAULTS)('keeps what was written and registers each open partition: %s 
     const found = await readRange(first, { ...AT, from: '' });
     const isThere = found.rows.some(({ row }) => row === 'a');
     const isOpen = found.rows.some(({ row }) => row.startsWith('~own_'));
-    const registered = await Array.fromAsync(listRegistered(first, MOVE, SLOT));
+    const registered = await listRegistered(first, MOVE, SLOT);
     if (isWritten) expect(isThere).toBe(true);
     if (isThere) expect(isOpen).toBe(true);
     if (isOpen) expect(registered).toEqual([AT]);

@@ -1,0 +1,109 @@
+import { deleteRows } from '../storage/copy-rows.ts';
+import { deleteFences } from '../storage/fence.ts';
+import { listTables } from '../storage/provision.ts';
+import { changeSlots, isOwned, slotAt } from '../storage/slot-row.ts';
+import type { Account, Storage } from '../storage/storage.ts';
+import { findOwner, type Plan, readPlacement } from './placement.ts';
+import {
+  acceptAll,
+  asMover,
+  finishMoves,
+  isOfSlots,
+  legsOf,
+  type MoveOptions,
+  type MoveReport,
+  type Mover,
+  openAgain,
+  startMove,
+} from './slot-mover.ts';
+
+/** Moves slots. With `isClosed`, writes to them wait from the beginning to the end, or fail, and no partition is fenced. */
+export function moveSlots(
+  storage: Storage,
+  plans: readonly Plan[],
+  { isClosed = false, ...options }: MoveOptions & { readonly isClosed?: boolean } = {},
+): Promise<MoveReport> {
+  return asMover(storage, options, async (mover) => {
+    for (const plan of plans) await startMove(mover, plan, isClosed);
+    await finishMoves(mover);
+  });
+}
+
+/** Continues the moves that a mover has left. */
+export function resumeMoves(storage: Storage, options: MoveOptions = {}): Promise<MoveReport> {
+  return asMover(storage, options, finishMoves);
+}
+
+/** Ends moves: slots that have not been let go stay where they are. What was copied is left, and is compared if they move again. */
+export function abortMoves(storage: Storage, options: MoveOptions = {}): Promise<MoveReport> {
+  return asMover(storage, options, async (mover) => {
+    await acceptAll(mover);
+    for (const leg of await legsOf(mover)) {
+      mover.report.left.push(...leg.slots);
+      await openAgain(mover, leg);
+    }
+  });
+}
+
+/** Moves the slots back that have left an account under a move, or under any one, unless the account is cleaned up. */
+export function moveBack(storage: Storage, move: string | undefined, options: MoveOptions = {}): Promise<MoveReport> {
+  return asMover(storage, options, async (mover) => {
+    await acceptAll(mover);
+    const placements = await readPlacement(mover.accounts);
+    const plans = placements.map(({ account, owned }) => {
+      const gone = [...owned.moves].filter(
+        ([index, state]) => !isOwned(owned, index) && (move ?? state.move) === state.move,
+      );
+      return { slots: gone.map(([index]) => slotAt(index)), to: account.name };
+    });
+    for (const plan of plans) await startMove(mover, plan, false);
+    await finishMoves(mover);
+  });
+}
+
+export interface CleanUpReport {
+  readonly slots: number;
+  readonly rows: number;
+  /** Slots that have left their account so recently that clients may still use it. */
+  readonly kept: number;
+}
+
+/** Deletes the rows that slots have left at their former accounts. There is no way back from here. */
+export async function cleanUp(storage: Storage, options: MoveOptions = {}): Promise<CleanUpReport> {
+  const report = { slots: 0, rows: 0, kept: 0 };
+  await asMover(storage, options, async (mover) => {
+    await acceptAll(mover);
+    const placements = await readPlacement(mover.accounts);
+    for (const { account, owned } of placements) {
+      const left = [...owned.moves]
+        .filter(([index]) => !isOwned(owned, index))
+        .map(([index, { goneAt }]) => ({ slot: slotAt(index), goneAt }));
+      const due = left.filter(
+        ({ slot, goneAt }) => findOwner(placements, slot) && goneAt + mover.timing.keepMs <= Date.now(),
+      );
+      report.kept += left.length - due.length;
+      report.slots += due.length;
+      const live = new Set([...owned.moves].filter(([index]) => isOwned(owned, index)).map(([, { move }]) => move));
+      report.rows += await cleanUpSlots(
+        mover,
+        account,
+        due.map(({ slot }) => slot),
+      );
+      mover.mayWrite();
+      await deleteFences(account, (move) => live.has(move));
+    }
+  });
+  return report;
+}
+
+async function cleanUpSlots({ mayWrite }: Mover, account: Account, slots: readonly string[]): Promise<number> {
+  if (slots.length === 0) return 0;
+  let rows = 0;
+  const isMoved = isOfSlots(slots);
+  for (const table of await listTables(account, '')) rows += await deleteRows(account, { table, isMoved, mayWrite });
+  await changeSlots(account, slots, (state) => {
+    mayWrite();
+    return state.phase === 'gone' ? { phase: 'none' } : state;
+  });
+  return rows;
+}

@@ -1,0 +1,72 @@
+import pMap from 'p-map';
+import { RowkeyError } from '../base/errors.ts';
+import {
+  createOwned,
+  isOwned,
+  type Owned,
+  type Phase,
+  readOwned,
+  type SlotState,
+  slotAt,
+  slotIndex,
+  stateOf,
+} from '../storage/slot-row.ts';
+import { SLOTS } from '../storage/slots.ts';
+import type { Account, Accounts, Storage } from '../storage/storage.ts';
+
+/** An account and what its row says of the slots. */
+export interface Placement {
+  readonly account: Account;
+  readonly owned: Owned;
+}
+
+/** Slots, and the name of the account that gets them. */
+export interface Plan {
+  readonly slots: readonly string[];
+  readonly to: string;
+}
+
+/** The accounts of an app that has several. */
+export function severalAccounts({ accounts }: Storage): Accounts {
+  if (!accounts) throw new RowkeyError('invalid-input', 'The app has one storage account: there is nothing to move.');
+  return accounts;
+}
+
+/** What the accounts say. One point query for each. */
+export async function readPlacement(accounts: Accounts): Promise<Placement[]> {
+  return pMap(accounts.list, async (account) => {
+    for (;;) {
+      const owned = await readOwned(account);
+      if (owned) return { account, owned };
+      await createOwned(accounts);
+    }
+  });
+}
+
+export const stateIn = ({ owned }: Placement, slot: string): SlotState => stateOf(owned, slotIndex(slot));
+
+/** The account that owns the slot. Undefined for the moment between two owners. */
+export const findOwner = (placements: readonly Placement[], slot: string): Placement | undefined =>
+  placements.find(({ owned }) => isOwned(owned, slotIndex(slot)));
+
+/** The slots that are in the phase at the account. */
+export function slotsIn(placement: Placement, phase: Phase): string[] {
+  const all = Array.from({ length: SLOTS }, (_, index) => slotAt(index));
+  return all.filter((slot) => stateIn(placement, slot).phase === phase);
+}
+
+/** Spreads the slots at rest evenly over all accounts, with as few moves as possible. */
+export function planBalance(placements: readonly Placement[]): Plan[] {
+  const slots = placements.map((placement) => slotsIn(placement, 'at rest'));
+  const all = slots.reduce((sum, of) => sum + of.length, 0);
+  const most = slots.map((of, index) => ({ index, length: of.length })).sort((one, other) => other.length - one.length);
+  const wanted = new Map(
+    most.map(({ index }, place) => [index, Math.floor((all + slots.length - 1 - place) / slots.length)] as const),
+  );
+  const spare = slots.flatMap((of, index) => of.slice(wanted.get(index)));
+  return placements.flatMap(({ account }, index) => {
+    const missing = Math.max(0, (wanted.get(index) ?? 0) - (slots[index]?.length ?? 0));
+    const given = spare.splice(0, missing);
+    return given.length > 0 ? [{ slots: given, to: account.name }] : [];
+  });
+}

@@ -1,0 +1,346 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pMap from 'p-map';
+import { hasCode, RowkeyError } from '../base/errors.ts';
+import { MINUTE_MS } from '../base/time.ts';
+import { type Copied, copyRows } from '../storage/copy-rows.ts';
+import { listRegistered, sealPartition } from '../storage/fence.ts';
+import { createTable, listTables } from '../storage/provision.ts';
+import { LEASE_MS } from '../storage/slot-map.ts';
+import { changeSlots, type Phase, type SlotState, slotAt, stateOf } from '../storage/slot-row.ts';
+import { slotOf } from '../storage/slots.ts';
+import type { Account, Accounts, Storage } from '../storage/storage.ts';
+import { becomeMover, type HoldTiming } from './mover-hold.ts';
+import { findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
+
+/**
+ * Moves slots between the storage accounts of an app while it serves. docs/accounts.md explains the phases, and test/model/move.ts visits
+ * their interleavings: change a rule there before you change it here. Everything that a mover must know is in the rows of the accounts, so
+ * another one continues where a mover has died.
+ */
+
+export interface MoveTiming extends HoldTiming {
+  /** How long a process uses what it read of an account's row. */
+  readonly leaseMs: number;
+  /** A slot whose writes would wait longer is opened again, and moves another time. */
+  readonly pauseWithinMs: number;
+  /** How long the source keeps its rows at least. */
+  readonly keepMs: number;
+}
+
+/** Grants to write directly to the former account are valid for fifteen minutes. */
+export const MOVE_TIMING: MoveTiming = {
+  leaseMs: LEASE_MS,
+  lateMs: 35_000,
+  holdMs: 20_000,
+  pauseWithinMs: 5_000,
+  keepMs: 20 * MINUTE_MS,
+};
+
+export type MoveProgress =
+  | { readonly what: 'another mover' | 'wait'; readonly leftMs: number }
+  | { readonly what: 'copy'; readonly pass: number; readonly table: string; readonly rows: number }
+  | { readonly what: 'switch'; readonly slots: number; readonly of: number };
+
+export interface MoveOptions {
+  readonly timing?: MoveTiming;
+  readonly onProgress?: (progress: MoveProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface MoveReport {
+  readonly slots: number;
+  /** Rows that were compared, and those that were written and deleted at the new accounts. */
+  readonly rows: number;
+  readonly written: number;
+  readonly deleted: number;
+  /** How long writes to each slot waited, in milliseconds. */
+  readonly pauses: readonly number[];
+  /** Slots that stay where they are: aborted ones, and those whose last rows could not be copied in time. */
+  readonly left: readonly string[];
+}
+
+export interface Mover {
+  readonly accounts: Accounts;
+  readonly timing: MoveTiming;
+  /** Throws if this mover may write no more. */
+  readonly mayWrite: () => void;
+  readonly tell: (progress: MoveProgress) => void;
+  readonly report: { slots: number; rows: number; written: number; deleted: number; pauses: number[]; left: string[] };
+  /** When the last copy was sent whose outcome is unknown. */
+  unknownAt: number;
+}
+
+/** Some slots of a move between two accounts. */
+interface Leg {
+  readonly source: Account;
+  readonly target: Account;
+  readonly id: string;
+  readonly slots: readonly string[];
+  readonly isClosed: boolean;
+}
+
+const ROW_PASSES = 10;
+const ATTEMPTS = 3;
+/** Writes to these slots wait together, for some requests. */
+const SLOTS_PER_SWITCH = 16;
+const CONCURRENCY = 8;
+
+/** Runs work as the only mover. The hold of work that fails ends by itself, because a request of it may be under way. */
+export async function asMover(
+  storage: Storage,
+  { timing = MOVE_TIMING, onProgress: tell = () => {}, signal }: MoveOptions,
+  work: (mover: Mover) => Promise<void>,
+): Promise<MoveReport> {
+  const accounts = severalAccounts(storage);
+  const hold = await becomeMover(accounts.list[0], timing, (leftMs) => tell({ what: 'another mover', leftMs }));
+  const mayWrite = () => {
+    signal?.throwIfAborted();
+    hold.mayWrite();
+  };
+  const report = { slots: 0, rows: 0, written: 0, deleted: 0, pauses: [], left: [] };
+  const mover: Mover = { accounts, timing, mayWrite, tell, report, unknownAt: Number.NEGATIVE_INFINITY };
+  try {
+    await work(mover);
+    await settle(mover);
+    await hold.release();
+    return report;
+  } finally {
+    hold.stop();
+  }
+}
+
+/** Begins to fence the slots, or closes them, at their owners. */
+export async function startMove(mover: Mover, { slots, to }: Plan, isClosed: boolean): Promise<void> {
+  const target = mover.accounts.list.find(({ name }) => name === to);
+  if (!target)
+    throw new RowkeyError('invalid-input', `Storage account "${to}" not found.`, {
+      accepted: mover.accounts.list.map(({ name }) => name).join(', '),
+    });
+  const placements = await readPlacement(mover.accounts);
+  const turn =
+    1 + Math.max(0, ...placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn)));
+  for (const placement of placements) {
+    const { account } = placement;
+    const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
+    if (account === target || owned.length === 0) continue;
+    const busy = owned.find((slot) => stateIn(placement, slot).phase !== 'at rest');
+    if (busy) throw new RowkeyError('busy', `The slot ${busy} is moving. Resume or abort its move first.`);
+    const move = newMoveId();
+    const state: SlotState = { phase: isClosed ? 'draining' : 'fencing', move, to, turn, isClosed };
+    await change(mover, account, owned, (now) => (now.phase === 'at rest' || now.move === move ? state : undefined));
+  }
+}
+
+/** Rows are named by it, and hyphens separate it. */
+function newMoveId(): string {
+  return Date.now().toString(36) + randomBytes(4).toString('hex');
+}
+
+/** Changes slots in the row of an account. */
+async function change(
+  { mayWrite }: Mover,
+  account: Account,
+  slots: readonly string[],
+  next: (state: SlotState) => SlotState | undefined,
+): Promise<void> {
+  const changed = await changeSlots(account, slots, (state) => {
+    mayWrite();
+    return next(state);
+  });
+  if (!changed) throw new RowkeyError('busy', `Something else has changed the slots of the account ${account.name}.`);
+}
+
+/** The parts of moves whose slots the source still owns. */
+export async function legsOf(mover: Mover, phases: readonly Phase[] = ['fencing', 'draining']): Promise<Leg[]> {
+  const legs = new Map<string, Omit<Leg, 'slots'> & { readonly slots: string[] }>();
+  for (const { account, owned } of await readPlacement(mover.accounts))
+    for (const [index, { move, to, isClosed }] of owned.moves) {
+      const target = mover.accounts.list.find(({ name }) => name === to);
+      if (!target || !phases.includes(stateOf(owned, index).phase)) continue;
+      const leg = legs.get(move) ?? { source: account, target, id: move, slots: [] as string[], isClosed };
+      leg.slots.push(slotAt(index));
+      legs.set(move, leg);
+    }
+  return [...legs.values()];
+}
+
+/** Brings all moves to their end, from what the accounts say. */
+export async function finishMoves(mover: Mover): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const startedAt = performance.now();
+    await acceptAll(mover);
+    // A mover has died between the seal and the switch. Nothing that it sent is under way.
+    for (const leg of await legsOf(mover, ['draining'])) if (!leg.isClosed) await switchAll(mover, leg);
+    const legs = await legsOf(mover);
+    if (legs.length > 0) {
+      // Nobody uses a lease from before, and nothing that was sent under one is under way, whether unfenced or with another fence.
+      await waitUntil(mover, startedAt + mover.timing.leaseMs + mover.timing.lateMs);
+      for (const leg of legs) await copyLeg(mover, leg);
+      for (const leg of legs) await switchAll(mover, leg);
+    }
+    const again = mover.report.left.splice(0);
+    if (again.length === 0 || attempt === ATTEMPTS) {
+      mover.report.left.push(...again);
+      return;
+    }
+    for (const { target, slots } of legs)
+      await startMove(mover, { slots: slots.filter((slot) => again.includes(slot)), to: target.name }, false);
+  }
+}
+
+async function waitUntil({ tell, mayWrite }: Mover, end: number): Promise<void> {
+  for (let leftMs = end - performance.now(); leftMs > 0; leftMs = end - performance.now()) {
+    mayWrite();
+    tell({ what: 'wait', leftMs });
+    await sleep(Math.min(leftMs, 1_000));
+  }
+}
+
+/** Waits until no copy is under way whose outcome is unknown. */
+function settle(mover: Mover): Promise<void> {
+  return waitUntil(mover, mover.unknownAt + mover.timing.lateMs);
+}
+
+export function isOfSlots(slots: readonly string[]): (partition: string) => boolean {
+  const set = new Set(slots);
+  let last: readonly [partition: string, isMoved: boolean] | undefined;
+  return (partition) => {
+    if (last?.[0] !== partition) last = [partition, set.has(slotOf(partition))];
+    return last[1];
+  };
+}
+
+/** Copies all rows of the slots, until a comparison finds a difference in opened partitions only. */
+async function copyLeg(mover: Mover, { source, target, id, slots }: Leg): Promise<void> {
+  const isMoved = isOfSlots(slots);
+  const tables = await listTables(source, '');
+  for (let pass = 1; ; pass += 1) {
+    const changed = new Set<string>();
+    let unknown = 0;
+    await pMap(
+      tables,
+      async (table) => {
+        const onRows = (rows: number) => mover.tell({ what: 'copy', pass, table, rows });
+        if (pass === 1) await createTable(target, table);
+        const copied = await copy(mover, { source, target }, { table, isMoved, onRows });
+        if (!copied) return;
+        if (pass === 1) mover.report.rows += copied.rows;
+        unknown += copied.unknown;
+        for (const partition of copied.changed) changed.add(partitionId({ table, partition }));
+      },
+      { concurrency: CONCURRENCY },
+    );
+    const opened = new Set((await listRegistered(source, id)).map(partitionId));
+    if (unknown === 0 && [...changed].every((partition) => opened.has(partition))) return;
+    if (pass === ROW_PASSES)
+      throw new RowkeyError(
+        'busy',
+        `The rows of the accounts ${source.name} and ${target.name} differ after ${pass} comparisons.`,
+      );
+  }
+}
+
+const partitionId = ({ table, partition }: { readonly table: string; readonly partition: string }) =>
+  `${table}/${partition}`;
+
+/** Copies rows of a table. Undefined if the table does not exist any more. */
+async function copy(
+  mover: Mover,
+  { source: from, target: to }: Pick<Leg, 'source' | 'target'>,
+  rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
+): Promise<Copied | undefined> {
+  const copied = await copyRows({ from, to, mayWrite: mover.mayWrite, ...rows }).catch((error: unknown) => {
+    // A table of a period, which was dropped, or created since.
+    if (hasCode(error, 'not-provisioned')) return undefined;
+    throw error;
+  });
+  if (copied && copied.unknown > 0) mover.unknownAt = performance.now();
+  mover.report.written += copied?.written ?? 0;
+  mover.report.deleted += copied?.deleted ?? 0;
+  return copied;
+}
+
+async function switchAll(mover: Mover, leg: Leg): Promise<void> {
+  for (let at = 0; at < leg.slots.length; at += SLOTS_PER_SWITCH) {
+    const slots = leg.slots.slice(at, at + SLOTS_PER_SWITCH);
+    await switchSlots(mover, { ...leg, slots });
+    mover.tell({ what: 'switch', slots: at + slots.length, of: leg.slots.length });
+  }
+}
+
+/** Hands slots over. Their writes wait from the first change of the source's row to the change of the target's. */
+async function switchSlots(mover: Mover, leg: Leg): Promise<void> {
+  const { source, target, id, slots, isClosed } = leg;
+  const { timing, report } = mover;
+  const ofMove = (phases: readonly Phase[], next: SlotState) => (state: SlotState) =>
+    state.move === id && phases.includes(state.phase) ? { ...state, ...next } : undefined;
+  // What is copied now need not be copied while writes wait.
+  if (!isClosed) await copyOpened(mover, leg, false);
+  await settle(mover);
+  const since = performance.now();
+  await change(mover, source, slots, ofMove(['fencing', 'draining'], { phase: 'draining' }));
+  const isCopied = isClosed || (await copyOpened(mover, leg, true));
+  if (!isCopied || (!isClosed && performance.now() - since > timing.pauseWithinMs)) {
+    report.left.push(...slots);
+    await openAgain(mover, leg);
+    return;
+  }
+  await change(mover, source, slots, ofMove(['draining', 'gone'], { phase: 'gone', goneAt: Date.now() }));
+  await accept(mover, target, slots);
+  const pause = performance.now() - since;
+  report.slots += slots.length;
+  report.pauses.push(...slots.map(() => pause));
+}
+
+/** Copies the partitions that were opened; with `isLast`, seals them before. False if a copy may still be under way. */
+async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<boolean> {
+  const { source, id, slots } = leg;
+  const registries = await pMap(slots, (slot) => listRegistered(source, id, slot), { concurrency: CONCURRENCY });
+  const before = mover.unknownAt;
+  await pMap(
+    registries.flat(),
+    async (opened) => {
+      try {
+        mover.mayWrite();
+        if (isLast) await sealPartition(source, id, opened);
+        await copy(mover, leg, opened);
+      } catch (error) {
+        // The table was dropped.
+        if (!hasCode(error, 'not-provisioned')) throw error;
+      }
+    },
+    { concurrency: CONCURRENCY },
+  );
+  return mover.unknownAt === before;
+}
+
+/** The target owns the slots. Only after the source has let them go. */
+async function accept(mover: Mover, target: Account, slots: readonly string[]): Promise<void> {
+  await change(mover, target, slots, ({ phase }) =>
+    phase === 'none' || phase === 'gone' || phase === 'at rest' ? { phase: 'at rest' } : undefined,
+  );
+}
+
+/** Gives the slots that no account owns to the one that their last owner has let them go to: a mover has died in between. */
+export async function acceptAll(mover: Mover): Promise<void> {
+  const placements = await readPlacement(mover.accounts);
+  const last = new Map<string, { readonly to: string; readonly turn: number }>();
+  for (const { owned } of placements)
+    for (const [index, { to, turn }] of owned.moves) {
+      const slot = slotAt(index);
+      if (!findOwner(placements, slot) && turn > (last.get(slot)?.turn ?? -1)) last.set(slot, { to, turn });
+    }
+  for (const target of mover.accounts.list) {
+    const slots = [...last].filter(([, { to }]) => to === target.name).map(([slot]) => slot);
+    if (slots.length > 0) await accept(mover, target, slots);
+    mover.report.slots += slots.length;
+  }
+}
+
+/** The source serves the slots as before the move. */
+export async function openAgain(mover: Mover, { source, slots, id }: Leg): Promise<void> {
+  await change(mover, source, slots, ({ phase, move }) =>
+    phase === 'at rest' || (move === id && phase !== 'gone') ? { phase: 'at rest' } : undefined,
+  );
+}

@@ -1,0 +1,220 @@
+import { createHash, type Hash } from 'node:crypto';
+import pMap from 'p-map';
+import { isOutcomeUnknown } from '../base/errors.ts';
+import { StorageConflict, storageCalls } from './errors.ts';
+import { literal } from './row-filter.ts';
+import { type Action, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, submit, transactionBytes } from './rows.ts';
+import { compareKeys } from './scan-accounts.ts';
+import { FENCE_HEAD, isOfApp, MARK_HEAD } from './slot-row.ts';
+import type { Account } from './storage.ts';
+
+/** A row as storage sent it, with the types of its properties. */
+interface StoredRow {
+  readonly partition: string;
+  readonly row: string;
+  readonly properties: Readonly<Record<string, unknown>>;
+  /** Equal for equal rows. */
+  readonly text: string;
+}
+
+interface CopyOptions {
+  readonly from: Account;
+  readonly to: Account;
+  readonly table: string;
+  /** Only this partition; else all partitions for which `isMoved` holds. */
+  readonly partition?: string;
+  readonly isMoved?: (partition: string) => boolean;
+  /** Called before each write. Throws if the caller may write no more. */
+  readonly mayWrite: () => void;
+  readonly onRows?: (rows: number) => void;
+}
+
+/** What a comparison found, and what it changed. */
+export interface Copied {
+  /** Rows at the source. */
+  readonly rows: number;
+  readonly written: number;
+  readonly deleted: number;
+  /** Transactions that may still be executed, or that met another one. */
+  readonly unknown: number;
+  /** The partitions with differences. */
+  readonly changed: ReadonlySet<string>;
+  /** Hashes of the rows that were found at each side. They are equal if nothing had to be changed. */
+  readonly hashes: readonly [source: string, target: string];
+}
+
+interface Batch {
+  readonly partition: string;
+  readonly actions: Action[];
+}
+
+const CONCURRENCY = 8;
+const PAGE_SIZE = 1_000;
+
+/**
+ * Makes the rows of the target those of the source, by a comparison in the order of keys: it can be repeated, and costs no write where
+ * both agree. The writes have no condition, so nobody else may write at the target, and none may be under way when it begins to own the rows.
+ */
+export async function copyRows(options: CopyOptions): Promise<Copied> {
+  const { from, to, table, mayWrite } = options;
+  const hashes: [Hash, Hash] = [createHash('sha256'), createHash('sha256')];
+  const total = { rows: 0, written: 0, deleted: 0, unknown: 0, changed: new Set<string>() };
+  await pMap(
+    toBatches(differences(readStored(from, options), readStored(to, options), total, hashes, options.onRows)),
+    async ({ partition, actions }) => {
+      mayWrite();
+      total.changed.add(partition);
+      try {
+        await submit(to, { table, partition, actions });
+      } catch (error) {
+        // A transaction of an earlier comparison was executed late.
+        if (!isOutcomeUnknown(error) && !(error instanceof StorageConflict)) throw error;
+        total.unknown += 1;
+        return;
+      }
+      for (const { kind } of actions) total[kind === 'delete' ? 'deleted' : 'written'] += 1;
+    },
+    { concurrency: CONCURRENCY },
+  );
+  const [source, target] = hashes.map((hash) => hash.digest('hex')) as [string, string];
+  return { ...total, hashes: [source, target] };
+}
+
+interface Difference {
+  readonly partition: string;
+  readonly action: Action;
+}
+
+async function* differences(
+  source: AsyncGenerator<StoredRow>,
+  target: AsyncGenerator<StoredRow>,
+  total: { rows: number },
+  [ofSource, ofTarget]: readonly [Hash, Hash],
+  onRows?: (rows: number) => void,
+): AsyncGenerator<Difference> {
+  let [here, there] = await Promise.all([source.next(), target.next()]);
+  while (!here.done || !there.done) {
+    const order = here.done ? 1 : there.done ? -1 : compareKeys(here.value, there.value);
+    if (!here.done && order <= 0) {
+      total.rows += 1;
+      ofSource.update(here.value.text);
+      if (total.rows % PAGE_SIZE === 0) onRows?.(PAGE_SIZE);
+    }
+    if (!there.done && order >= 0) ofTarget.update(there.value.text);
+    if (!here.done && (order < 0 || (order === 0 && !there.done && here.value.text !== there.value.text))) {
+      const { partition, row, properties } = here.value;
+      yield { partition, action: { kind: 'upsert', row, properties } };
+    } else if (!there.done && order > 0)
+      yield { partition: there.value.partition, action: { kind: 'delete', row: there.value.row } };
+    if (order <= 0 && order >= 0) [here, there] = await Promise.all([source.next(), target.next()]);
+    else if (order < 0) here = await source.next();
+    else there = await target.next();
+  }
+  onRows?.(total.rows % PAGE_SIZE);
+}
+
+/** Groups the changes of a partition into transactions. */
+async function* toBatches(found: AsyncGenerator<Difference>): AsyncGenerator<Batch> {
+  let batch: Batch | undefined;
+  let bytes = 0;
+  for await (const { partition, action } of found) {
+    const added = transactionBytes(partition, [action]);
+    const isFull = batch && (batch.actions.length === MAX_TRANSACTION_ACTIONS || bytes + added > MAX_TRANSACTION_BYTES);
+    if (batch && (isFull || batch.partition !== partition)) {
+      yield batch;
+      batch = undefined;
+    }
+    if (!batch) [batch, bytes] = [{ partition, actions: [] }, 0];
+    batch.actions.push(action);
+    bytes += added;
+  }
+  if (batch) yield batch;
+}
+
+/** Deletes the rows of a table for which `isMoved` holds, fence rows included. Returns their number. */
+export async function deleteRows(
+  account: Account,
+  {
+    table,
+    isMoved,
+    mayWrite,
+  }: Pick<CopyOptions, 'table' | 'mayWrite'> & { readonly isMoved: (partition: string) => boolean },
+): Promise<number> {
+  let deleted = 0;
+  async function* deletes(): AsyncGenerator<Difference> {
+    for await (const { partition, row } of readPages(account, table, ''))
+      if (
+        isMoved(partition) &&
+        (isOfApp({ table, partition, row }) || row.startsWith(FENCE_HEAD) || row.startsWith(MARK_HEAD))
+      )
+        yield { partition, action: { kind: 'delete', row } };
+  }
+  await pMap(
+    toBatches(deletes()),
+    async ({ partition, actions }) => {
+      mayWrite();
+      await submit(account, { table, partition, actions });
+      deleted += actions.length;
+    },
+    { concurrency: CONCURRENCY },
+  );
+  return deleted;
+}
+
+async function* readStored(account: Account, { table, partition, isMoved }: CopyOptions): AsyncGenerator<StoredRow> {
+  const filter = partition === undefined ? '' : `PartitionKey eq ${literal(partition)}`;
+  for await (const stored of readPages(account, table, filter))
+    if ((isMoved?.(stored.partition) ?? true) && isOfApp({ ...stored, table })) yield stored;
+}
+
+async function* readPages(account: Account, table: string, filter: string): AsyncGenerator<StoredRow> {
+  const client = account.table(table);
+  let body: string | null | undefined;
+  const onResponse = ({ bodyAsText }: { bodyAsText?: string | null }) => {
+    body = bodyAsText;
+  };
+  const pages = client
+    .listEntities({ queryOptions: filter ? { filter } : {}, onResponse })
+    .byPage({ maxPageSize: PAGE_SIZE });
+  // The SDK would read 5.0, a Double, as 5, and write it as an Int32, which compares differently.
+  for await (const _ of storageCalls(pages, client.tableName)) yield* parseRows(body ?? '');
+}
+
+type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
+function parseRows(body: string): StoredRow[] {
+  const reviver: Reviver = (_, value, { source }) =>
+    typeof value === 'number' && source !== undefined && !/^-?\d+$/.test(source)
+      ? { type: 'Double', value: source }
+      : value;
+  const { value: rows = [] } = JSON.parse(body, reviver as (key: string, value: unknown) => unknown) as {
+    value?: Record<string, unknown>[];
+  };
+  return rows.map(toStoredRow);
+}
+
+const ANNOTATION = '@odata.type';
+/** Properties of storage. A client may have stored names like those of the SDK, which differ in case, and which it cannot write. */
+const NOT_STORED = new Set([
+  'PartitionKey',
+  'RowKey',
+  'Timestamp',
+  'odata.etag',
+  'odata.type',
+  'odata.id',
+  'odata.editLink',
+]);
+
+function toStoredRow(sent: Record<string, unknown>): StoredRow {
+  const properties: Record<string, unknown> = {};
+  for (const name of Object.keys(sent).sort()) {
+    if (NOT_STORED.has(name) || name.endsWith(ANNOTATION)) continue;
+    const type = String(sent[name + ANNOTATION] ?? '').replace('Edm.', '');
+    const value = sent[name];
+    properties[name] = type && !isTyped(value) ? { type, value: type === 'Double' ? String(value) : value } : value;
+  }
+  const [partition, row] = [String(sent.PartitionKey), String(sent.RowKey)];
+  return { partition, row, properties, text: `${JSON.stringify([partition, row, properties])}\n` };
+}
+
+const isTyped = (value: unknown) => typeof value === 'object' && value !== null;

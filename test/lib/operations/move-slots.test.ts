@@ -1,0 +1,200 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pMap from 'p-map';
+import { expect, test } from 'vitest';
+import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
+import { findOwner, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
+import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { type Action, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { slotOf } from '../../../lib/storage/slots.ts';
+import type { Storage } from '../../../lib/storage/storage.ts';
+import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
+import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
+
+/** Nothing is late in memory, and each process of these tests reads the map when it begins. */
+const QUICK: MoveTiming = { leaseMs: 200, lateMs: 100, holdMs: 1_000, pauseWithinMs: 5_000, keepMs: 0 };
+const quick = { timing: QUICK };
+
+const at = (partition: string) => ({ table: TABLE, partition });
+const write = (storage: Storage, partition: string, ...actions: Action[]) =>
+  submit(storage, { ...at(partition), actions });
+const put = (storage: Storage, partition: string, row: string, value: unknown) =>
+  write(storage, partition, { kind: 'upsert', row, properties: { EntityType: 'thing', Value: value } });
+
+/** Two accounts of which the first has all slots and some partitions. */
+async function storageToMove(partitions = 12, names = ['first', 'second']) {
+  const created = createAccounts(names);
+  const alone = created.open(1);
+  await provision(alone, RESOURCES);
+  const keys = Array.from({ length: partitions }, (_, index) => `p${index}`);
+  for (const key of keys) await put(alone, key, 'a', key);
+  const storage = created.open() as Several;
+  await provision(storage, RESOURCES);
+  await scanTable(storage, { table: TABLE, limit: 1 });
+  return { ...created, storage, keys, slots: [...new Set(keys.map(slotOf))] };
+}
+
+/** The rows of a table as a new process reads them. */
+async function contentsOf(storage: Storage) {
+  const { rows } = await scanTable(storage, { table: TABLE, limit: 10_000 });
+  return Object.fromEntries(rows.map(({ partition, row, properties }) => [`${partition}/${row}`, properties.Value]));
+}
+
+/** All rows of an account, those of moves as well. */
+async function rowsIn(storage: Several, account: string) {
+  const rows: string[] = [];
+  for await (const { partitionKey, rowKey } of accountNamed(storage, account).table(TABLE).listEntities())
+    rows.push(`${partitionKey}/${rowKey}`);
+  return rows.sort();
+}
+
+test('moves the rows of slots with their types, and back', async () => {
+  const { open, storage, keys, slots } = await storageToMove();
+  const values = {
+    Whole: { type: 'Double', value: '5' },
+    Half: 0.5,
+    Long: 12_345_678_901n,
+    Small: 7,
+    Text: 'ä\u{1F600}',
+    At: new Date(0),
+    Bytes: Buffer.from([0, 255]),
+    Id: { type: 'Guid', value: '11111111-1111-4111-8111-111111111111' },
+    Is: true,
+  };
+  await write(storage, 'p1', { kind: 'insert', row: 'types', properties: values });
+  const filter = { queryOptions: { filter: 'Whole eq 5.0 and Small eq 7' } };
+  const moved = slots.filter((slot) => slot !== slotOf('p0'));
+  const report = await moveSlots(storage, [{ slots: moved, to: 'second' }], quick);
+  expect(report).toMatchObject({ slots: moved.length, rows: keys.length, written: keys.length, deleted: 0, left: [] });
+  expect(report.pauses).toHaveLength(moved.length);
+  expect(await rowsIn(storage, 'second')).toEqual([...keys.slice(1).map((key) => `${key}/a`), 'p1/types'].sort());
+  const typed = await Array.fromAsync(accountNamed(storage, 'second').table(TABLE).listEntities(filter));
+  expect(typed).toMatchObject([
+    { rowKey: 'types', Whole: 5, Half: 0.5, Long: 12_345_678_901n, Text: 'ä\u{1F600}', Is: true },
+  ]);
+  expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length + 1);
+
+  await put(open(), 'p1', 'new', 1);
+  await write(open(), 'p1', { kind: 'delete', row: 'a' });
+  const back = await moveBack(open(), undefined, quick);
+  expect(back).toMatchObject({ slots: moved.length, written: 1, deleted: 1 });
+  expect(await contentsOf(open())).toMatchObject({ 'p1/new': 1, 'p2/a': 'p2' });
+  expect(await contentsOf(open())).not.toHaveProperty('p1/a');
+  expect(await cleanUp(open(), quick)).toEqual({ slots: moved.length, rows: keys.length, kept: 0 });
+  expect(await rowsIn(storage, 'second')).toEqual([]);
+});
+
+test('keeps the rows at the source until clients use it no more', async () => {
+  const { storage, keys, slots } = await storageToMove(3);
+  await moveSlots(storage, [{ slots, to: 'second' }], quick);
+  expect(await cleanUp(storage, { timing: { ...QUICK, keepMs: 60_000 } })).toEqual({
+    slots: 0,
+    rows: 0,
+    kept: slots.length,
+  });
+  expect(await rowsIn(storage, 'first')).toHaveLength(keys.length);
+});
+
+test('aborts a move that a mover has left, and refuses to begin another one', async () => {
+  const { openWith, open, storage, keys, slots } = await storageToMove();
+  // It crashes after it has copied.
+  const dead = openWith('crash before', 30);
+  await expect(moveSlots(dead.storage, [{ slots, to: 'second' }], quick)).rejects.toThrow();
+  await put(open(), 'p1', 'b', 1);
+  await expect(moveSlots(open(), [{ slots, to: 'second' }], quick)).rejects.toThrow(
+    'is moving. Resume or abort its move first.',
+  );
+  expect((await abortMoves(open(), quick)).left.length).toBeGreaterThan(0);
+  const placements = await readPlacement(storage.accounts);
+  for (const slot of slots) expect(findOwner(placements, slot)?.account.name).toBe('first');
+  expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length + 1);
+  await cleanUp(open(), quick);
+  expect((await rowsIn(storage, 'first')).filter((row) => row.includes('~'))).toEqual([]);
+});
+
+test('moves closed slots without fences', async () => {
+  const { open, storage, keys, slots } = await storageToMove();
+  await moveSlots(storage, [{ slots, to: 'second' }], { ...quick, isClosed: true });
+  expect((await rowsIn(storage, 'first')).filter((row) => row.includes('~'))).toEqual([]);
+  expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
+  expect(await rowsIn(storage, 'second')).toHaveLength(keys.length);
+});
+
+test('spreads the slots evenly over an account that was added, with as few moves as possible', async () => {
+  const { open } = createAccounts();
+  const two = open(2);
+  await provision(two, RESOURCES);
+  await scanTable(two, { table: TABLE, limit: 1 });
+  await provision(open(), RESOURCES);
+  const { accounts } = open() as Several;
+  const before = await readPlacement(accounts);
+  expect(before.map((placement) => slotsIn(placement, 'at rest').length)).toEqual([2_048, 2_048, 0]);
+  const [plan, ...others] = planBalance(before);
+  expect(others).toEqual([]);
+  expect(plan?.to).toBe('third');
+  expect(plan?.slots).toHaveLength(1_365);
+  const counts = before.map((placement) => plan?.slots.filter((slot) => findOwner(before, slot) === placement).length);
+  expect(counts).toEqual([682, 683, 0]);
+});
+
+test('has one mover at a time', async () => {
+  const { open, slots } = await storageToMove(4);
+  const [one, other] = [slots.slice(0, 2), slots.slice(2)];
+  const reports = await Promise.all([
+    moveSlots(open(), [{ slots: one, to: 'second' }], quick),
+    moveSlots(open(), [{ slots: other, to: 'second' }], quick),
+  ]);
+  expect(reports.map((report) => report.slots)).toEqual([one.length, other.length]);
+});
+
+/** Writes, deletes and reads rows in each partition until it is ended, and remembers what must be there. */
+function createTraffic(open: () => Storage, keys: readonly string[]) {
+  const known = new Map<string, unknown>(keys.map((key) => [`${key}/a`, key]));
+  let isOver = false;
+  const work = async (key: string) => {
+    for (let round = 1; !isOver; round += 1) {
+      const storage = open();
+      const row = ['a', 'b', 'c'][round % 3] ?? '';
+      const isDelete = round % 4 === 3;
+      if (isDelete) await put(storage, key, row, 'to be deleted');
+      if (isDelete) await write(storage, key, { kind: 'delete', row });
+      else await put(storage, key, row, round);
+      known.set(`${key}/${row}`, isDelete ? undefined : round);
+      const found = await readRow(storage, { ...at(key), row });
+      expect(found?.properties.Value, `${key}/${row} in round ${round}`).toBe(known.get(`${key}/${row}`));
+      await sleep(5);
+    }
+  };
+  const running = Promise.all(keys.map(work));
+  return {
+    async end() {
+      isOver = true;
+      await running;
+    },
+    /** The rows that must be there. */
+    rows: () => Object.fromEntries([...known].filter(([, value]) => value !== undefined)),
+  };
+}
+
+/** Moves the slots with a mover that meets a fault, then with another one until all is done. */
+test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', async (fault) => {
+  const play = async (call: number) => {
+    const { openWith, open, storage, keys, slots } = await storageToMove(5);
+    const label = `${fault} at call ${call}`;
+    const traffic = createTraffic(open, keys.slice(0, 2));
+    const mover = openWith(call === 0 ? undefined : fault, call);
+    const moving = moveSlots(mover.storage, [{ slots, to: 'second' }], quick);
+    if (call === 0) await moving;
+    else await moving.catch(() => resumeMoves(open(), quick));
+    await traffic.end();
+    const placements = await readPlacement(storage.accounts);
+    // The mover may have died before it began.
+    expect(new Set(slots.map((slot) => findOwner(placements, slot)?.account.name)).size, label).toBe(1);
+    const others = Object.fromEntries(keys.slice(2).map((key) => [`${key}/a`, key]));
+    expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
+    return mover.countCalls();
+  };
+  const calls = await play(0);
+  expect(calls).toBeGreaterThan(40);
+  await pMap(samplePoints(calls, 2), play, { concurrency: IS_EVERY_POINT ? 8 : 2 });
+});
