@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { inject } from 'vitest';
 import type { MemoryServer } from './memory-server.ts';
 
-/** In place of a file: the account of the one file that needs two. */
+/** In place of a file: the second account of the files that need two. */
 export const SECOND_ACCOUNT = new URL('second-account', import.meta.url).href;
 
 /** In place of files: two more accounts of the walk. */

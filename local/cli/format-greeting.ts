@@ -26,7 +26,7 @@ export function formatGreeting({
   hasLoadedSamples,
   hasConsole,
 }: Greeting): string {
-  const { url, tables, queues, blobs, issuer } = instance;
+  const { url, tables, queues, blobs, issuer, accounts } = instance;
   return `
 Rowkey is ready${hasLoadedSamples ? ' and has loaded the sample data' : ''}.
 
@@ -39,7 +39,7 @@ ${
   Tables     ${tables}
   Queues     ${queues}
   Blobs      ${blobs}${prefix && `\n  Prefix     ${prefix}   (of tables, queues and containers)`}
-  Identity   ${issuer}
+${accounts > 1 ? `  Accounts   ${accounts}   (the addresses are those of the first)\n` : ''}  Identity   ${issuer}
 ${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to model/entities.ts.\n'}
 Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.
 `;

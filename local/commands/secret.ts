@@ -1,16 +1,34 @@
-import { Argument } from 'commander';
+import { Argument, InvalidArgumentError } from 'commander';
 import { createCommand, run } from '../cli/command.ts';
 import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
 import { readInstance } from '../instance/instance.ts';
 import { readSecrets } from '../instance/secrets.ts';
+import { accountNumber } from '../instance/storage-accounts.ts';
+
+interface Options {
+  readonly data: string;
+  readonly account: number;
+}
 
 /** Prints one secret of the running instance and nothing else: `npm run -s secret -- storage`. */
 const program = createCommand('Prints the connection string of the storage emulator, or the key of the functions host.')
   .addArgument(new Argument('<which>', 'the secret to print').choices(['storage', 'host']))
-  .action(async (which: 'storage' | 'host', { data }: { readonly data: string }) => {
+  .option('--account <name>', 'one of several storage accounts, such as second', toNumber, 0)
+  .action(async (which: 'storage' | 'host', { data, account }: Options) => {
     const instance = await readInstance(data);
     if (!instance) throw new Error(`No instance is running on the data folder ${data}: run npm start first.`);
     const { storageKey, hostKey } = await readSecrets(data);
-    console.log(which === 'host' ? hostKey : formatConnectionString(createEmulatorAccount(storageKey), instance));
+    if (account >= instance.accounts) throw new Error(`The instance has ${instance.accounts} storage accounts.`);
+    const [first, other] = [createEmulatorAccount(storageKey), createEmulatorAccount(storageKey, account)];
+    const at = (url: string) => url.replace(`/${first.name}`, `/${other.name}`);
+    const [tables, queues, blobs] = [at(instance.tables), at(instance.queues), at(instance.blobs)];
+    console.log(which === 'host' ? hostKey : formatConnectionString(other, { tables, queues, blobs }));
   });
+
+function toNumber(name: string): number {
+  const number = accountNumber(name);
+  if (number !== undefined) return number;
+  throw new InvalidArgumentError('An account must be first, second, and so on to tenth.');
+}
+
 await run(program);

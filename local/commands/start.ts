@@ -8,6 +8,7 @@ import { signToken } from '../instance/identity-provider.ts';
 import { loadLocalApp } from '../instance/load-local-app.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
+import { MAX_ACCOUNTS } from '../instance/storage-accounts.ts';
 import { makeExampleRequests } from '../packs/example-requests.ts';
 import { loadSamples } from '../packs/load-samples.ts';
 import { readSamples } from '../packs/samples.ts';
@@ -17,6 +18,7 @@ interface Options {
   readonly port?: number;
   readonly data: string;
   readonly cors: readonly string[];
+  readonly accounts?: number;
   readonly empty?: true;
   readonly func?: true;
 }
@@ -36,6 +38,11 @@ const program = createCommand('Runs the whole product on this machine.')
     )
       .argParser(toOrigins)
       .default([], 'none'),
+  )
+  .option(
+    '--accounts <number>',
+    `the number of storage accounts, 1 to ${MAX_ACCOUNTS}; default: that of the last start, or 1`,
+    toAccounts,
   )
   .option('--app <folder>', 'run an app that uses the package; its data is kept in its own .rowkey')
   .option('--empty', 'do not load the sample data')
@@ -103,6 +110,12 @@ function toPort(text: string): number {
   const port = Number(text);
   if (/^\d{1,5}$/.test(text) && port <= 65_535) return port;
   throw new InvalidArgumentError('A port must be a number from 0 to 65535.');
+}
+
+function toAccounts(text: string): number {
+  const count = Number(text);
+  if (/^\d{1,2}$/.test(text) && count >= 1 && count <= MAX_ACCOUNTS) return count;
+  throw new InvalidArgumentError(`The number of storage accounts must be from 1 to ${MAX_ACCOUNTS}.`);
 }
 
 function toOrigins(text: string): readonly string[] {

@@ -1,4 +1,4 @@
-import type { Storage } from '../../lib/storage/storage.ts';
+import { accountsOf, type Storage } from '../../lib/storage/storage.ts';
 
 const EVERY_RULE = { allowedHeaders: '*', exposedHeaders: 'etag,x-ms-*', maxAgeInSeconds: 3600 };
 
@@ -7,10 +7,11 @@ export const TABLE_RULE = { ...EVERY_RULE, allowedMethods: 'GET,HEAD,POST,PUT,PA
 export const BLOB_RULE = { ...EVERY_RULE, allowedMethods: 'GET,HEAD,PUT,OPTIONS' };
 
 /** Allows pages of these origins, and of no others, to use tables and blobs with a signature. */
-export async function allowOrigins({ tables, blobs }: Storage, origins: readonly string[]): Promise<void> {
+export async function allowOrigins(storage: Storage, origins: readonly string[]): Promise<void> {
   const rules = <Rule>(rule: Rule) => (origins.length === 0 ? [] : [{ ...rule, allowedOrigins: origins.join(',') }]);
-  await Promise.all([
+  const allowed = accountsOf(storage).flatMap(({ tables, blobs }) => [
     tables.setProperties({ cors: rules(TABLE_RULE) }),
     blobs.setProperties({ cors: rules(BLOB_RULE) }),
   ]);
+  await Promise.all(allowed);
 }

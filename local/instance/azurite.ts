@@ -21,9 +21,9 @@ export interface Account {
   readonly key: string;
 }
 
-/** Returns the emulator's usual account name with a private key. */
-export function createEmulatorAccount(key: string): Account {
-  return { name: 'devstoreaccount1', key };
+/** Returns an account of the emulator with a private key; the first has the emulator's usual name. */
+export function createEmulatorAccount(key: string, number = 0): Account {
+  return { name: `devstoreaccount${number + 1}`, key };
 }
 
 export interface Azurite {

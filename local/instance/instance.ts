@@ -14,6 +14,8 @@ const Instance = z.object({
   tables: z.url(),
   queues: z.url(),
   blobs: z.url(),
+  /** The number of storage accounts. The addresses are those of the first. */
+  accounts: z.int().positive().default(1),
   /** The folder of the app that it runs. */
   app: z.string(),
   /** The roles of the model. */

@@ -8,7 +8,7 @@ import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
-import { type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
+import { type Account, type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
 import { deployedApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
 import {
@@ -23,6 +23,7 @@ import { listMainFiles } from './load-local-app.ts';
 import type { LocalApp } from './local-app.ts';
 import { choosePort, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, readSecrets } from './secrets.ts';
+import { keepAccountCount, storageOptions, storageSettings } from './storage-accounts.ts';
 
 /** A functions host, whose `process` emits `exit` if it ends. */
 export type ProductHost = Omit<FunctionsHost, 'process'> & { readonly process: EventEmitter };
@@ -36,8 +37,10 @@ export interface ProductOptions {
   /** Origins of web pages that may use the API and storage; `*` for any. Default: none, as in Azure. */
   readonly cors?: readonly string[] | undefined;
   readonly func?: boolean | undefined;
+  /** The number of storage accounts of the emulator. Default: that of the last start, or 1. */
+  readonly accounts?: number | undefined;
   /** Storage to use instead of starting an emulator. */
-  readonly storage?: { readonly connectionString: string };
+  readonly storage?: { readonly connectionString: string; readonly further?: readonly string[] };
   /** Starts the host. Default: as a child process. */
   readonly startHost?: ((options: FunctionsHostOptions) => Promise<ProductHost>) | undefined;
   /** Names of functions that only the admin route runs. Default: none. */
@@ -103,9 +106,11 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const isOlder = !options.storage && existsSync(join(data, 'azurite')) && !existsSync(join(data, 'secrets.json'));
     const { storageKey, hostKey } = await readSecrets(data);
     const choosePartPort = (part: keyof Ports) => choosePort(wanted[part], { isRemembered: remembered !== undefined });
+    const accounts = options.storage ? 1 : await keepAccountCount(data, options.accounts);
+    const names = Array.from({ length: accounts }, (_, number) => createEmulatorAccount(storageKey, number));
     const azurite = options.storage
       ? undefined
-      : await startStorage(data, storageKey, {
+      : await startStorage(data, names, {
           blob: await choosePartPort('blob'),
           queue: await choosePartPort('queue'),
           table: await choosePartPort('table'),
@@ -115,8 +120,13 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       azurite.process.once('exit', (code) => stopped ?? breaks(`The storage emulator exited with code ${code}.`));
     }
     signal?.throwIfAborted();
-    const connectionString = options.storage?.connectionString ?? azurite?.connectionString() ?? '';
-    const storage = openStorage({ connectionString }, app.model.prefix);
+    const connections = options.storage
+      ? ([options.storage.connectionString, ...(options.storage.further ?? [])] as const)
+      : ([
+          azurite?.connectionString() ?? '',
+          ...names.slice(1).map(({ name }) => azurite?.connectionString(name) ?? ''),
+        ] as const);
+    const storage = openStorage(storageOptions(connections), app.model.prefix);
     const startIdentity = (port: number) => startIdentityProvider({ folder: data, port, roles: app.model.roles });
     const [identity] = await Promise.all([
       choosePartPort('identity').then((port) =>
@@ -134,7 +144,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     signal?.throwIfAborted();
     const settings = {
       ROWKEY_HOST_KEY: hostKey,
-      AzureWebJobsStorage: connectionString,
+      ...storageSettings(connections),
       KEY_ENCRYPTION_KEY_FILE: resolve(keyFile),
       TOKEN_ISSUER: identity.issuer,
       TOKEN_AUDIENCE: identity.audience,
@@ -188,7 +198,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const { issuer, audience, jwksUri } = identity;
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
     const { folder, model } = app;
-    const served = { app: resolve(folder), roles: [...model.roles], pid: process.pid };
+    const served = { app: resolve(folder), roles: [...model.roles], pid: process.pid, accounts: connections.length };
     const instance = { url, issuer, audience, jwksUri, ...services, ...served };
     const ports = {
       api: parsePort(url),
@@ -231,10 +241,11 @@ async function lockData(data: string): Promise<() => void> {
   );
 }
 
-async function startStorage(data: string, key: string, ports: EmulatorPorts): Promise<Azurite> {
+async function startStorage(data: string, [first, ...further]: Account[], ports: EmulatorPorts): Promise<Azurite> {
   const folder = join(data, 'azurite');
   await makePrivate(folder);
-  const options = { folder, accounts: [createEmulatorAccount(key)] } as const;
+  if (!first) throw new Error('The storage emulator needs an account.');
+  const options = { folder, accounts: [first, ...further] } as const;
   return startAzurite({ ...options, ports }).catch((error) => {
     // Another program took a port since it was found free, and may have left it again.
     if (!String(error).includes('EADDRINUSE')) throw error;

@@ -4,9 +4,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createEmulatorAccount, startAzurite } from '../../local/instance/azurite.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { createEmulatorAccount, formatConnectionString, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { writePorts } from '../../local/instance/ports.ts';
+import { readSecrets } from '../../local/instance/secrets.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
 import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
@@ -28,10 +30,17 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
-async function start(data: string, storage?: { readonly connectionString: string }) {
+async function start(data: string, storage?: { readonly connectionString: string }, accounts?: number) {
   const said: string[] = [];
   const log = (line: string) => said.push(line);
-  const product = await startProduct({ app: testApp, data, func: UNDER_FUNC, log, ...(storage ? { storage } : {}) });
+  const product = await startProduct({
+    app: testApp,
+    data,
+    func: UNDER_FUNC,
+    log,
+    accounts,
+    ...(storage ? { storage } : {}),
+  });
   running.push(product);
   return { product, said };
 }
@@ -115,5 +124,51 @@ test.runIf(IS_EVERY_POINT)(
     await product.stop();
     const { said: again } = await start(data);
     expect(again.filter((line) => line.startsWith('An earlier version'))).toEqual([]);
+  },
+);
+
+test.runIf(IS_EVERY_POINT)(
+  'keeps data in several storage accounts, and what was stored in one when there are more',
+  async () => {
+    const data = join(folder, 'several');
+    const { product: alone } = await start(data);
+    expect((await ask(alone, 'employees', { token: await tokenFor(alone, data, 'hr'), body: employee })).status).toBe(
+      201,
+    );
+    await alone.stop();
+    const { product: more } = await start(data, undefined, 3);
+    expect(more.instance.accounts).toBe(3);
+    const read = await ask(more, 'employees/Sales/000001', { token: await tokenFor(more, data, 'reader') });
+    expect(await read.json()).toMatchObject({ employeeId: '000001' });
+    await more.stop();
+
+    const spread = join(folder, 'spread');
+    const { product } = await start(spread, undefined, 3);
+    const token = await tokenFor(product, spread, 'hr');
+    const departments = Array.from({ length: 12 }, (_, index) => `D${index}`);
+    for (const [index, department] of departments.entries()) {
+      const body = { ...employee, department, employeeId: `00000${index}`.slice(-6), email: `e${index}@contoso.com` };
+      expect((await ask(product, 'employees', { token, body })).status).toBe(201);
+    }
+    const { storageKey } = await readSecrets(spread);
+    const { tables, queues, blobs } = product.instance;
+    const partitionsOf = async (number: number) => {
+      const account = createEmulatorAccount(storageKey, number);
+      const at = (url: string) => url.replace('devstoreaccount1', account.name);
+      const options = { tables: at(tables), queues: at(queues), blobs: at(blobs) };
+      const storage = openStorage({ connectionString: formatConnectionString(account, options) });
+      // The console reads from each.
+      expect((await storage.blobs.getProperties()).cors).toHaveLength(1);
+      const rows = await Array.fromAsync(storage.table('employees').listEntities());
+      return [...new Set(rows.map(({ partitionKey = '' }) => partitionKey))].filter((key) => departments.includes(key));
+    };
+    const partitions = await Promise.all([0, 1, 2].map(partitionsOf));
+    expect(partitions.flat().toSorted()).toEqual(departments.toSorted());
+    for (const each of partitions) expect(each.length).toBeGreaterThan(0);
+    await product.stop();
+    const { product: again } = await start(spread);
+    expect(again.instance.accounts).toBe(3);
+    await again.stop();
+    await expect(start(spread, undefined, 2)).rejects.toThrow('is in 3 storage accounts');
   },
 );

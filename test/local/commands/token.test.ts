@@ -20,7 +20,7 @@ beforeAll(async () => {
   const data = join(folder, '.rowkey');
   provider = await startIdentityProvider({ folder: data, port: 0 });
   const { issuer, jwksUri, audience } = provider;
-  const endpoints = { url: NOWHERE, tables: NOWHERE, queues: NOWHERE, blobs: NOWHERE };
+  const endpoints = { url: NOWHERE, tables: NOWHERE, queues: NOWHERE, blobs: NOWHERE, accounts: 1 };
   const served = { app: folder, roles: [...model.roles], pid: process.pid };
   await writeInstance(data, { issuer, jwksUri, audience, ...endpoints, ...served });
 });

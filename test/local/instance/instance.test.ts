@@ -13,6 +13,7 @@ const instance: Instance = {
   tables: 'http://127.0.0.1:10002/devstoreaccount1',
   queues: 'http://127.0.0.1:10001/devstoreaccount1',
   blobs: 'http://127.0.0.1:10000/devstoreaccount1',
+  accounts: 1,
   app: '/apps/fleet',
   roles: ['reader'],
   pid: process.pid,
