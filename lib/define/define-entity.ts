@@ -88,7 +88,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
       throw new Error(`the attachment "${field}" has the name of a field of the schema. Give it a name of its own.`);
   const describing = Object.keys(attachments).map((field) => [field, Attachment.optional()]);
   const schema = given.extend(Object.fromEntries(describing)).strict();
-  const partition = compileTemplate(key.partition);
+  const partition = compileTemplate(key.partition, key);
   const row = compileTemplate(key.row);
   // A write may not have read the fields that are apart, so what used them would depend on the write.
   const apart: readonly string[] = Object.values(split).flat();

@@ -45,7 +45,7 @@ export function generateModel(entities: number): string {
   indexes: {
     email: interPartitionIndex({ table: '${name}byemail', partition: '{email#}', row: '{email}', unique: true }),
     name: intraPartitionIndex({ row: 'name_{name}_{id}' }),
-    day: interPartitionIndex({ table: '${name}byday', partition: '{day}', row: '{place}_{id}', copies: ['name'] }),
+    day: interPartitionIndex({ table: '${name}byday', partition: '{day}', row: '{place}_{id}', copies: ['name'], appends: true }),
   },
   totals: { bySize: total({ table: '${name}totals', partition: '{place}', row: '{name}', sum: ['size'] }) },
   encrypted: ['secret'],

@@ -32,8 +32,11 @@ type Others = { readonly [Each in keyof Unlinked]: unknown };
 export interface Options<Field extends string = string, Other extends Others = Unlinked> {
   /** Lower-case letters and digits. */
   readonly table: string;
-  /** Templates of fields, such as `empid_{employeeId}`: see `lib/define/keys/key-template.ts`. */
-  readonly key: { readonly partition: string; readonly row: string };
+  /**
+   * Templates of fields, such as `empid_{employeeId}`: see `lib/define/keys/key-template.ts`. `appends` says that the partition key is
+   * meant to begin with a time, so that all writes of the moment go to one end of the table.
+   */
+  readonly key: { readonly partition: string; readonly row: string; readonly appends?: boolean };
   /** Further ways to read the entity: `intraPartitionIndex`, `interPartitionIndex` and `indexEntity` declare them. */
   readonly indexes?: Readonly<Record<string, Index>>;
   /**
@@ -165,7 +168,11 @@ const ENTITY_OPTIONS = {
   schema: { accepts: anything(), inSeries: true },
   table: { accepts: z.string(), inSeries: true, remembered: z.string() },
   key: {
-    accepts: optionsOf({ partition: z.string(), row: z.string() } satisfies OptionsOf<Declaration['key']>),
+    accepts: optionsOf({
+      partition: z.string(),
+      row: z.string(),
+      appends: z.boolean().optional(),
+    } satisfies OptionsOf<Declaration['key']>),
     inSeries: true,
     described: z.object({
       fields: fieldNames.describe('In the order of the path'),

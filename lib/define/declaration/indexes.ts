@@ -192,6 +192,8 @@ interface InterPartitionOptions extends IntraPartitionOptions {
   readonly unique?: boolean;
   /** By default `inline`. `queue` is rejected for a unique index. */
   readonly settle?: Settle;
+  /** The partition key is meant to begin with a time, so that all writes of the moment go to one end of the table. */
+  readonly appends?: boolean;
 }
 
 const INTER_PARTITION = optionsOf({
@@ -200,6 +202,7 @@ const INTER_PARTITION = optionsOf({
   ...INTRA_PARTITION.shape,
   unique: z.boolean().optional(),
   settle: anything(),
+  appends: z.boolean().optional(),
 } satisfies Record<keyof InterPartitionOptions, z.ZodType>);
 
 /**
@@ -211,11 +214,11 @@ const INTER_PARTITION = optionsOf({
  * };
  */
 export function interPartitionIndex<const Options extends InterPartitionOptions>(
-  options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle'>,
+  options: CheckedOptions<Options, 'table, partition, row, when, copies, unique, settle, appends'>,
 ): InterPartitionIndex<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>> &
   TypesBy<Options> {
   return buildPart(INTER_PARTITION, options, () => {
-    const partition = compileTemplate(options.partition);
+    const partition = compileTemplate(options.partition, options);
     const row = compileTemplate(options.row);
     const copies = options.copies ?? 'everything';
     const uses = usedFields<FieldsOf<Options['partition']> | FieldsOf<Options['row']> | CopiedBy<Options>>(
@@ -236,8 +239,8 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
 }
 
 type IndexEntityOptions = { readonly row: string; readonly holds: string; readonly when?: Condition } & (
-  | { readonly table: string; readonly partition: string; readonly settle?: Settle }
-  | { readonly table?: never; readonly partition?: never; readonly settle?: never }
+  | { readonly table: string; readonly partition: string; readonly settle?: Settle; readonly appends?: boolean }
+  | { readonly table?: never; readonly partition?: never; readonly settle?: never; readonly appends?: never }
 );
 type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string }
   ? FieldsOf<Partition>
@@ -250,6 +253,7 @@ const INDEX_ENTITY = {
   table: z.string().optional(),
   partition: z.string().optional(),
   settle: anything(),
+  appends: z.boolean().optional(),
 } satisfies Record<keyof IndexEntityOptions, z.ZodType>;
 const LOCAL_LIST = optionsOf(INDEX_ENTITY);
 const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z.string() });
@@ -261,14 +265,15 @@ const REMOTE_LIST = optionsOf({ ...INDEX_ENTITY, table: z.string(), partition: z
  * const indexes = { model: indexEntity({ row: 'models_{model}', holds: '{vehicleId}' }) };
  */
 export function indexEntity<const Options extends IndexEntityOptions>(
-  options: CheckedOptions<Options, 'row, holds, when, table, partition, settle'>,
+  options: CheckedOptions<Options, 'row, holds, when, table, partition, settle, appends'>,
 ): IndexEntity<FieldsOf<Options['row']> | FieldsOf<Options['holds']> | PartitionFields<Options>> & TypesBy<Options> {
-  const { table, partition, settle = 'inline', when }: IndexEntityOptions = options as Options;
-  const isRemote = [table, partition, options.settle].some((option) => option !== undefined);
+  const { table, partition, settle = 'inline', when, appends }: IndexEntityOptions = options as Options;
+  const isRemote = [table, partition, options.settle, appends].some((option) => option !== undefined);
   return buildPart(isRemote ? REMOTE_LIST : LOCAL_LIST, options, () => {
     const row = compileTemplate(options.row);
     const holds = compileTemplate(options.holds);
-    const remote = table === undefined ? undefined : { table, partition: compileTemplate(partition) };
+    const remote =
+      table === undefined ? undefined : { table, partition: compileTemplate(partition, { appends: appends ?? false }) };
     const fields = [...row.fields, ...holds.fields, ...(remote?.partition.fields ?? [])];
     return { kind: 'index-entity', remote, row, holds, settle, when, uses: usedFields(fields, 'keys') };
   });

@@ -68,6 +68,8 @@ interface TotalOptions {
   readonly max?: readonly string[];
   /** Only entities for which it returns true count. */
   readonly when?: Condition;
+  /** As of `interPartitionIndex`. */
+  readonly appends?: boolean;
 }
 
 type NamesIn<Options, Part extends string> = Options extends {
@@ -84,6 +86,7 @@ const OPTIONS = optionsOf({
   min: names.optional(),
   max: names.optional(),
   when: isCondition,
+  appends: z.boolean().optional(),
 } satisfies Record<keyof TotalOptions, z.ZodType>);
 
 /**
@@ -93,7 +96,7 @@ const OPTIONS = optionsOf({
  * const totals = { perModel: total({ table: 'vehiclespermodel', partition: '{depot}', row: '{model}', sum: ['seats'] }) };
  */
 export function total<const Options extends TotalOptions>(
-  options: CheckedOptions<Options, 'table, partition, row, sum, min, max, when'>,
+  options: CheckedOptions<Options, 'table, partition, row, sum, min, max, when, appends'>,
 ): Total<
   | FieldsOf<Options['partition']>
   | FieldsOf<Options['row']>
@@ -110,7 +113,7 @@ export function total<const Options extends TotalOptions>(
   }> {
   return buildPart(OPTIONS, options, () => {
     const { table, sum = [], min = [], max = [], when } = options;
-    const partition = compileTemplate(options.partition);
+    const partition = compileTemplate(options.partition, options);
     const row = compileTemplate(options.row);
     const uses = [...new Set([...partition.fields, ...row.fields, ...sum, ...min, ...max])];
     const totalRow = compileTemplate(`t_${row.template}`);

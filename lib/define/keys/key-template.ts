@@ -62,12 +62,14 @@ export interface KeyTemplate {
   readonly readable: readonly string[];
   readonly head: string;
   readonly parts: readonly Part[];
+  /** True if the declaration says that the keys may begin with a time: see append-only.ts. */
+  readonly appends: boolean;
 }
 
 const PART = new RegExp(`^([a-z][A-Za-z0-9]*)(?:(#|~|\\[\\])?(?:([:%])(\\d+))?|\\.(${CALENDAR_UNITS.join('|')}))$`);
 
 /** Parses a template. Throws a plain error if keys of the template could not be parsed unambiguously. */
-export function compileTemplate(template: string): KeyTemplate {
+export function compileTemplate(template: string, { appends = false } = {}): KeyTemplate {
   const pieces = template.split(/\{([^{}]*)\}/);
   const parts: Part[] = [];
   // A brace outside of a field is a typing error: all entities would share one key.
@@ -102,7 +104,8 @@ export function compileTemplate(template: string): KeyTemplate {
     });
   }
   const readable = parts.filter((part) => !part.hash && !part.unit).map((part) => part.field);
-  return { template, fields: [...new Set(parts.map((part) => part.field))], readable, head: pieces[0] ?? '', parts };
+  const fields = [...new Set(parts.map((part) => part.field))];
+  return { template, fields, readable, head: pieces[0] ?? '', parts, appends };
 }
 
 /** Builds a key. Throws `invalid-input`, which names the field that is missing, empty or does not fit. */

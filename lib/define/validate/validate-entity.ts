@@ -11,6 +11,7 @@ import {
   patternsIn,
 } from '../schema/field-schema.ts';
 import { isSlow } from '../schema/slow-pattern.ts';
+import { appendErrors } from './append-only.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
@@ -48,7 +49,9 @@ export function validationErrors(entity: DeclaredEntity): string[] {
     accessErrors(entity),
     indexErrors(entity),
   ];
-  return checks.flatMap((errors) => [...errors]);
+  const errors = checks.flatMap((found) => [...found]);
+  // Only the fields of valid keys are known.
+  return errors.length > 0 ? errors : [...appendErrors(entity)];
 }
 
 /** Yields an error for each name that every plain object inherits. */

@@ -22,7 +22,7 @@ const withIndex = (index: object) => define({ indexes: { byPlate: index } });
 
 test.each<[string, () => unknown, string]>([
   ['entity', () => define({ indices: {} }), '"indices" is not an option. Use schema, table, key, indexes'],
-  ['key', () => define({ key: { ...key, rows: 'a' } }), '"key.rows" is not an option. Use partition, row.'],
+  ['key', () => define({ key: { ...key, rows: 'a' } }), '"key.rows" is not an option. Use partition, row, appends.'],
   ['archive', () => define({ archive: { table: 'oldcars', keep: 3 } }), '"archive.keep" is not an option. Use table.'],
   [
     'period',
@@ -72,7 +72,7 @@ test.each<[string, () => unknown, string]>([
   [
     'inter-partition index',
     () => withIndex(interPartitionIndex({ ...byPlate, uniqe: true } as never)),
-    'the index "byPlate": "uniqe" is not an option. Use table, partition, row, when, copies, unique, settle.',
+    'the index "byPlate": "uniqe" is not an option. Use table, partition, row, when, copies, unique, settle, appends.',
   ],
   [
     'intra-partition index',
@@ -82,12 +82,12 @@ test.each<[string, () => unknown, string]>([
   [
     'index entity',
     () => withIndex(indexEntity({ row: 'p_{plate}', holds: '{id}', unique: true } as never)),
-    'the index "byPlate": "unique" is not an option. Use row, holds, when, table, partition, settle.',
+    'the index "byPlate": "unique" is not an option. Use row, holds, when, table, partition, settle, appends.',
   ],
   [
     'total',
     () => define({ totals: { bySeats: total({ ...seats, summ: ['seats'] } as never) } }),
-    'the totals "bySeats": "summ" is not an option. Use table, partition, row, sum, min, max, when.',
+    'the totals "bySeats": "summ" is not an option. Use table, partition, row, sum, min, max, when, appends.',
   ],
   [
     'union',

@@ -197,7 +197,7 @@ test('list rows that sort newest first from the newest period to the oldest', as
 test('are read alone if the partition key contains the period, and all if the bounds are of another field', async () => {
   const common = { schema, access, period: { per: 'day', field: 'at', keep: 3 } } as const;
   const { byday: byDay } = deploy(
-    defineEntity('byday', { ...common, table: 'lbyday', key: { partition: '{at}', row: '{id}' } }),
+    defineEntity('byday', { ...common, table: 'lbyday', key: { partition: '{at}', row: '{id}', appends: true } }),
   );
   const at = '2026-11-19T10:00:00.000Z';
   const inPartition = (key: Values) => periodsToRead(byDay, { key, from: 'b', to: 'c', now });
