@@ -228,29 +228,51 @@ var expiries = [
   }
 ]
 
+var deletions = map(filter(expiries, expiry => expiry.days > 0), expiry => {
+  name: expiry.name
+  enabled: true
+  type: 'Lifecycle'
+  definition: {
+    filters: {
+      blobTypes: [expiry.blobType]
+      prefixMatch: ['${expiry.container}/']
+    }
+    actions: {
+      baseBlob: {
+        delete: {
+          daysAfterModificationGreaterThan: expiry.days
+        }
+      }
+    }
+  }
+})
+
+// A file is never changed, so its age is the time since it was stored.
+var coolings = map(model.coolContainers, container => {
+  name: 'cool-${container.name}'
+  enabled: true
+  type: 'Lifecycle'
+  definition: {
+    filters: {
+      blobTypes: ['blockBlob']
+      prefixMatch: ['${container.name}/']
+    }
+    actions: {
+      baseBlob: {
+        tierToCool: {
+          daysAfterModificationGreaterThan: container.days
+        }
+      }
+    }
+  }
+})
+
 resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06-01' = {
   parent: account
   name: 'default'
   properties: {
     policy: {
-      rules: map(filter(expiries, expiry => expiry.days > 0), expiry => {
-        name: expiry.name
-        enabled: true
-        type: 'Lifecycle'
-        definition: {
-          filters: {
-            blobTypes: [expiry.blobType]
-            prefixMatch: ['${expiry.container}/']
-          }
-          actions: {
-            baseBlob: {
-              delete: {
-                daysAfterModificationGreaterThan: expiry.days
-              }
-            }
-          }
-        }
-      })
+      rules: concat(deletions, coolings)
     }
   }
   dependsOn: [blobService]

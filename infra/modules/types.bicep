@@ -21,8 +21,21 @@ type Model = {
   @description('The container of archived periods. One of containers if an entity declares archiveTo.')
   archivesContainer: string
 
+  @description('Containers whose blobs move to the cool tier, each with the days after which they do.')
+  coolContainers: CoolContainer[]
+
   @description('The beginning of the names of functions. Empty for a model without a prefix.')
   functionPrefix: string
+}
+
+@export()
+@description('A container whose blobs move to the cool tier.')
+type CoolContainer = {
+  @description('Name of the container.')
+  name: string
+
+  @description('Days after the last change of a blob.')
+  days: int
 }
 
 @export()

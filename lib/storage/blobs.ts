@@ -28,7 +28,13 @@ export interface BlobHeaders {
   readonly cacheControl?: string;
 }
 
+/** Storage in a cooler tier costs less, and each access to it more. */
+export type Tier = 'cool' | 'cold';
+
 interface BlobContent extends BlobHeaders {
+  /** Content-Encoding. The SDK inflates gzip and deflate by itself, without a bound. */
+  readonly encoding?: 'br' | undefined;
+  readonly tier?: Tier | undefined;
   /** Values are ASCII; names are lower-case letters. */
   readonly metadata?: Metadata;
 }
@@ -48,12 +54,21 @@ export async function writeBlob(
   storage: Storage,
   { container, name }: BlobAddress,
   bytes: Uint8Array,
-  { metadata = {}, ...headers }: BlobContent,
+  { metadata = {}, encoding, tier, ...headers }: BlobContent,
 ): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'put' }))) return;
   const client = storage.container(container).getBlockBlobClient(name);
-  const options = { blobHTTPHeaders: toHttpHeaders(headers), metadata: { ...metadata } };
+  const coding = encoding === undefined ? {} : { blobContentEncoding: encoding };
+  const options = {
+    blobHTTPHeaders: { ...toHttpHeaders(headers), ...coding },
+    metadata: { ...metadata },
+    ...toTier(tier),
+  };
   await storageCall(client.upload(bytes, bytes.byteLength, options), container);
+}
+
+function toTier(tier: Tier | undefined): { readonly tier?: 'Cool' | 'Cold' } {
+  return tier === undefined ? {} : { tier: tier === 'cool' ? 'Cool' : 'Cold' };
 }
 
 function toHttpHeaders({ type, disposition, cacheControl }: BlobHeaders): BlobHTTPHeaders {
@@ -385,11 +400,12 @@ async function keyFor(storage: Storage, startsAt: Date, expiresAt: Date): Promis
 /** Longer than a copy takes, because clocks differ. */
 const SOURCE_VALID_MS = 15 * MINUTE_MS;
 
-/** What the copy must equal, and its metadata. */
+/** What the copy must equal, its metadata and its tier. */
 interface CopyOptions {
   readonly metadata: Metadata;
   readonly etag?: string;
   readonly md5?: Uint8Array;
+  readonly tier?: Tier | undefined;
 }
 
 /**
@@ -399,7 +415,7 @@ interface CopyOptions {
 export async function copyBlob(
   storage: Storage,
   { from, to }: { readonly from: BlobAddress; readonly to: BlobAddress },
-  { metadata, etag, md5 }: CopyOptions,
+  { metadata, etag, md5, tier }: CopyOptions,
 ): Promise<boolean> {
   if (recordIfExplaining(() => ({ write: 'blob', container: to.container, does: 'copy' }))) return true;
   const now = Date.now();
@@ -411,6 +427,7 @@ export async function copyBlob(
   });
   const options = {
     metadata: { ...metadata },
+    ...toTier(tier),
     ...(etag === undefined ? {} : { sourceConditions: { ifMatch: etag } }),
     ...(md5 === undefined ? {} : { sourceContentMD5: md5 }),
   };

@@ -20,9 +20,19 @@ export function formatInfraModel({
     auditContainer: hyphenated(AUDIT_CONTAINER),
     uploadsContainer: hyphenated(ARRIVALS_CONTAINER),
     archivesContainer: hyphenated(PERIOD_ARCHIVES_CONTAINER),
+    coolContainers: coolContainers(list).map(({ name, days }) => ({ name: hyphenated(name), days })),
     functionPrefix: hyphenated(''),
   };
   return `${JSON.stringify(infra, null, 2)}\n`;
+}
+
+/** The containers whose blobs a lifecycle rule moves to the cool tier, with the days after which it does. */
+function coolContainers(list: LinkedModel['list']): { name: string; days: number }[] {
+  const attachments = list.flatMap((entity) => Object.values(entity.attachments));
+  const days = new Map(attachments.map(({ container, coolAfterDays }) => [container, coolAfterDays] as const));
+  return [...days]
+    .flatMap(([name, after]) => (after === undefined ? [] : [{ name, days: after }]))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 function sortUnique(names: readonly string[]): string[] {

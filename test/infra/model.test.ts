@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { mapValues } from '../../lib/base/values.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/features/large-entities/attachment.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
@@ -35,6 +36,7 @@ test('every name has the prefix of the model', () => {
     auditContainer: 'shop-audit',
     uploadsContainer: 'shop-uploads',
     archivesContainer: 'shop-period-archives',
+    coolContainers: [],
     functionPrefix: 'shop-',
   });
 });
@@ -62,7 +64,10 @@ test('lifecycle rules delete old blobs of the audit log, of uploads and of archi
     PERIOD_ARCHIVES_CONTAINER,
   ]);
   const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
-  expect(text).toContain('rules: map(filter(expiries, expiry => expiry.days > 0), expiry => {');
+  expect(text).toContain('rules: concat(deletions, coolings)');
+  expect(theDeclaration('var', 'deletions').value).toContain(
+    'map(filter(expiries, expiry => expiry.days > 0), expiry => {',
+  );
   const expiries = theDeclaration('var', 'expiries').value.matchAll(
     /blobType: '(\w+)'\n +container: model\.(\w+)\n +days: (\w+)$/gm,
   );
@@ -71,6 +76,17 @@ test('lifecycle rules delete old blobs of the audit log, of uploads and of archi
     ['blockBlob', 'uploadsContainer', 'uploadsKeptDays'],
     ['blockBlob', 'archivesContainer', 'archivesKeptDays'],
   ]);
+});
+
+test('lifecycle rules cool files after the days that their attachments declare', () => {
+  const list = model.list.map((entity) => ({
+    ...entity,
+    attachments: mapValues(entity.attachments, (declared) => ({ ...declared, coolAfterDays: 30 })),
+  }));
+  const { coolContainers } = JSON.parse(formatInfraModel({ ...model, list, prefix: 'shop' }));
+  expect(coolContainers).toEqual(['shop-photos', 'shop-pictures'].map((name) => ({ name, days: 30 })));
+  const { value } = theDeclaration('var', 'coolings');
+  expect(value).toContain('map(model.coolContainers, container => {');
   // The tier of an append blob cannot be set: the service would reject such a rule.
-  expect(text).not.toContain('tierTo');
+  expect(value).toContain("blobTypes: ['blockBlob']");
 });

@@ -262,6 +262,8 @@ export interface InBlob {
   /** In UTF-16 code units. */
   readonly length: number;
   readonly sha256: string;
+  /** How the blob is compressed, as in Content-Encoding. */
+  readonly encoding?: 'br';
 }
 
 export function isSealed(value: unknown): value is Sealed {

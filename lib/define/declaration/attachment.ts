@@ -12,6 +12,10 @@ export const AttachmentDeclaration = optionsOf({
   public: z.boolean().optional(),
   /** Seconds for which clients, and for a public file also shared caches, may reuse the file without a new request. */
   maxAge: anything<number>().optional(),
+  /** The access tier in which files are stored; by default that of the account. */
+  tier: anything<'cool' | 'cold'>().optional(),
+  /** Days after which storage moves a file to the cool tier: a lifecycle rule of the deployment. */
+  coolAfterDays: anything<number>().optional(),
 });
 export type AttachmentDeclaration = z.output<typeof AttachmentDeclaration>;
 

@@ -54,6 +54,8 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly attachments?: Readonly<Record<string, AttachmentDeclaration>>;
   /** Large entities pattern: texts that may be longer than one property holds. They are stored in several properties or in a blob. */
   readonly large?: readonly Field[];
+  /** Texts of `large` that are compressed when they are in a blob, as new texts are written. */
+  readonly compressed?: readonly Field[];
   /**
    * Vertical split: groups of rarely read fields, each in a row of its own beside the entity. A read includes a group only if it
    * asks for the group or for a field of it; a write of other fields neither reads nor writes its row.
@@ -214,6 +216,7 @@ const ENTITY_OPTIONS = {
     notInUnion: true,
     marks: APART,
   },
+  compressed: { accepts: names.optional(), absent: EMPTY, notInUnion: true },
   split: {
     accepts: z.record(z.string(), names).optional(),
     absent: NONE,

@@ -82,8 +82,11 @@ export const putAttachment = inPattern(
         const isEqual = there.md5 ? there.md5 === md5(bytes) : there.sha256 === content.sha256;
         return isEqual && there.type === type;
       },
-      write: (address, metadata) =>
-        writeBlob(engine.storage, address, bytes, { ...fileHeaders(findDeclaration(entity, field), type), metadata }),
+      write(address, metadata) {
+        const declaration = findDeclaration(entity, field);
+        const content = { ...fileHeaders(declaration, type), metadata, tier: declaration.tier };
+        return writeBlob(engine.storage, address, bytes, content);
+      },
     });
   },
 );
@@ -237,7 +240,8 @@ export const acceptFile = inPattern(
         write: async (to, metadata) => {
           // Storage computes the hash again, because a client may have sent a wrong one; the app has computed that of blocks.
           const expected = inBlocks ? { etag } : { etag, md5: hashes.md5 };
-          if (!(await copyBlob(engine.storage, { from: blob, to }, { metadata, ...expected }))) throw uploadNotFound();
+          const options = { metadata, tier: declaration.tier, ...expected };
+          if (!(await copyBlob(engine.storage, { from: blob, to }, options))) throw uploadNotFound();
           // The client chose the headers of its upload.
           await setBlobHeaders(engine.storage, to, { ...fileHeaders(declaration, type), md5: hashes.md5 });
         },

@@ -22,7 +22,7 @@ import {
   storeText,
   toReferrer,
 } from '../../engine/read/text-blobs.ts';
-import { type BlobAddress, copyBlob } from '../../storage/blobs.ts';
+import { type BlobAddress, copyBlob, type Tier } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
@@ -34,10 +34,12 @@ import type { Storage } from '../../storage/storage.ts';
  */
 export const largeEntities: Feature = {
   name: 'large entities',
-  isUsed: ({ large, attachments }) => large.length > 0 || Object.keys(attachments).length > 0,
-  *validate(entity, { containers }) {
+  isUsed: ({ large, compressed, attachments }) =>
+    large.length > 0 || compressed.length > 0 || Object.keys(attachments).length > 0,
+  *validate(entity, { containers, entities }) {
     yield* textErrors(entity);
     yield* attachmentErrors(entity, containers);
+    yield* tierErrors(entity, entities);
   },
   keptFields: ({ attachments }) => Object.keys(attachments),
   stored: {
@@ -72,7 +74,8 @@ export const largeEntities: Feature = {
         const before = current[field];
         const isSame = isInBlob(before) && before.length === text.length && before.sha256 === sha256(text);
         const isThere = isSame && (await hasText(storage, before));
-        stored[field] = isThere ? before : await storeText(storage, addressOf(entity, values), field, text);
+        const options = { isCompressed: entity.compressed.includes(field) };
+        stored[field] = isThere ? before : await storeText(storage, addressOf(entity, values), field, text, options);
       }
       return { ...values, ...stored };
     },
@@ -136,6 +139,8 @@ function* textErrors(entity: Entity): Generator<string> {
     for (const key of keysWith(entity, field))
       yield `the large field "${field}" is in ${key}, and a key is at most 512 characters. Remove it from large, or from ${key}.`;
   }
+  for (const field of entity.compressed)
+    if (!large.includes(field)) yield `the compressed field "${field}" is not in large. Add it to large, or remove it.`;
   for (const [name, index] of Object.entries(indexes))
     if (inCopies.length > 0 && 'copies' in index && index.copies === 'everything')
       yield `the index "${name}" copies everything, and ${inCopies.join(', ')} may be large. Set copies to 'keys' or to a list of other fields.`;
@@ -158,6 +163,23 @@ function* attachmentErrors({ attachments, access }: Entity, reserved: readonly s
     for (const type of types)
       if (!(supportedMimeTypes as ReadonlySet<string>).has(type))
         yield `${what} accepts ${type}, which cannot be told from a file's bytes, so no file would be accepted. Use types such as image/png.`;
+  }
+}
+
+const MAX_COOL_AFTER_DAYS = 3_650;
+
+function* tierErrors({ attachments }: Entity, entities: readonly Entity[]): Generator<string> {
+  for (const [field, { container, tier, coolAfterDays }] of Object.entries(attachments)) {
+    const what = `the attachment "${field}"`;
+    if (tier !== undefined && tier !== 'cool' && tier !== 'cold')
+      yield `${what} has the tier "${tier}". Use cool or cold, or none for that of the account.`;
+    if (coolAfterDays === undefined) continue;
+    if (!Number.isInteger(coolAfterDays) || coolAfterDays < 1 || coolAfterDays > MAX_COOL_AFTER_DAYS)
+      yield `${what} has coolAfterDays ${coolAfterDays}. Use a whole number from 1 to ${MAX_COOL_AFTER_DAYS}.`;
+    if (tier !== undefined) yield `${what} is stored in the tier ${tier}. Remove tier or coolAfterDays.`;
+    const others = entities.flatMap((other) => Object.values(other.attachments));
+    if (others.some((other) => other.container === container && other.coolAfterDays !== coolAfterDays))
+      yield `${what} has coolAfterDays ${coolAfterDays}, and another attachment in its container "${container}" has not. Use a container of its own.`;
   }
 }
 
@@ -189,19 +211,19 @@ function blobProperty(field: string): string {
 /** Lets storage copy the blobs of an entity that moves to `address`. A reference whose blob is missing is left out. */
 async function copyBlobs(storage: Storage, entity: Entity, values: Values, address: Address): Promise<Values> {
   const copies: Record<string, unknown> = {};
-  const copy = async (field: string, container: string, value: { readonly blob: string }) => {
+  const copy = async (field: string, container: string, value: { readonly blob: string }, tier?: Tier) => {
     const to = { container, name: createBlobName(address, field) };
     const metadata = toReferrer(address);
-    if (await copyBlob(storage, { from: { container, name: value.blob }, to }, { metadata }))
+    if (await copyBlob(storage, { from: { container, name: value.blob }, to }, { metadata, tier }))
       copies[field] = { ...value, blob: to.name };
   };
   for (const field of entity.large) {
     const value = values[field];
     if (isInBlob(value)) await copy(field, LARGE_CONTAINER, value);
   }
-  for (const [field, { container }] of Object.entries(entity.attachments)) {
+  for (const [field, { container, tier }] of Object.entries(entity.attachments)) {
     const value = values[field];
-    if (value !== undefined) await copy(field, container, readDescription(entity, field, value));
+    if (value !== undefined) await copy(field, container, readDescription(entity, field, value), tier);
   }
   return copies;
 }

@@ -51,6 +51,7 @@ const OPTIONS = {
   encrypted: ['name'],
   attachments: { photo: {} },
   large: ['name'],
+  compressed: ['name'],
   split: { rare: ['name'] },
   wide: true,
   period: { per: 'day' },

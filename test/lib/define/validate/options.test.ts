@@ -71,6 +71,23 @@ testRejections([
       /lookup has the maxAge [\d.]+\. Use a whole number of seconds from 1 to 3600/,
     ],
   ),
+  ['a compressed field that is not large', { compressed: ['name'] }, /compressed field "name" is not in large/],
+  ['a tier that does not exist', withPhoto({ tier: 'warm' }), /"photo" has the tier "warm"\. Use cool or cold/],
+  ['coolAfterDays 0', withPhoto({ coolAfterDays: 0 }), /"photo" has coolAfterDays 0\. Use a whole number from 1/],
+  [
+    'two tiers',
+    withPhoto({ coolAfterDays: 30, tier: 'cool' }),
+    /is stored in the tier cool\. Remove tier or coolAfterDays/,
+  ],
+  [
+    'files of two ages in one container',
+    () =>
+      load(
+        entity('things', withPhoto({ coolAfterDays: 30 })),
+        entity('others', { table: 'others', ...withPhoto({ coolAfterDays: 60 }) }),
+      ),
+    /"photo" has coolAfterDays 30, and another attachment in its container "photos" has not/,
+  ],
   [
     'periods that are kept for -1 days',
     ofPeriods({ keep: -1 }),
