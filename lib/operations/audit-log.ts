@@ -5,11 +5,15 @@ import { periodsBetween } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ChangeRecord } from '../engine/note-change.ts';
 import type { Position } from '../engine/read/continuation.ts';
-import { appendBlock, blobLength, createAppendBlob, listBlobs, readLines } from '../storage/blobs.ts';
+import { appendBlock, createAppendBlob, listBlobs, readLines } from '../storage/append-blobs.ts';
+import { AUDIT_CONTAINER } from '../storage/blob-owner.ts';
+import { blobLength } from '../storage/blobs.ts';
 import { StorageConflict } from '../storage/errors.ts';
 import { recordIfExplaining } from '../storage/explain.ts';
 import { slotOf } from '../storage/slots.ts';
 import { inPattern } from '../telemetry/span.ts';
+
+export { AUDIT_CONTAINER } from '../storage/blob-owner.ts';
 
 /**
  * Log data in blobs pattern: each change is one JSON line in `slot/yyyy/MM/dd/HH00/nnnnnn.log`. The name has the hour of the
@@ -24,8 +28,6 @@ import { inPattern } from '../telemetry/span.ts';
  * A blob is created and appended to, and never changed otherwise: the container may be immutable, which allows nothing else. So
  * the metadata has the time of the first record only. The last one was stored when the blob was last modified.
  */
-
-export const AUDIT_CONTAINER = 'audit';
 
 export interface AuditLog {
   /** Resolves once all records are stored. Throws `storage-unavailable`; the records then go into the next append. */

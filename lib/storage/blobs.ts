@@ -1,6 +1,5 @@
 import { buffer } from 'node:stream/consumers';
 import {
-  type AppendBlobClient,
   type BlobHTTPHeaders,
   BlobSASPermissions,
   generateBlobSASQueryParameters,
@@ -10,7 +9,8 @@ import {
 } from '@azure/storage-blob';
 import { RowkeyError } from '../base/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../base/time.ts';
-import { StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { accountOfBlob, changeInAccounts, listInAccounts, readInAccount } from './blob-owner.ts';
+import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining, runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
 
@@ -57,14 +57,15 @@ export async function writeBlob(
   { metadata = {}, encoding, tier, ...headers }: BlobContent,
 ): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'put' }))) return;
-  const client = storage.container(container).getBlockBlobClient(name);
+  const account = await accountOfBlob(storage, { container, name });
+  const client = account.container(container).getBlockBlobClient(name);
   const coding = encoding === undefined ? {} : { blobContentEncoding: encoding };
   const options = {
     blobHTTPHeaders: { ...toHttpHeaders(headers), ...coding },
     metadata: { ...metadata },
     ...toTier(tier),
   };
-  await storageCall(client.upload(bytes, bytes.byteLength, options), container);
+  await ofAccount(account, storageCall(client.upload(bytes, bytes.byteLength, options), container));
 }
 
 function toTier(tier: Tier | undefined): { readonly tier?: 'Cool' | 'Cold' } {
@@ -96,13 +97,23 @@ export async function readBlobRange(
   { start = 0, count }: { readonly start?: number; readonly count: number },
 ): Promise<BlobRange | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
-  const client = storage.container(container).getBlobClient(name);
-  // An empty blob has no range.
-  const found = await unlessRefused(['missing', 'empty'], client.download(start, count), container);
-  if (!found?.readableStreamBody) return undefined;
-  const bytes = await storageCall(buffer(found.readableStreamBody));
-  const length = Number(found.contentRange?.split('/')[1] ?? bytes.byteLength);
-  return { bytes, length, etag: found.etag ?? '', md5: found.blobContentMD5 ?? found.contentMD5 };
+  const range = await readInAccount(storage, { container, name }, async (account) => {
+    const downloaded = account.container(container).getBlobClient(name).download(start, count);
+    // An empty blob has no range.
+    const found = await storageCall(downloaded, container).catch(toAbsence);
+    if (found === 'missing') return undefined;
+    if (found === 'empty' || !found.readableStreamBody) return 'empty';
+    const bytes = await storageCall(buffer(found.readableStreamBody));
+    const length = Number(found.contentRange?.split('/')[1] ?? bytes.byteLength);
+    return { bytes, length, etag: found.etag ?? '', md5: found.blobContentMD5 ?? found.contentMD5 };
+  });
+  return range === 'empty' ? undefined : range;
+}
+
+/** The two conflicts differ: a move may have left a blob that is missing, and an empty blob may have replaced one that a move has left. */
+function toAbsence(error: unknown): 'missing' | 'empty' {
+  if (error instanceof StorageConflict && (error.reason === 'missing' || error.reason === 'empty')) return error.reason;
+  throw error;
 }
 
 /** Replaces the headers of a blob. */
@@ -112,18 +123,23 @@ export async function setBlobHeaders(
   { md5, ...headers }: BlobHeaders & { readonly md5: Uint8Array },
 ): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'describe' }))) return;
-  const client = storage.container(container).getBlobClient(name);
-  // A hash that is not sent again is deleted.
-  await storageCall(client.setHTTPHeaders({ ...toHttpHeaders(headers), blobContentMD5: md5 }), container);
+  await changeInAccounts(storage, { container, name }, (account, isOwner) => {
+    const client = account.container(container).getBlobClient(name);
+    // A hash that is not sent again is deleted.
+    const change = client.setHTTPHeaders({ ...toHttpHeaders(headers), blobContentMD5: md5 });
+    return isOwner ? storageCall(change, container) : unlessRefused(['missing'], change, container);
+  });
 }
 
 /** Reads a blob in one transaction; undefined if it does not exist. */
 export async function readBlob(storage: Storage, { container, name }: BlobAddress): Promise<Buffer | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
-  const client = storage.container(container).getBlobClient(name);
-  const found = await unlessRefused(['missing'], client.download(), container);
-  // Reads the stream here, so that failures of the stream are translated too.
-  return found?.readableStreamBody && storageCall(buffer(found.readableStreamBody));
+  return readInAccount(storage, { container, name }, async (account) => {
+    const client = account.container(container).getBlobClient(name);
+    const found = await unlessRefused(['missing'], client.download(), container);
+    // Reads the stream here, so that failures of the stream are translated too.
+    return found?.readableStreamBody && storageCall(buffer(found.readableStreamBody));
+  });
 }
 
 /** Returns the length of a blob in bytes, or undefined if it does not exist. */
@@ -133,30 +149,37 @@ export async function blobLength(
   signal?: AbortSignal,
 ): Promise<number | undefined> {
   recordIfExplaining(() => ({ read: 'blob', container, name }));
-  const client = storage.container(container).getBlobClient(name);
-  const found = await unlessRefused(['missing'], client.getProperties(abortOptions(signal)), container);
-  return found?.contentLength;
+  return readInAccount(storage, { container, name }, async (account) => {
+    const client = account.container(container).getBlobClient(name);
+    const found = await unlessRefused(['missing'], client.getProperties(abortOptions(signal)), container);
+    return found?.contentLength;
+  });
 }
 
 /** Deletes a blob if it exists and, with `etag`, if it is unchanged. */
 export async function deleteBlob(storage: Storage, { container, name }: BlobAddress, etag?: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'delete' }))) return;
-  const client = storage.container(container).getBlobClient(name);
-  const options = etag === undefined ? {} : { conditions: { ifMatch: etag } };
-  await unlessRefused(['missing', 'changed'], client.delete(options), container);
+  await changeInAccounts(storage, { container, name }, (account, isOwner) => {
+    // Copies have other ETags.
+    const options = etag === undefined || !isOwner ? {} : { conditions: { ifMatch: etag } };
+    const client = account.container(container).getBlobClient(name);
+    return unlessRefused(['missing', 'changed'], client.delete(options), container);
+  });
 }
 
 /** Deletes a blob that the holder of `BLOCK_UPLOAD_PERMISSIONS` wrote, and may have leased or made snapshots of. */
 export async function deleteUpload(storage: Storage, { container, name }: BlobAddress): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'delete' }))) return;
-  const client = storage.container(container).getBlobClient(name);
-  const remove = async () => {
-    await unlessRefused(['missing'], client.delete({ deleteSnapshots: 'include' }), container);
-  };
-  await remove().catch(async (error: unknown) => {
-    if (!(error instanceof StorageConflict && error.reason === 'leased')) throw error;
-    await storageCall(client.getBlobLeaseClient().breakLease(0), container);
-    await remove();
+  await changeInAccounts(storage, { container, name }, (account) => {
+    const client = account.container(container).getBlobClient(name);
+    const remove = async () => {
+      await unlessRefused(['missing'], client.delete({ deleteSnapshots: 'include' }), container);
+    };
+    return remove().catch(async (error: unknown) => {
+      if (!(error instanceof StorageConflict && error.reason === 'leased')) throw error;
+      await storageCall(client.getBlobLeaseClient().breakLease(0), container);
+      await remove();
+    });
   });
 }
 
@@ -170,9 +193,13 @@ export async function dropBlob(storage: Storage, blob: BlobAddress): Promise<voi
 }
 
 /** Lists the blobs of a container whose names begin with `prefix`, in order: one transaction for each 5,000. */
-export async function* listContainer(storage: Storage, container: string, prefix = ''): AsyncGenerator<ListedBlob> {
+export function listContainer(storage: Storage, container: string, prefix = ''): AsyncGenerator<ListedBlob> {
+  return listInAccounts(storage, container, (account) => listContainerOf(account, container, prefix));
+}
+
+async function* listContainerOf(account: Storage, container: string, prefix: string): AsyncGenerator<ListedBlob> {
   recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
-  const pages = storage.container(container).listBlobsFlat({ includeMetadata: true, prefix }).byPage();
+  const pages = account.container(container).listBlobsFlat({ includeMetadata: true, prefix }).byPage();
   for await (const { segment } of storageCalls(pages, container))
     for (const { name, properties, metadata = {} } of segment.blobItems) {
       const { etag, lastModified, contentLength: length = 0 } = properties;
@@ -247,89 +274,21 @@ export async function streamBlob(
   { container, name }: BlobAddress,
   etag?: string,
 ): Promise<AsyncIterable<Uint8Array> | undefined> {
-  const client = storage.container(container).getBlobClient(name);
-  const found = await unlessRefused(
-    ['missing', 'changed'],
-    client.download(0, undefined, { maxRetryRequests: STREAM_RETRIES, conditions: etag ? { ifMatch: etag } : {} }),
-    container,
+  const found = await readInAccount(storage, { container, name }, (account) =>
+    unlessRefused(
+      ['missing', 'changed'],
+      account
+        .container(container)
+        .getBlobClient(name)
+        .download(0, undefined, { maxRetryRequests: STREAM_RETRIES, conditions: etag ? { ifMatch: etag } : {} }),
+      container,
+    ),
   );
   const stream = found?.readableStreamBody as AsyncIterable<Uint8Array> | undefined;
   return stream && storageCalls(stream, container);
 }
 
-/** Append blobs: https://learn.microsoft.com/rest/api/storageservices/append-block */
-
-/**
- * A blob is read in parts, because the emulator opens a file for each block of a request and fails at the limit of open files.
- * A record of the audit log has about 300 bytes, so a part has at most about 1,700 blocks.
- */
-const PART_BYTES = 512 * 1_024;
-
-interface Waiting {
-  /** Stops waiting. The outcome is then unknown. */
-  readonly signal?: AbortSignal;
-}
-
-/** Creates an empty blob. Throws the conflict `exists` if the blob exists, even if this call created it and its reply was lost. */
-export async function createAppendBlob(
-  storage: Storage,
-  address: BlobAddress,
-  { metadata, signal }: Waiting & { readonly metadata?: Metadata } = {},
-): Promise<void> {
-  const { container } = address;
-  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'create' }))) return;
-  const conditions = { ifNoneMatch: '*' };
-  await storageCall(
-    clientOf(storage, address).create({
-      conditions,
-      ...(metadata && { metadata: { ...metadata } }),
-      ...abortOptions(signal),
-    }),
-    container,
-  );
-}
-
-/** Appends a block atomically. Throws the conflict `changed` if the length of the blob is not `position`. */
-export async function appendBlock(
-  storage: Storage,
-  address: BlobAddress,
-  { bytes, position, signal }: Waiting & { readonly bytes: Uint8Array; readonly position: number },
-): Promise<void> {
-  const { container } = address;
-  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'append' }))) return;
-  const options = { conditions: { appendPosition: position }, ...abortOptions(signal) };
-  await storageCall(clientOf(storage, address).appendBlock(bytes, bytes.length, options), container);
-}
-
-/** Lists the names of the blobs that begin with `prefix`, in order. */
-export async function listBlobs(
-  storage: Storage,
-  { container, prefix, signal }: Waiting & { readonly container: string; readonly prefix: string },
-): Promise<string[]> {
-  recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
-  const blobs = storage.container(container).listBlobsFlat({ prefix, ...abortOptions(signal) });
-  return Array.fromAsync(storageCalls(blobs, container), ({ name }) => name);
-}
-
-/** Returns the lines of a blob, each of which ends in a line feed; no lines if the blob does not exist. */
-export async function* readLines(storage: Storage, address: BlobAddress): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = '';
-  for (let start = 0, length = Number.POSITIVE_INFINITY; start < length; start += PART_BYTES) {
-    const part = await readBlobRange(storage, address, { start, count: PART_BYTES });
-    if (!part) return;
-    length = part.length;
-    const lines = `${rest}${decoder.decode(part.bytes, { stream: true })}`.split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-}
-
-function clientOf(storage: Storage, { container, name }: BlobAddress): AppendBlobClient {
-  return storage.container(container).getAppendBlobClient(name);
-}
-
-function abortOptions(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
+export function abortOptions(signal: AbortSignal | undefined): { abortSignal?: AbortSignal } {
   return signal ? { abortSignal: signal } : {};
 }
 
@@ -359,9 +318,18 @@ interface BlobSasRequest {
 export async function signBlobUrl(
   storage: Storage,
   { container, name }: BlobAddress,
+  request: BlobSasRequest,
+): Promise<string> {
+  const account = await accountOfBlob(storage, { container, name });
+  return signUrlIn(account, { container, name }, request);
+}
+
+async function signUrlIn(
+  account: Storage,
+  { container, name }: BlobAddress,
   { permissions, startsAt, expiresAt, headers }: BlobSasRequest,
 ): Promise<string> {
-  const { url, containerName } = storage.container(container).getBlobClient(name);
+  const { url, containerName } = account.container(container).getBlobClient(name);
   const values = {
     containerName,
     blobName: name,
@@ -377,11 +345,11 @@ export async function signBlobUrl(
       : {}),
     protocol: url.startsWith('http:') ? SASProtocol.HttpsAndHttp : SASProtocol.Https,
   };
-  const { credential, accountName } = storage.blobs;
+  const { credential, accountName } = account.blobs;
   const query =
     credential instanceof StorageSharedKeyCredential
       ? generateBlobSASQueryParameters(values, credential)
-      : generateBlobSASQueryParameters(values, await keyFor(storage, startsAt, expiresAt), accountName);
+      : generateBlobSASQueryParameters(values, await keyFor(account, startsAt, expiresAt), accountName);
   return `${url}?${query}`;
 }
 
@@ -419,18 +387,22 @@ export async function copyBlob(
 ): Promise<boolean> {
   if (recordIfExplaining(() => ({ write: 'blob', container: to.container, does: 'copy' }))) return true;
   const now = Date.now();
-  // The service authorizes the source separately, also in the same account.
-  const source = await signBlobUrl(storage, from, {
-    permissions: READ_PERMISSIONS,
-    startsAt: new Date(now - SOURCE_VALID_MS),
-    expiresAt: new Date(now + SOURCE_VALID_MS),
-  });
   const options = {
     metadata: { ...metadata },
     ...toTier(tier),
     ...(etag === undefined ? {} : { sourceConditions: { ifMatch: etag } }),
     ...(md5 === undefined ? {} : { sourceContentMD5: md5 }),
   };
-  const copied = storage.container(to.container).getBlobClient(to.name).syncCopyFromURL(source, options);
-  return (await unlessRefused(['missing', 'changed'], copied, to.container)) !== undefined;
+  const target = await accountOfBlob(storage, to);
+  const copied = await readInAccount(storage, from, async (account) => {
+    // The service authorizes the source separately, also in the same account.
+    const source = await signUrlIn(account, from, {
+      permissions: READ_PERMISSIONS,
+      startsAt: new Date(now - SOURCE_VALID_MS),
+      expiresAt: new Date(now + SOURCE_VALID_MS),
+    });
+    const copy = target.container(to.container).getBlobClient(to.name).syncCopyFromURL(source, options);
+    return unlessRefused(['missing', 'changed'], copy, to.container);
+  });
+  return copied !== undefined;
 }

@@ -134,6 +134,11 @@ export async function lookAt(accounts: Accounts, account: Account): Promise<Owne
   return lease.next;
 }
 
+/** What the process last read of an account's row, however long ago. */
+export async function lastKnown(accounts: Accounts, account: Account): Promise<Owned> {
+  return slotMapOf(accounts).leases.get(account)?.known ?? lookAt(accounts, account);
+}
+
 /** Creates the rows of all accounts if the account has none. */
 async function read(accounts: Accounts, account: Account, lease: Lease): Promise<Owned> {
   const map = slotMapOf(accounts);

@@ -52,6 +52,9 @@ const PAGE_SIZE = 5_000;
 const MAX_APPEND_BLOCKS = 50_000;
 const CONTENT_HEADERS = ['type', 'encoding', 'language', 'disposition'];
 
+/** The accounts of this process by name, of which others copy. */
+const accounts = new Map<string, WeakRef<(request: StorageRequest, url: string) => Blob>>();
+
 /** Creates a Blob service in memory. It handles a request at once, so each request is atomic. */
 export function createMemoryBlobs(options: Options) {
   const { now } = options;
@@ -297,11 +300,8 @@ export function createMemoryBlobs(options: Options) {
   }
 
   /** Copies a blob of this account while the caller waits. */
-  function copy(request: StorageRequest, at: BlobAddress, rights: BlobRights): StorageReply {
-    const { headers, origin } = request;
-    const url = headers.get('x-ms-copy-source') ?? '';
-    if (headers.get('x-ms-requires-sync') !== 'true' || !url.startsWith(`${origin}/`))
-      throw notImplemented('a copy that is not synchronous, or of another account');
+  /** The blob at a signed URL of this account, from which a request copies. */
+  function sourceOf({ headers }: StorageRequest, url: string): Blob {
     const { pathname, searchParams: query } = new URL(url);
     const [container = '', ...rest] = pathname.split('/').slice(2).map(decodeURIComponent);
     const source = { container, name: rest.join('/') };
@@ -317,6 +317,20 @@ export function createMemoryBlobs(options: Options) {
     const ifMatch = headers.get('x-ms-source-if-match');
     if (ifMatch !== undefined && ifMatch !== '*' && ifMatch !== found.etag)
       throw unverified(412, 'The condition specified using HTTP conditional header(s) is not met.');
+    return found;
+  }
+
+  accounts.set(options.account, new WeakRef(sourceOf));
+
+  function copy(request: StorageRequest, at: BlobAddress, rights: BlobRights): StorageReply {
+    const { headers, origin } = request;
+    const url = headers.get('x-ms-copy-source') ?? '';
+    if (headers.get('x-ms-requires-sync') !== 'true') throw notImplemented('a copy that is not synchronous');
+    const from = url.startsWith(`${origin}/`)
+      ? sourceOf
+      : accounts.get(new URL(url).pathname.split('/')[1] ?? '')?.deref();
+    if (!from) throw notImplemented('a copy of an account that is not in memory');
+    const found = from(request, url);
     checkMd5(headers.get('x-ms-source-content-md5'), md5Of(found.bytes));
     const given = metadataOf(headers);
     const metadata = Object.keys(given).length > 0 ? given : found.metadata;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createEngine } from '../../lib/engine/engine.ts';
 import type { ChangeRecord } from '../../lib/engine/note-change.ts';
 import { AUDIT_CONTAINER, createAuditLog } from '../../lib/operations/audit-log.ts';
-import { listBlobs, readLines } from '../../lib/storage/blobs.ts';
+import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
 import { slotOf } from '../../lib/storage/slots.ts';
 import { eventually, type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';

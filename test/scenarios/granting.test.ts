@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { GRANTS_PER_MINUTE, VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { ChangeRecord } from '../../lib/engine/note-change.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
-import { listBlobs, readLines } from '../../lib/storage/blobs.ts';
+import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
 import { type Client, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 

@@ -11,6 +11,7 @@ import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
 import { entityIn } from '../../engine/read/entity-rows.ts';
 import { toPlain } from '../../engine/write/stored-values.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../storage/blob-owner.ts';
 import {
   type BlobAddress,
   commitBlocks,
@@ -24,6 +25,8 @@ import {
 } from '../../storage/blobs.ts';
 import { type Row, readRow, scanTable } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
+
+export { PERIOD_ARCHIVES_CONTAINER } from '../../storage/blob-owner.ts';
 
 /**
  * High volume delete pattern: the rows of a table are archived before the table is dropped.
@@ -39,8 +42,6 @@ import type { Storage } from '../../storage/storage.ts';
  *
  * No row changes meanwhile, because writes to periods past retention are rejected.
  */
-
-export const PERIOD_ARCHIVES_CONTAINER = 'period-archives';
 
 /** Bounds the memory of a run. A blob has at most 50,000 blocks. */
 const BLOCK_CHARACTERS = 4_194_304;

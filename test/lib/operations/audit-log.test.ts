@@ -7,7 +7,7 @@ import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
 import type { Position } from '../../../lib/engine/read/continuation.ts';
 import { AUDIT_CONTAINER, type AuditLog, createAuditLog, readChanges } from '../../../lib/operations/audit-log.ts';
-import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/blobs.ts';
+import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { tryFaults } from '../../fault-driver.ts';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
-import { appendBlock, createAppendBlob, readLines } from '../../../lib/storage/blobs.ts';
+import { appendBlock, createAppendBlob, readLines } from '../../../lib/storage/append-blobs.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { appendBlock, createAppendBlob, readLines } from '../../../lib/storage/blobs.ts';
+import { appendBlock, createAppendBlob, readLines } from '../../../lib/storage/append-blobs.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { createEmulatorAccount, startAzurite } from '../../../local/instance/azurite.ts';
 

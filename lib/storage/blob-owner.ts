@@ -1,0 +1,110 @@
+import { ofAccount } from './errors.ts';
+import { isStillOwner, lastKnown, type Owner, ownerOfSlot } from './slot-map.ts';
+import { stateOf } from './slot-row.ts';
+import { slotOf } from './slots.ts';
+import { type Account, type Accounts, accountsOf, type Storage } from './storage.ts';
+
+/**
+ * Which account has a blob. The name of a blob begins with its slot. Such a blob never changes, so a move needs no fence: it copies the
+ * blobs, and one that it has not copied yet is found where the slot comes from.
+ */
+
+/** The blobs of these containers are appended to, or changed under ETags. They stay in the first account. */
+export const AUDIT_CONTAINER = 'audit';
+export const PERIOD_ARCHIVES_CONTAINER = 'period-archives';
+const FIXED: readonly string[] = [AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER];
+const BEGINS_WITH_SLOT = /^[\da-f]{3}(?=\/)/;
+
+interface BlobAddress {
+  readonly container: string;
+  readonly name: string;
+}
+
+/** The slot of a blob: the beginning of its name; in a name of an earlier release, the hash of the whole name. */
+export function slotOfBlob(name: string): string {
+  return BEGINS_WITH_SLOT.exec(name)?.[0] ?? slotOf(name);
+}
+
+/** The account in which a blob is written. */
+export async function accountOfBlob(storage: Storage, { container, name }: BlobAddress): Promise<Storage> {
+  if (!storage.accounts || FIXED.includes(container)) return storage;
+  return (await ownerOfSlot(storage.accounts, slotOfBlob(name))).account;
+}
+
+/** Reads a blob in its account, or where a move has left it. `read` returns undefined if the blob is not there. */
+export async function readInAccount<Result>(
+  storage: Storage,
+  { container, name }: BlobAddress,
+  read: (account: Storage) => Promise<Result | undefined>,
+): Promise<Result | undefined> {
+  const { accounts } = storage;
+  if (!accounts || FIXED.includes(container)) return read(storage);
+  for (;;) {
+    const owner = await ownerOfSlot(accounts, slotOfBlob(name));
+    const found = await ofAccount(owner.account, read(owner.account));
+    if (found !== undefined) return found;
+    if (owner.phase !== 'at rest' && !(await isStillOwner(accounts, owner))) continue;
+    for (const other of await othersWith(accounts, owner)) {
+      const left = await ofAccount(other, read(other));
+      if (left !== undefined) return left;
+    }
+    return undefined;
+  }
+}
+
+/** Changes a blob in its account, and in each other one that may have it: a move may have copied it. */
+export async function changeInAccounts(
+  storage: Storage,
+  { container, name }: BlobAddress,
+  change: (account: Storage, isOwner: boolean) => Promise<unknown>,
+): Promise<void> {
+  const { accounts } = storage;
+  if (!accounts || FIXED.includes(container)) {
+    await change(storage, true);
+    return;
+  }
+  const owner = await ownerOfSlot(accounts, slotOfBlob(name));
+  await ofAccount(owner.account, change(owner.account, true));
+  for (const other of await othersWith(accounts, owner)) await ofAccount(other, change(other, false));
+}
+
+/** The accounts from which the slot came, and the one to which it goes. */
+async function othersWith(accounts: Accounts, { account, index, to }: Owner): Promise<Account[]> {
+  const others = accounts.list.filter((other) => other !== account);
+  const known = await Promise.all(others.map((other) => lastKnown(accounts, other)));
+  return others.filter(
+    ({ name }, at) => name === to || (known[at] !== undefined && stateOf(known[at], index).phase === 'gone'),
+  );
+}
+
+/** Merges listings of all accounts by name. Of a blob that a move has copied, only that of its owner counts. */
+export async function* listInAccounts<Listed extends { readonly name: string }>(
+  storage: Storage,
+  container: string,
+  list: (account: Storage) => AsyncGenerator<Listed>,
+): AsyncGenerator<Listed> {
+  if (!storage.accounts || FIXED.includes(container)) {
+    yield* list(storage);
+    return;
+  }
+  const listings = accountsOf(storage).map((account) => ({ account, items: list(account) }));
+  const next = async ({ account, items }: (typeof listings)[number]): Promise<{ readonly blob?: Listed }> => {
+    const result = await ofAccount(account, items.next());
+    return result.done ? {} : { blob: result.value };
+  };
+  const heads = await Promise.all(listings.map(next));
+  for (;;) {
+    const blobs = heads.flatMap(({ blob }) => (blob ? [blob] : []));
+    const [first] = blobs.sort((one, other) => (one.name < other.name ? -1 : 1));
+    if (!first) return;
+    const { account: owner } = await ownerOfSlot(storage.accounts, slotOfBlob(first.name));
+    let shown = first;
+    for (const [index, listing] of listings.entries()) {
+      const blob = heads[index]?.blob;
+      if (blob?.name !== first.name) continue;
+      if (listing.account === owner) shown = blob;
+      heads[index] = await next(listing);
+    }
+    yield shown;
+  }
+}

@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest';
+import { slotOfBlob } from '../../../lib/storage/blob-owner.ts';
+import {
+  copyBlob,
+  deleteBlob,
+  listContainer,
+  readBlob,
+  readBlobRange,
+  signBlobUrl,
+  writeBlob,
+} from '../../../lib/storage/blobs.ts';
+import { changeSlots, type SlotState } from '../../../lib/storage/slot-row.ts';
+import type { Storage } from '../../../lib/storage/storage.ts';
+import { accountNamed, provisionAccounts, type Several } from './several-accounts.ts';
+
+const [AT_FIRST, AT_SECOND] = ['000/a', 'fff/b'];
+const blob = (name: string) => ({ container: 'files', name });
+const write = (storage: Storage, name: string, text = name) =>
+  writeBlob(storage, blob(name), Buffer.from(text), { type: 'text/plain' });
+const namesIn = async (storage: Storage) => Array.fromAsync(listContainer(storage, 'files'), ({ name }) => name);
+const textOf = async (storage: Storage, name: string) => (await readBlob(storage, blob(name)))?.toString();
+
+async function set(storage: Several, account: string, state: SlotState): Promise<void> {
+  await changeSlots(accountNamed(storage, account), ['000'], () => state);
+}
+
+test('places a blob by the slot that begins its name, or by the hash of a former name', async () => {
+  const { storage } = await provisionAccounts(['first', 'second']);
+  for (const name of [AT_SECOND, AT_FIRST]) await write(storage, name);
+  expect(await namesIn(accountNamed(storage, 'first'))).toEqual([AT_FIRST]);
+  expect(await namesIn(accountNamed(storage, 'second'))).toEqual([AT_SECOND]);
+  expect(await namesIn(storage)).toEqual([AT_FIRST, AT_SECOND]);
+  expect(['000/a', 'fff/b', 'vehicles/x', 'fff'].map(slotOfBlob)).toEqual(['000', 'fff', '8a0', 'f28']);
+  const now = Date.now();
+  const request = { permissions: 'r', startsAt: new Date(now), expiresAt: new Date(now + 60_000) };
+  expect(await signBlobUrl(storage, blob(AT_SECOND), request)).toContain('/second/files/');
+});
+
+test('copies a blob to another account', async () => {
+  const { storage } = await provisionAccounts(['first', 'second']);
+  await write(storage, AT_FIRST);
+  expect(await copyBlob(storage, { from: blob(AT_FIRST), to: blob(AT_SECOND) }, { metadata: {} })).toBe(true);
+  expect(await textOf(accountNamed(storage, 'second'), AT_SECOND)).toBe(AT_FIRST);
+  expect(await copyBlob(storage, { from: blob('000/none'), to: blob(AT_SECOND) }, { metadata: {} })).toBe(false);
+});
+
+test('finds what a move has left, lists it once, and deletes every copy', async () => {
+  const { storage, open } = await provisionAccounts(['first', 'second']);
+  for (const name of ['000/a', '000/b', '000/empty']) await write(storage, name);
+  await set(storage, 'first', { phase: 'gone', move: 'm1', to: 'second' });
+  await set(storage, 'second', { phase: 'at rest' });
+  await write(accountNamed(storage, 'second'), '000/a', 'copy');
+  await writeBlob(accountNamed(storage, 'second'), blob('000/empty'), Buffer.from(''), { type: 'text/plain' });
+  const process = open();
+  expect(await textOf(process, '000/a')).toBe('copy');
+  expect(await textOf(process, '000/b')).toBe('000/b');
+  // An empty blob says that the upload was accepted.
+  expect(await readBlobRange(process, blob('000/empty'), { count: 1 })).toBeUndefined();
+  const listed = await Array.fromAsync(listContainer(process, 'files'));
+  expect(listed.map(({ name }) => name)).toEqual(['000/a', '000/b', '000/empty']);
+  for (const { name, etag } of listed) await deleteBlob(process, blob(name), etag);
+  for (const name of ['first', 'second']) expect(await namesIn(accountNamed(storage, name))).toEqual([]);
+});
