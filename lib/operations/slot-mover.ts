@@ -38,7 +38,8 @@ export const MOVE_TIMING: MoveTiming = {
 };
 
 export type MoveProgress =
-  | { readonly what: 'another mover' | 'wait'; readonly leftMs: number }
+  | { readonly what: 'another mover'; readonly leftMs: number }
+  | { readonly what: 'wait'; readonly leftMs: number }
   | { readonly what: 'copy'; readonly pass: number; readonly table: string; readonly rows: number }
   | { readonly what: 'switch'; readonly slots: number; readonly of: number };
 

@@ -87,6 +87,8 @@ export type AccountOptions =
       readonly queues: string;
       readonly blobs: string;
       readonly clientId?: string | undefined;
+      /** In place of the managed identity. */
+      readonly credential?: TokenCredential | undefined;
     };
 
 /** At most 30, the limit of the service. */
@@ -236,7 +238,7 @@ function byConnectionString(connectionString: string, options: ClientOptions) {
 }
 
 function byIdentity(uris: Exclude<AccountOptions, { connectionString: string }>, options: ClientOptions) {
-  const credential = managedIdentity(uris.clientId);
+  const credential = uris.credential ?? managedIdentity(uris.clientId);
   return {
     connectionString: undefined,
     credential,

@@ -3,10 +3,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { Command } from 'commander';
-import { run } from '../cli/command.ts';
+import { addAccountsCommands } from '../cli/accounts-command.ts';
+import { createCommand, run } from '../cli/command.ts';
 import { createExportCommand } from '../cli/export-command.ts';
 import { createImportCommand } from '../cli/import-command.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
+import { openAccounts } from '../cli/open-accounts.ts';
 import { createPurgeCommand, createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
 import { importModel } from '../instance/import-model.ts';
 import { loadModel } from '../instance/load-local-app.ts';
@@ -37,6 +39,11 @@ const program = new Command('rowkey')
   .addCommand(createReindexCommand().name('reindex'))
   .addCommand(createPurgeCommand().name('purge'))
   .addCommand(infraModel.name('infra-model'))
+  .addCommand(
+    addAccountsCommands(createCommand('Moves data between the storage accounts of an app.').name('accounts'), {
+      open: openAccounts,
+    }),
+  )
   .showHelpAfterError();
 
 await run(program);

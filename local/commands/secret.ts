@@ -1,6 +1,6 @@
 import { Argument, InvalidArgumentError } from 'commander';
 import { createCommand, run } from '../cli/command.ts';
-import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
+import { localConnections } from '../cli/open-accounts.ts';
 import { readInstance } from '../instance/instance.ts';
 import { readSecrets } from '../instance/secrets.ts';
 import { accountNumber } from '../instance/storage-accounts.ts';
@@ -17,12 +17,9 @@ const program = createCommand('Prints the connection string of the storage emula
   .action(async (which: 'storage' | 'host', { data, account }: Options) => {
     const instance = await readInstance(data);
     if (!instance) throw new Error(`No instance is running on the data folder ${data}: run npm start first.`);
-    const { storageKey, hostKey } = await readSecrets(data);
+    const { hostKey } = await readSecrets(data);
     if (account >= instance.accounts) throw new Error(`The instance has ${instance.accounts} storage accounts.`);
-    const [first, other] = [createEmulatorAccount(storageKey), createEmulatorAccount(storageKey, account)];
-    const at = (url: string) => url.replace(`/${first.name}`, `/${other.name}`);
-    const [tables, queues, blobs] = [at(instance.tables), at(instance.queues), at(instance.blobs)];
-    console.log(which === 'host' ? hostKey : formatConnectionString(other, { tables, queues, blobs }));
+    console.log(which === 'host' ? hostKey : (await localConnections(data))?.strings[account]);
   });
 
 function toNumber(name: string): number {

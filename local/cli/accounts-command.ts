@@ -1,0 +1,217 @@
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { commandLine } from '../../lib/command-line.ts';
+import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
+import {
+  findOwner,
+  type Placement,
+  planBalance,
+  readPlacement,
+  severalAccounts,
+  slotsIn,
+  stateIn,
+} from '../../lib/operations/placement.ts';
+import type { MoveProgress, MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
+import { slotAt } from '../../lib/storage/slot-row.ts';
+import { SLOTS, slotOf } from '../../lib/storage/slots.ts';
+import type { Storage } from '../../lib/storage/storage.ts';
+import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
+
+/** Where the commands find the accounts. Tests have accounts and limits of their own. */
+interface Accounts {
+  readonly open: (folder: string) => Promise<Storage>;
+  readonly timing?: MoveTiming;
+}
+
+interface GlobalOptions {
+  readonly data: string;
+}
+
+interface MoveOptions {
+  readonly to: string;
+  readonly slots?: readonly string[];
+  readonly key?: readonly string[];
+  readonly share?: number;
+  readonly closed?: true;
+}
+
+/** Adds the commands that move slots between storage accounts. */
+export function addAccountsCommands(program: Command, { open, timing }: Accounts): Command {
+  const storageOf = (command: Command) => open(command.optsWithGlobals<GlobalOptions>().data);
+  const timed = timing ? { timing } : {};
+  program
+    .command('status')
+    .description('Lists the accounts, the slots that they own, and the moves.')
+    .action(async (_, command: Command) => {
+      for (const line of describePlacement(await readPlacement(severalAccounts(await storageOf(command)))))
+        console.log(line);
+    });
+  program
+    .command('move')
+    .description('Moves slots to an account while the app serves.')
+    .requiredOption('--to <account>', 'the account that gets them')
+    .option('--slots <slots>', 'slots, separated by commas, such as 07a,0f1', toSlots)
+    .option('--key <key...>', 'partition keys, whose slots move with all that is in them')
+    .addOption(new Option('--share <number>', 'a part of all slots, such as 0.25').argParser(toShare))
+    .option(
+      '--closed',
+      'let writes to the slots wait, or fail, until they have moved: without fences, for an hour of low load',
+    )
+    .action(async (options: MoveOptions, command: Command) => {
+      const storage = await storageOf(command);
+      const slots = chooseSlots(await readPlacement(severalAccounts(storage)), options);
+      await show((shown) =>
+        moveSlots(storage, [{ slots, to: options.to }], { ...timed, ...shown, isClosed: options.closed ?? false }),
+      );
+    });
+  program
+    .command('balance')
+    .description('Spreads the slots evenly over all accounts with as few moves as possible.')
+    .action(async (_, command: Command) => {
+      const storage = await storageOf(command);
+      const plans = planBalance(await readPlacement(severalAccounts(storage)));
+      if (plans.length === 0) return console.log('The slots are spread evenly.');
+      for (const { slots, to } of plans) console.log(`${slots.length} slots to ${to}.`);
+      await show((shown) => moveSlots(storage, plans, { ...timed, ...shown }));
+    });
+  for (const [name, description, work] of [
+    ['resume', 'Continues the moves that a command has left.', resumeMoves],
+    ['abort', 'Ends the moves: slots that have not been handed over stay where they are.', abortMoves],
+  ] as const)
+    program
+      .command(name)
+      .description(description)
+      .action(async (_, command: Command) => {
+        const storage = await storageOf(command);
+        await show((shown) => work(storage, { ...timed, ...shown }));
+      });
+  program
+    .command('back')
+    .description('Moves slots back to the accounts that they have left, with what was written since.')
+    .argument('[move]', 'the id of a move, which "status" lists; by default all that are not cleaned up')
+    .action(async (move: string | undefined, _, command: Command) => {
+      const storage = await storageOf(command);
+      await show((shown) => moveBack(storage, move, { ...timed, ...shown }));
+    });
+  program
+    .command('clean-up')
+    .description('Deletes what slots have left at their former accounts. There is no way back then.')
+    .action(async (_, command: Command) => {
+      const { slots, rows, kept } = await cleanUp(await storageOf(command), timed);
+      console.log(`${slots} slots cleaned up, ${rows} rows deleted.`);
+      if (kept > 0)
+        console.log(`${kept} slots have moved less than 20 minutes ago: clients may still use grants there.`);
+    });
+  return program;
+}
+
+function toSlots(text: string): string[] {
+  const slots = text.toLowerCase().split(',');
+  if (slots.every((slot) => /^[0-9a-f]{3}$/.test(slot))) return slots;
+  throw new InvalidArgumentError('A slot has three hexadecimal digits.');
+}
+
+function toShare(text: string): number {
+  const share = Number(text);
+  if (share > 0 && share <= 1) return share;
+  throw new InvalidArgumentError('A number above 0, up to 1, is needed.');
+}
+
+/** The slots of an option. A share is taken from the accounts that own the most. */
+function chooseSlots(placements: readonly Placement[], { slots, key, share, to }: MoveOptions): string[] {
+  if (slots) return [...slots];
+  if (key) return [...new Set(key.map(slotOf))];
+  if (share === undefined) throw new Error('Name what to move: --slots, --key or --share.');
+  const owned = placements
+    .filter(({ account }) => account.name !== to)
+    .map((placement) => slotsIn(placement, 'at rest'));
+  const chosen: string[] = [];
+  while (chosen.length < Math.round(share * SLOTS)) {
+    const most = owned.reduce((one, other) => (other.length > one.length ? other : one), []);
+    const slot = most.pop();
+    if (slot === undefined) break;
+    chosen.push(slot);
+  }
+  return chosen.sort();
+}
+
+/** What the accounts own, and the moves that are under way or can be undone. */
+export function describePlacement(placements: readonly Placement[]): string[] {
+  const lines = placements.map((placement) => {
+    const counts = (['at rest', 'fencing', 'draining'] as const).map((phase) => slotsIn(placement, phase).length);
+    const [atRest = 0, fencing = 0, draining = 0] = counts;
+    const moving = fencing + draining > 0 ? `, ${fencing + draining} of them in motion` : '';
+    return `${placement.account.name}: ${atRest + fencing + draining} of ${SLOTS} slots${moving}`;
+  });
+  for (const placement of placements) {
+    const moves = Map.groupBy([...placement.owned.moves], ([, { move }]) => move);
+    for (const [move, slots] of moves) {
+      const [[index] = [0]] = slots;
+      const { to } = placement.owned.moves.get(index) ?? {};
+      const gone = slots.filter(([of]) => stateIn(placement, slotAt(of)).phase === 'gone').length;
+      lines.push(`move ${move}: ${gone} of ${slots.length} slots have left ${placement.account.name} for ${to}`);
+    }
+  }
+  const lost = lostSlots(placements);
+  if (lost > 0) lines.push(`${lost} slots are between two accounts: run ${commandLine('accounts', 'resume')}`);
+  return lines;
+}
+
+function lostSlots(placements: readonly Placement[]): number {
+  return Array.from({ length: SLOTS }, (_, index) => slotAt(index)).filter((slot) => !findOwner(placements, slot))
+    .length;
+}
+
+/** Runs a move with progress, and prints its report. */
+async function show(
+  work: (shown: {
+    readonly onProgress: (now: MoveProgress) => void;
+    readonly signal: AbortSignal;
+  }) => Promise<MoveReport>,
+): Promise<void> {
+  let now: MoveProgress | undefined;
+  let rows = 0;
+  const progress = startProgress({ rows: () => rows, describe: () => describeProgress(now) });
+  const onProgress = (next: MoveProgress) => {
+    now = next;
+    if (next.what === 'copy') rows += next.rows;
+  };
+  try {
+    const report = await work({ onProgress, signal: progress.signal });
+    progress.stop();
+    for (const line of describeReport(report)) console.log(line);
+    if (report.left.length > 0) process.exitCode = 1;
+  } catch (error) {
+    progress.stop();
+    if (!progress.signal.aborted) throw error;
+    console.error(
+      `Stopped. To continue, run ${commandLine('accounts', 'resume')}; to undo, ${commandLine('accounts', 'abort')}.`,
+    );
+    process.exitCode = INTERRUPTED_EXIT_CODE;
+  }
+}
+
+function describeProgress(now: MoveProgress | undefined): string {
+  switch (now?.what) {
+    case 'another mover':
+      return `waiting for another mover, at most ${Math.ceil(now.leftMs / 1_000)} s`;
+    case 'wait':
+      return `waiting for late requests, ${Math.ceil(now.leftMs / 1_000)} s`;
+    case 'copy':
+      return `comparing ${now.table}, pass ${now.pass}`;
+    case 'switch':
+      return `${now.slots} of ${now.of} slots handed over`;
+    default:
+      return 'beginning';
+  }
+}
+
+export function describeReport({ slots, rows, written, deleted, pauses, left }: MoveReport): string[] {
+  const lines = [`${slots} slots moved: ${rows} rows compared, ${written} written, ${deleted} deleted.`];
+  if (pauses.length > 0) {
+    const sorted = pauses.toSorted((one, other) => one - other);
+    const at = (part: number) => Math.round(sorted[Math.ceil(part * sorted.length) - 1] ?? 0);
+    lines.push(`Writes to a slot waited ${at(0.5)} ms (median), ${at(0.99)} ms (99 %), ${at(1)} ms (longest).`);
+  }
+  if (left.length > 0) lines.push(`${left.length} slots stay where they are: ${left.slice(0, 20).join(', ')}.`);
+  return lines;
+}

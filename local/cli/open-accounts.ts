@@ -1,0 +1,51 @@
+import { fromEnvironment } from '../../lib/settings.ts';
+import { openStorage, type Storage } from '../../lib/storage/storage.ts';
+import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
+import { readInstance } from '../instance/instance.ts';
+import { loadModel } from '../instance/load-local-app.ts';
+import { readSecrets } from '../instance/secrets.ts';
+import { storageOptions } from '../instance/storage-accounts.ts';
+
+/** What a command that only uses storage needs besides the settings of storage. */
+const UNUSED = {
+  TOKEN_ISSUER: 'https://unused.invalid',
+  TOKEN_JWKS_URI: 'https://unused.invalid',
+  TOKEN_AUDIENCE: '-',
+};
+
+/**
+ * Opens the accounts of the local instance that runs on the data folder; else those that the environment variables of the app name, with
+ * the identity that is signed in to the Azure CLI.
+ */
+export async function openAccounts(folder: string): Promise<Storage> {
+  const connections = await localConnections(folder);
+  if (connections) return openStorage(storageOptions(connections.strings), (await loadModel(connections.app)).prefix);
+  const settings = fromEnvironment({ ...UNUSED, ...process.env });
+  if ('refusal' in settings)
+    throw new Error(
+      `No instance is running on the data folder ${folder}, and the environment does not name storage accounts. ${settings.refusal.message}`,
+    );
+  const { AzureCliCredential } = await import('@azure/identity');
+  const credential = new AzureCliCredential();
+  const { storage } = settings;
+  const options =
+    'accounts' in storage
+      ? { accounts: storage.accounts.map((account) => ({ ...account, credential })) }
+      : { ...storage, credential };
+  return openStorage(options, (await loadModel('.')).prefix);
+}
+
+/** Connection strings of the emulator. */
+export async function localConnections(folder: string) {
+  const instance = await readInstance(folder);
+  if (!instance) return undefined;
+  const { storageKey } = await readSecrets(folder);
+  const first = createEmulatorAccount(storageKey);
+  const strings = Array.from({ length: instance.accounts }, (_, number) => {
+    const account = createEmulatorAccount(storageKey, number);
+    const at = (url: string) => url.replace(`/${first.name}`, `/${account.name}`);
+    const { tables, queues, blobs } = instance;
+    return formatConnectionString(account, { tables: at(tables), queues: at(queues), blobs: at(blobs) });
+  });
+  return { strings: strings as [string, ...string[]], app: instance.app };
+}
