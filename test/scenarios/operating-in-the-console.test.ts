@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { slotOf } from '../../lib/storage/slots.ts';
 import { lookAt, useConsole } from '../console.ts';
 import { testOperating } from '../console-flows/operating.ts';
 
@@ -55,6 +56,46 @@ test('a phone breaks no word of a pattern', async () => {
   await lookAt(page, 'operators-usage-of-patterns');
 });
 
+test('finds the partition of a slot, with advice, and tells no key to an operator who reads no entity', async () => {
+  for (let count = 0; count < 30; count += 1) await product.as('hr')('GET', '/api/employees/Operating');
+  const page = await open('heat');
+  const cards = page.getByRole('listitem').filter({ hasText: 'What to do' });
+  const mine = cards.filter({ has: page.getByRole('heading', { name: 'Operating', exact: true }) });
+  await mine.first().waitFor();
+  const slot = slotOf('Operating');
+  await page.getByLabel('Table or slot').fill(slot);
+  await expect.poll(() => cards.count()).toBe(await mine.count());
+  await mine.first().getByText('What to do').click();
+  await mine
+    .first()
+    .getByText(/maxAge|lookup|Spread/)
+    .first()
+    .waitFor();
+  await lookAt(page, 'operators-heat-of-slot');
+  const blind = await open('heat', ['operator']);
+  await blind.getByText('your roles may not see the key').first().waitFor();
+  expect(await blind.getByRole('heading', { name: 'Operating', exact: true }).count()).toBe(0);
+});
+
+test('a hot partition says so, and a phone shows its numbers', async () => {
+  const page = await open('queues');
+  await page.route('**/api/operations/heat', async (route) => {
+    const heat = await (await route.fetch()).json();
+    const numbers = { load: 61_234.5, requests: 61_234.5, written: 30_000, throttled: 12.4, share: 0.62, isHot: true };
+    const hot = { ...heat.items[0], ...numbers, partition: 'a-rather-long-key-'.repeat(6) };
+    await route.fulfill({ json: { load: 98_000, items: [hot, ...heat.items] } });
+  });
+  await page.setViewportSize({ width: 375, height: 800 });
+  await page.goto(`${product.url}/console/#/operators/heat`);
+  const card = page.getByRole('listitem').filter({ hasText: '61,235' });
+  await card.getByText('Rejected as busy').waitFor();
+  await card
+    .getByText(/maxAge|lookup|Spread|queueParts|engine/)
+    .first()
+    .waitFor();
+  await lookAt(page, 'operators-heat-hot');
+});
+
 test('the list of failed messages is read again after a replay that fails', async () => {
   await failMessages(['left 1', 'left 2']);
   const page = await harness.open('#/operators/failed-messages', everything);
@@ -85,6 +126,7 @@ const PAGES = {
   model: 'Model changes',
   periods: 'Period tables',
   grants: 'Grants',
+  heat: 'Hot partitions',
   usage: 'Usage and cost',
 };
 

@@ -4,6 +4,7 @@ export { CheckPage } from './check-page.tsx';
 export { ChecksPage } from './checks-page.tsx';
 export { FailedMessagesPage } from './failed-messages-page.tsx';
 export { GrantsPage } from './grants-page.tsx';
+export { HeatPage } from './heat-page.tsx';
 export { ModelPage } from './model-page.tsx';
 export { PeriodsPage } from './periods-page.tsx';
 export { QueuesPage } from './queues-page.tsx';

@@ -38,5 +38,6 @@ export const operatorPages: readonly Page[] = [
   page('model', 'Model changes', 'ModelPage'),
   page('periods', 'Period tables', 'PeriodsPage'),
   page('grants', 'Grants', 'GrantsPage', { isUsed: hasGrants }),
+  page('heat', 'Hot partitions', 'HeatPage'),
   page('usage', 'Usage and cost', 'UsagePage'),
 ];
