@@ -3,13 +3,9 @@ import { format, formatDollars, type Plan } from './plan.ts';
 /** The plan as Markdown, which is as readable on a terminal. */
 export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }: Plan, measured: Measured): string {
   const total = costs.reduce((sum, { amount }) => sum + amount, 0);
-  const rows = (head: readonly string[], body: readonly (readonly string[])[]) =>
-    [`| ${head.join(' | ')} |`, `|${'---|'.repeat(head.length)}`, ...body.map((row) => `| ${row.join(' | ')} |`)].join(
-      '\n',
-    );
   const [first] = limits;
   return [
-    rows(
+    formatTable(
       ['Entity', 'Stored', 'Reads a second', 'Writes a second', 'Transactions of a read', 'of a create', 'Measured'],
       loads.map(({ load, read, write }) => [
         load.entity.name,
@@ -21,7 +17,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
         measured.get(load.entity.name)?.toString() ?? 'not',
       ]),
     ),
-    rows(
+    formatTable(
       ['Needed', ''],
       [
         [
@@ -34,7 +30,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
         ['of them at work on average, and billed', format(plan.busy)],
       ],
     ),
-    rows(
+    formatTable(
       ['Rows', 'Table', 'Entities a second', 'Partitions needed', 'Partitions of the key'],
       spreads.map(({ what, table, load, needed, partitions, fields }) => [
         what,
@@ -44,7 +40,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
         partitions === undefined ? `one for each ${fields.join(' and ')}` : format(partitions),
       ]),
     ),
-    rows(
+    formatTable(
       ['Limit', 'Used', 'Target', 'Share of the target'],
       limits.map(({ what, used, limit, unit }) => [
         what,
@@ -56,7 +52,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
     first
       ? `The first limit is ${first.what}: it is reached at ${format(first.limit / first.used)} times this load.${plan.accounts > 1 ? ' An app has one storage account.' : ''}`
       : 'No limit is used.',
-    rows(
+    formatTable(
       ['Cost of a month', 'US dollars'],
       [
         ...costs.map(({ what, amount }) => [what, formatDollars(amount)]),
@@ -64,6 +60,12 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
       ],
     ),
   ].join('\n\n');
+}
+
+/** A table in Markdown. */
+export function formatTable(head: readonly string[], body: readonly (readonly string[])[]): string {
+  const toLine = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
+  return [toLine(head), `|${'---|'.repeat(head.length)}`, ...body.map(toLine)].join('\n');
 }
 
 /** The transactions of a create by entity, as docs/patterns.md reports them. */

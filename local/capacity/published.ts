@@ -13,6 +13,7 @@ const Figure = z.strictObject({
 const Published = z.strictObject({
   targets: z.strictObject({
     accountRequests: Figure,
+    accounts: Figure,
     partitionEntities: Figure,
     queueMessages: Figure,
     instances: Figure,

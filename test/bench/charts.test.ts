@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { renderChart } from './charts.ts';
+import { renderChart } from '../../local/scale/charts.ts';
 import { readCharts } from './recorded-charts.ts';
 
 test('names every value of the horizontal axis, in a form that has room', () => {

@@ -1,4 +1,4 @@
-import type { Chart, Panel } from './charts.ts';
+import type { Chart, Panel } from '../../local/scale/charts.ts';
 import { type Grown, measureGrowth } from './growth.ts';
 import { openGrowthWorld } from './growth-world.ts';
 import { type ListGrown, measureLists } from './lists.ts';

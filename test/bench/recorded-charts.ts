@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Chart, renderChart } from './charts.ts';
+import { type Chart, renderChart } from '../../local/scale/charts.ts';
 
 /** The points of the charts of the last run, so that a change of their look needs no run. */
 

@@ -14,18 +14,24 @@ export interface Panel {
 
 export interface Chart {
   readonly title: string;
-  /** Of the horizontal axis. */
+  /** The horizontal axis. */
   readonly x: { readonly name: string; readonly values: readonly number[] };
-  /** Of the vertical axis. */
+  /** The name of the vertical axis. */
   readonly y: string;
   readonly panels: readonly Panel[];
+  /** True for a vertical axis of powers of ten; else it begins at 0. */
+  readonly isLogarithmic?: boolean;
+  /** A value with a horizontal line of its own. */
+  readonly limit?: number;
+  readonly panelWidth?: number;
+  readonly panelHeight?: number;
 }
 
 const PANEL_WIDTH = 270;
 const PANEL_HEIGHT = 180;
 const MARGIN = { top: 84, left: 64, right: 20, bottom: 46 };
 const COLUMNS = 3;
-const LINE_COLORS = ['#2f81f7', '#d4732a', '#2da44e'];
+const LINE_COLORS = ['#2f81f7', '#d4732a', '#2da44e', '#a371f7', '#e5534b'];
 /** Stands for the color of the text, which the style sheet of the image decides. */
 const TEXT = '#010203';
 const STYLE = `<style>svg{color:#1f2328;font-family:system-ui,sans-serif}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>`;
@@ -33,20 +39,21 @@ const STYLE = `<style>svg{color:#1f2328;font-family:system-ui,sans-serif}@media(
 /** 1K, 10K and 1M, so that each value has room for its label. */
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact' });
 
-/** Renders panels side by side, each with its own vertical axis, which begins at 0. */
-export function renderChart({ title, x, y, panels }: Chart): string {
+/** Renders panels side by side, each with its own vertical axis. */
+export function renderChart({ panelWidth = PANEL_WIDTH, panelHeight = PANEL_HEIGHT, ...chart }: Chart): string {
+  const { title, x, y, panels, isLogarithmic, limit } = chart;
   const columns = panels.length === 4 ? 2 : Math.min(COLUMNS, panels.length);
   const rows = Math.ceil(panels.length / columns);
-  const width = columns * PANEL_WIDTH;
-  const height = MARGIN.top - 40 + rows * PANEL_HEIGHT + 16;
+  const width = columns * panelWidth;
+  const height = MARGIN.top - 40 + rows * panelHeight + 16;
   const placeOf = (index: number) => ({
-    left: (index % columns) * PANEL_WIDTH,
-    top: MARGIN.top - 40 + Math.floor(index / columns) * PANEL_HEIGHT,
+    left: (index % columns) * panelWidth,
+    top: MARGIN.top - 40 + Math.floor(index / columns) * panelHeight,
   });
-  const chart = init(null, null, { renderer: 'svg', ssr: true, width, height });
+  const canvas = init(null, null, { renderer: 'svg', ssr: true, width, height });
   const text = { color: TEXT };
   const names = [...new Set(panels.flatMap(({ lines }) => lines.map(({ name }) => name)))];
-  chart.setOption({
+  canvas.setOption({
     animation: false,
     color: LINE_COLORS,
     title: [
@@ -58,12 +65,12 @@ export function renderChart({ title, x, y, panels }: Chart): string {
         textStyle: { ...text, fontSize: 12 },
       })),
     ],
-    legend: { data: names, top: 24, textStyle: text },
+    legend: { data: names, top: 24, itemGap: 24, textStyle: text },
     grid: panels.map((_, index) => ({
       left: placeOf(index).left + MARGIN.left,
       top: placeOf(index).top + 44,
-      width: PANEL_WIDTH - MARGIN.left - MARGIN.right,
-      height: PANEL_HEIGHT - 44 - MARGIN.bottom,
+      width: panelWidth - MARGIN.left - MARGIN.right,
+      height: panelHeight - 44 - MARGIN.bottom,
     })),
     xAxis: panels.map((_, gridIndex) => ({
       gridIndex,
@@ -76,20 +83,21 @@ export function renderChart({ title, x, y, panels }: Chart): string {
       axisLabel: { ...text, interval: 0 },
       axisLine: { lineStyle: text },
     })),
-    yAxis: panels.map((_, gridIndex) => ({
+    yAxis: panels.map(({ lines }, gridIndex) => ({
       gridIndex,
-      type: 'value',
+      type: isLogarithmic ? 'log' : 'value',
       name: gridIndex % columns === 0 ? y : '',
       nameLocation: 'middle',
       nameGap: 44,
       nameTextStyle: text,
-      axisLabel: text,
-      splitNumber: 3,
+      axisLabel: isLogarithmic ? { ...text, formatter: (value: number) => COMPACT.format(value) } : text,
+      ...(isLogarithmic ? decadesOf(lines) : { splitNumber: 3 }),
       splitLine: { lineStyle: { ...text, opacity: 0.15 } },
     })),
     series: panels.flatMap(({ lines }, index) =>
-      lines.map(({ name, values }) => ({
+      lines.map(({ name, values }, line) => ({
         name,
+        ...(limit === undefined || line > 0 ? {} : { markLine: limitLine(limit) }),
         type: 'line',
         xAxisIndex: index,
         yAxisIndex: index,
@@ -99,11 +107,22 @@ export function renderChart({ title, x, y, panels }: Chart): string {
       })),
     ),
   });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
+  const svg = canvas.renderToSVGString();
+  canvas.dispose();
   return `${renumber(svg)
     .replaceAll(TEXT, 'currentColor')
     .replace(/(<svg[^>]*>)/, `$1${STYLE}`)}\n`;
+}
+
+/** From the power of ten below all values to the one above. */
+function decadesOf(lines: readonly Line[]) {
+  const logarithms = lines.flatMap(({ values }) => values.map(Math.log10));
+  return { min: 10 ** Math.floor(Math.min(...logarithms)), max: 10 ** Math.ceil(Math.max(...logarithms)) };
+}
+
+function limitLine(yAxis: number) {
+  const lineStyle = { color: TEXT, type: 'dashed' as const, width: 1 };
+  return { symbol: 'none', silent: true, label: { show: false }, lineStyle, data: [{ yAxis }] };
 }
 
 /** The library numbers classes and paths over all charts of a process. */
