@@ -72,6 +72,9 @@ param consoleScope string = ''
 @description('Origins of web pages that may call the API and use grants with storage. Empty allows none.')
 param allowedOrigins string[] = []
 
+@description('Whether Azure Front Door, a content delivery network, is put before the app. It costs a fixed price per month.')
+param hasCdn bool = false
+
 @description('App registration whose tokens the platform requires, in addition to the check by the app. Off by default.')
 param authentication Authentication = {
   clientId: ''
@@ -145,6 +148,8 @@ var names = {
   alerts: 'alert-rowkey-${environmentLabel}'
   queries: 'queries-rowkey-${environmentLabel}'
   budget: 'budget-rowkey-${environmentLabel}'
+  cdn: 'afd-rowkey-${environmentLabel}'
+  cdnEndpoint: 'rowkey-${environmentLabel}'
 }
 var packageContainer = 'deployments'
 var keyName = 'key-encryption'
@@ -249,6 +254,18 @@ module app 'modules/app.bicep' = {
   dependsOn: [access]
 }
 
+// Keeps public files near their readers.
+module cdn 'modules/cdn.bicep' = if (hasCdn) {
+  name: 'cdn'
+  params: {
+    name: names.cdn
+    endpointName: names.cdnEndpoint
+    tags: tags
+    appHostName: app.outputs.hostName
+    publicPaths: model.publicPaths
+  }
+}
+
 // Alerts.
 module alerts 'modules/alerts.bicep' = {
   name: 'alerts'
@@ -295,6 +312,9 @@ output functionAppName string = names.functionApp
 
 @description('URL of the API, without the prefix of its routes.')
 output apiUrl string = 'https://${app.outputs.hostName}'
+
+@description('URL of the app through the content delivery network. Empty without one.')
+output cdnUrl string = hasCdn ? 'https://${cdn!.outputs.hostName}' : ''
 
 @description('Name of the resource group.')
 output AZURE_RESOURCE_GROUP string = resourceGroup().name

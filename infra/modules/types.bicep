@@ -24,6 +24,9 @@ type Model = {
   @description('Containers whose blobs move to the cool tier, each with the days after which they do.')
   coolContainers: CoolContainer[]
 
+  @description('Paths of the API below which there are public files, for a content delivery network.')
+  publicPaths: string[]
+
   @description('The beginning of the names of functions. Empty for a model without a prefix.')
   functionPrefix: string
 }

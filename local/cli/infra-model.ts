@@ -1,6 +1,7 @@
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/features/large-entities/attachment.ts';
+import { rootOf } from '../../lib/http/route.ts';
 import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
@@ -21,9 +22,14 @@ export function formatInfraModel({
     uploadsContainer: hyphenated(ARRIVALS_CONTAINER),
     archivesContainer: hyphenated(PERIOD_ARCHIVES_CONTAINER),
     coolContainers: coolContainers(list).map(({ name, days }) => ({ name: hyphenated(name), days })),
+    publicPaths: list.filter(hasPublicFiles).map(({ name }) => `${rootOf('')}/${name}/*`),
     functionPrefix: hyphenated(''),
   };
   return `${JSON.stringify(infra, null, 2)}\n`;
+}
+
+function hasPublicFiles({ attachments }: LinkedModel['list'][number]): boolean {
+  return Object.values(attachments).some((declared) => declared.public);
 }
 
 /** The containers whose blobs a lifecycle rule moves to the cool tier, with the days after which it does. */

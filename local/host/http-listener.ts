@@ -196,8 +196,10 @@ function send(response: ServerResponse, output: HttpOutput | undefined) {
   response.statusCode = Number(statusCode);
   // Without a length, as from the real host.
   if (response.req.method === 'HEAD') response.flushHeaders();
-  // The real host chunks every body. With this header Node does so too, and sends head and body in one write.
-  else if (body.bytes.byteLength > 0) response.setHeader('transfer-encoding', 'chunked');
+  // The real host chunks a body of which the function gives no length. With this header Node does so too, and sends head and body in one
+  // write.
+  else if (body.bytes.byteLength > 0 && !response.hasHeader('content-length'))
+    response.setHeader('transfer-encoding', 'chunked');
   response.end(body.bytes);
 }
 

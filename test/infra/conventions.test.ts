@@ -31,7 +31,7 @@ test('every resource with a location has the tags of the environment', () => {
 });
 
 test('every resource is in the region of the deployment', () => {
-  const isGlobal = ({ type }: (typeof deployed)[number]) => /actionGroups|metricAlerts/.test(type);
+  const isGlobal = ({ type }: (typeof deployed)[number]) => /actionGroups|metricAlerts|^Microsoft\.Cdn/.test(type);
   const located = declarations.filter((one) => one.kind === 'module' || deployed.includes(one));
   const elsewhere = located.filter((one) => {
     const location = valueAt(one, one.kind === 'module' ? 'params.location' : 'location');
@@ -84,6 +84,17 @@ test('the documentation counts the instances that a zone-redundant app always ha
   const groups = 1 + [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].length + Object.keys(TIMERS).length;
   const page = readFileSync(new URL('../../docs/infrastructure.md', import.meta.url), 'utf8');
   expect(page).toContain(`${2 * groups} always-ready instances`);
+});
+
+// https://learn.microsoft.com/azure/frontdoor/front-door-caching
+test('a content delivery network is an option, and keeps public files only, by their whole URL', () => {
+  const main = declarations.filter(({ file }) => file === 'main.bicep');
+  expect(theDeclaration('param', 'hasCdn', main).text).toContain('param hasCdn bool = false');
+  expect(theDeclaration('module', 'cdn', main).value).toMatch(/^if \(hasCdn\) \{/);
+  const routes = deployed.filter(({ type }) => type === 'Microsoft.Cdn/profiles/afdEndpoints/routes');
+  const keeping = routes.filter((route) => route.text.includes('cacheConfiguration'));
+  expect(keeping.map((route) => valueAt(route, 'properties.patternsToMatch'))).toEqual(['publicPaths']);
+  expect(keeping[0]?.text).toContain("queryStringCachingBehavior: 'UseQueryString'");
 });
 
 test('prod keeps copies in three zones of one region', () => {

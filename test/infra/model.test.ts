@@ -37,6 +37,7 @@ test('every name has the prefix of the model', () => {
     uploadsContainer: 'shop-uploads',
     archivesContainer: 'shop-period-archives',
     coolContainers: [],
+    publicPaths: ['/api/products/*'],
     functionPrefix: 'shop-',
   });
 });
