@@ -102,7 +102,7 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
       const signed = grantFor(entity, granted.address, { permissions, now });
       const until = signed.expiresAt.toISOString();
       const grant: Issued = {
-        url: rowUrl(engine.storage, granted.address),
+        url: await rowUrl(engine.storage, granted.address),
         partition,
         key: granted.key,
         fields: Object.keys(entity.columns).filter((field) => !granted.hidden.includes(field)),

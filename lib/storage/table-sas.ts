@@ -13,6 +13,7 @@ import { HOUR_MS, isoSeconds } from '../base/time.ts';
 import { countTransactions } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { Address } from './rows.ts';
+import { ownerOf } from './slot-map.ts';
 import { type Storage, through } from './storage.ts';
 
 /** Permissions for the rows of one partition, all or from `firstRow` to `lastRow` inclusive, for a while. */
@@ -32,20 +33,36 @@ export interface TableSasSigner {
   sign(request: TableSasRequest): Promise<string>;
 }
 
-/** Signs with the account key if there is one (the emulator), else with a key delegated to the app's identity. */
-export function tableSasSigner({ connectionString, tables, table }: Storage): TableSasSigner {
+/**
+ * Signs with the account key if there is one (the emulator), else with a key delegated to the app's identity: those of the account of the
+ * partition.
+ */
+export function tableSasSigner(storage: Storage): TableSasSigner {
+  const { accounts } = storage;
+  if (!accounts) return signerOf(storage);
+  const signers = new Map<Storage, TableSasSigner>(accounts.list.map((account) => [account, signerOf(account)]));
+  return {
+    async sign(request) {
+      const account = await ownerOf(storage, request.partition);
+      return (signers.get(account) ?? signerOf(account)).sign(request);
+    },
+  };
+}
+
+function signerOf({ connectionString, tables, table }: Storage): TableSasSigner {
   const signer = connectionString
     ? accountKeySigner({ connectionString, endpoint: tables.url })
     : userDelegationSigner({ tables });
   return { sign: (request) => signer.sign({ ...request, table: table(request.table).tableName }) };
 }
 
-/** The URL of a row, or of a table to read or add rows. The signature and a filter go into its query. */
-export function rowUrl(
+/** The URL of a row, or of a table to read or add rows, in the account of the partition. The signature and a filter go into its query. */
+export async function rowUrl(
   storage: Storage,
   { table, partition, row }: Omit<Address, 'row'> & { readonly row?: string | undefined },
-): string {
-  const url = `${storage.tables.url.replace(/\/$/, '')}/${storage.table(table).tableName}`;
+): Promise<string> {
+  const account = await ownerOf(storage, partition);
+  const url = `${account.tables.url.replace(/\/$/, '')}/${account.table(table).tableName}`;
   return row === undefined ? url : `${url}(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
 }
 

@@ -263,10 +263,10 @@ test('a grant opens the table of its app, and an upload its container', async ()
     tableSasSigner(storage).sign(grantFor(employees, address, { now: Date.now() })),
   );
   for (const [index, prefix] of PREFIXES.entries()) {
-    const read = await fetch(`${rowUrl(worldOf(prefix).storage, address)}?${tokens[index]}`, accept);
+    const read = await fetch(`${await rowUrl(worldOf(prefix).storage, address)}?${tokens[index]}`, accept);
     expect(await read.json()).toMatchObject({ firstName: `of ${prefix}` });
     for (const other of PREFIXES.filter((each) => each !== prefix)) {
-      const refused = await fetch(`${rowUrl(worldOf(other).storage, address)}?${tokens[index]}`, accept);
+      const refused = await fetch(`${await rowUrl(worldOf(other).storage, address)}?${tokens[index]}`, accept);
       expect(refused.status).toBe(403);
     }
   }

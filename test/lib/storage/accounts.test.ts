@@ -1,9 +1,11 @@
+import { createPipelineRequest } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compareResources, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf } from '../../../lib/storage/slot-map.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { rowUrl, tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { createAccounts, NAMES, provisionAccounts, RESOURCES, TABLE } from './several-accounts.ts';
 
 const insert = (storage: Storage, partition: string, row = 'r') =>
@@ -120,4 +122,23 @@ test('rejects accounts that were exchanged', async () => {
       for (let index = 0; index < 60; index += 1) await ownerOf(other, String(index));
     })(),
   ).rejects.toThrow('the storage account second has the data of the account third');
+});
+
+test('signs for the account of the partition', async () => {
+  const { storage, memories } = await provisionAccounts();
+  const signer = tableSasSigner(storage);
+  const now = Date.now();
+  const owners = new Set<string | undefined>();
+  for (let index = 0; index < 12; index += 1) {
+    const partition = `p${index}`;
+    await insert(storage, partition);
+    const { name } = await ownerOf(storage, partition);
+    owners.add(name);
+    const [startsAt, expiresAt] = [new Date(now), new Date(now + 60_000)];
+    const query = await signer.sign({ table: TABLE, partition, permissions: 'r', startsAt, expiresAt });
+    const url = `${await rowUrl(storage, { table: TABLE, partition, row: 'r' })}?${query}`;
+    const account = memories[NAMES.indexOf(name ?? '')];
+    expect(await account?.httpClient.sendRequest(createPipelineRequest({ url }))).toMatchObject({ status: 200 });
+  }
+  expect(owners).toEqual(new Set(NAMES));
 });

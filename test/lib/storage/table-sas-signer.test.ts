@@ -21,9 +21,13 @@ describe('a grant sent to storage', () => {
     return signer.sign({ ...rows, ...times, permissions: 'r', ...over });
   }
 
-  function call(query: string, method = 'GET'): Promise<Response> {
+  async function call(query: string, method = 'GET'): Promise<Response> {
     const body = method === 'GET' || method === 'DELETE' ? {} : { body: '{"Age":1}' };
-    return fetch(`${rowUrl(storage, address)}?${query}`, { method, headers: { ...headers, 'if-match': '*' }, ...body });
+    return fetch(`${await rowUrl(storage, address)}?${query}`, {
+      method,
+      headers: { ...headers, 'if-match': '*' },
+      ...body,
+    });
   }
 
   beforeAll(async () => {
@@ -64,9 +68,9 @@ describe('a grant sent to storage', () => {
   });
 });
 
-test('has a row address with doubled quotes and encoded characters', () => {
+test('has a row address with doubled quotes and encoded characters', async () => {
   const storage = openStorage({ connectionString: 'UseDevelopmentStorage=true' });
-  expect(rowUrl(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toBe(
+  expect(await rowUrl(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toBe(
     "http://127.0.0.1:10002/devstoreaccount1/employees(PartitionKey='O''Neil%20%26%20Co',RowKey='a%2Fb%25%C3%A9')",
   );
 });
