@@ -16,7 +16,9 @@ import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { features } from '../features/features.ts';
 import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, scanTable, tryAction } from '../storage/rows.ts';
+import { isOfApp } from '../storage/slot-row.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { requireAccounts } from './placement.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -173,7 +175,9 @@ function* changedFields(before: Shape, now: Shape): Generator<{ readonly text: s
 export const guardModel = inPattern(
   'model guard',
   async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
-    const before = await readShapes(engine);
+    const rows = await readModelRows(engine);
+    await requireAccounts(engine.storage, rows);
+    const before = toShapes(rows);
     const changes: (ModelChange & { readonly entity: Entity })[] = [];
     for (const entity of entities)
       changes.push({ entity, ...(await compareShapes(engine, entity, before.get(entity.name)?.shape, path)) });
@@ -231,9 +235,19 @@ export const guardModel = inPattern(
 );
 
 /** Reads the stored shapes by the name of their entity. One range query. */
-export async function readShapes({ storage }: Engine): Promise<ReadonlyMap<string, { row: Row; shape: Shape }>> {
+export async function readShapes(engine: Engine): Promise<Shapes> {
+  return toShapes(await readModelRows(engine));
+}
+
+type Shapes = ReadonlyMap<string, { readonly row: Row; readonly shape: Shape }>;
+
+async function readModelRows({ storage }: Engine): Promise<readonly Row[]> {
   const { rows } = await readRange(storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
-  return new Map(rows.map((row) => [row.row, { row, shape: toShape(row) }]));
+  return rows;
+}
+
+function toShapes(rows: readonly Row[]): Shapes {
+  return new Map(rows.filter(isOfApp).map((row) => [row.row, { row, shape: toShape(row) }]));
 }
 
 interface Stored {

@@ -1,18 +1,23 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
+import { type Row, readRow } from '../storage/rows.ts';
 import {
+  ACCOUNTS_PARTITION,
+  ACCOUNTS_ROW,
+  accountsIn,
   createOwned,
   isOwned,
   type Owned,
   type Phase,
   readOwned,
   type SlotState,
+  SYSTEM_TABLE,
   slotAt,
   slotIndex,
   stateOf,
 } from '../storage/slot-row.ts';
 import { SLOTS } from '../storage/slots.ts';
-import type { Account, Accounts, Storage } from '../storage/storage.ts';
+import { type Account, type Accounts, FIRST_ACCOUNT, type Storage } from '../storage/storage.ts';
 
 /** An account and what its row says of the slots. */
 export interface Placement {
@@ -69,4 +74,23 @@ export function planBalance(placements: readonly Placement[]): Plan[] {
     const given = spare.splice(0, missing);
     return given.length > 0 ? [{ slots: given, to: account.name }] : [];
   });
+}
+
+/**
+ * Rejects a process that lacks an account in which the app has data: it would not find them, and write others in their place. `rows` are those
+ * beside which the names of the accounts are: a process with one account has read them already.
+ */
+export async function requireAccounts({ accounts }: Storage, rows: readonly Row[]): Promise<void> {
+  const noted = accounts
+    ? await readRow(accounts.list[0], { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: ACCOUNTS_ROW })
+    : rows.find(({ row }) => row === ACCOUNTS_ROW);
+  const names = noted ? accountsIn(noted.properties) : [];
+  const given = accounts?.list.map(({ name }) => name) ?? [FIRST_ACCOUNT];
+  const missing = names.filter((name) => !given.includes(name));
+  if (missing.length === 0) return;
+  const further = names.filter((name) => name !== FIRST_ACCOUNT).join(' ');
+  throw new RowkeyError(
+    'wrong-setting',
+    `Invalid settings: the app has data in storage accounts that STORAGE_ACCOUNTS does not name: ${missing.join(', ')}. Set STORAGE_ACCOUNTS="${further}", with the settings of each.`,
+  );
 }

@@ -17,7 +17,7 @@ export const SYSTEM_TABLE = 'system';
 const PARTITION = 'slots';
 const ROW = 'owned';
 /** The names of all accounts, beside the shapes of the model: a process with one account reads it with them. */
-const ACCOUNTS_PARTITION = 'model';
+export const ACCOUNTS_PARTITION = 'model';
 export const ACCOUNTS_ROW = '~accounts';
 const ACCOUNTS_TYPE = 'accounts';
 /** Of the rows that fence a move: see fence.ts. */

@@ -12,9 +12,10 @@ import { createEngine } from '../../../lib/engine/engine.ts';
 import { guardModel, markBuilt } from '../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import { readRow, tryAction } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testStorage } from '../../storage.ts';
+import { provisionAccounts } from '../storage/several-accounts.ts';
 
 /** Compares a declaration with the one that was in use before. */
 
@@ -410,5 +411,18 @@ describe('guardModel', () => {
     const [note] = await guardModel(prefixed, [], undefined);
     expect(note).toContain('its rows in shop0things, shop0oldthings still exist');
     expect(note).toContain('from the table shop0system.');
+  });
+
+  test('rejects a process that lacks one of the accounts', async () => {
+    const { open, openWith } = await provisionAccounts();
+    const guardWith = (of: Storage) => guardModel(createEngine(of), [first], undefined);
+    expect(await guardWith(open())).toEqual([]);
+    expect(await guardWith(open())).toEqual([]);
+    await expect(guardWith(open(2))).rejects.toThrow(
+      'STORAGE_ACCOUNTS does not name: third. Set STORAGE_ACCOUNTS="second third"',
+    );
+    const [account] = openWith(undefined, 0).options;
+    if (!account) throw new Error('There is no account.');
+    await expect(guardWith(openStorage(account))).rejects.toThrow('does not name: second, third');
   });
 });
