@@ -3,12 +3,15 @@ using 'main.bicep'
 // A small environment for trials. Values that differ between deployments come from environment variables; none is a secret.
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
+var accounts = readEnvironmentVariable('STORAGE_ACCOUNTS', '')
 
 param environmentName = 'dev'
 param model = loadJsonContent('model.json')
 
 // Storage
 param storageSku = 'Standard_LRS'
+param furtherStorageAccounts = empty(accounts) ? [] : split(accounts, ' ')
+param firstStorageAccountName = readEnvironmentVariable('FIRST_STORAGE_ACCOUNT_NAME', '')
 param undeleteDays = 7
 param auditKeptDays = 30
 param isProtected = false

@@ -2,7 +2,7 @@
 
 targetScope = 'resourceGroup'
 
-import { Authentication, Model } from 'modules/types.bicep'
+import { Authentication, Model, StorageAccount } from 'modules/types.bicep'
 
 @description('Name of the environment, such as dev or prod. Part of most resource names: letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 @minLength(1)
@@ -17,6 +17,14 @@ param model Model
 
 @description('Redundancy of storage. Before you choose GRS or GZRS, which add a copy in another region, read docs/infrastructure.md, Redundancy.')
 param storageSku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'
+
+@description('Names of further storage accounts, such as second and third, for more requests a second than one account executes: docs/accounts.md. Letters and digits, a letter first. Never remove or rename one that has data.')
+@maxLength(20)
+param furtherStorageAccounts string[] = []
+
+@description('Name of the first storage account. Empty for a name that begins with a hash. For environments that were deployed with another name: a new name is a new, empty account.')
+@maxLength(24)
+param firstStorageAccountName string = ''
 
 @description('Days for which a deleted blob or container can be restored.')
 @minValue(1)
@@ -127,6 +135,21 @@ var checkedAuthentication = empty(authentication.clientId) == empty(authenticati
   ? authentication
   : fail('authentication needs both clientId and tenantId, or neither to switch platform authentication off.')
 
+// Each name begins the app settings of its account. The name first is that of AzureWebJobsStorage.
+var accountCharacters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
+var wrongAccounts = filter(
+  furtherStorageAccounts,
+  name =>
+    empty(name) || toLower(name) == 'first' || contains('0123456789', substring('${name}-', 0, 1)) || !empty(filter(
+      range(0, length(name)),
+      index => !contains(accountCharacters, substring(name, index, 1))
+    ))
+)
+var lowerCaseAccounts = map(furtherStorageAccounts, name => toLower(name))
+var checkedAccounts = empty(wrongAccounts) && length(union([], lowerCaseAccounts)) == length(lowerCaseAccounts)
+  ? furtherStorageAccounts
+  : fail('furtherStorageAccounts needs different names of letters and digits, a letter first, other than first.')
+
 // The parameter files split these lists from text: a trailing comma must not become an empty receiver or origin.
 // Receivers are named after their addresses, and an action group rejects duplicate names. union() drops duplicates.
 var receivers = union([], map(filter(alertEmails, email => !empty(trim(email))), email => toLower(trim(email))))
@@ -137,9 +160,11 @@ var suffix = uniqueString(subscription().id, resourceGroup().id, environmentLabe
 var tags = {
   'azd-env-name': environmentLabel
 }
+// Storage accounts whose names begin alike share a range of the service's front ends and partition servers, so each name begins with a hash:
+// https://learn.microsoft.com/azure/storage/blobs/storage-performance-checklist#partitioning
 var names = {
   identity: 'id-rowkey-${environmentLabel}'
-  storageAccount: 'strowkey${suffix}'
+  storageAccount: empty(firstStorageAccountName) ? '${suffix}rowkey' : firstStorageAccountName
   keyVault: 'kv-rowkey-${suffix}'
   workspace: 'log-rowkey-${environmentLabel}'
   applicationInsights: 'appi-rowkey-${environmentLabel}'
@@ -151,6 +176,11 @@ var names = {
   cdn: 'afd-rowkey-${environmentLabel}'
   cdnEndpoint: 'rowkey-${environmentLabel}'
 }
+var furtherAccounts StorageAccount[] = map(checkedAccounts, name => {
+  connection: name
+  name: '${uniqueString(subscription().id, resourceGroup().id, environmentLabel, name)}rowkey'
+})
+var storageAccountNames = concat([names.storageAccount], map(furtherAccounts, account => account.name))
 var packageContainer = 'deployments'
 var keyName = 'key-encryption'
 
@@ -197,6 +227,29 @@ module storage 'modules/storage.bicep' = {
   }
 }
 
+// Further storage accounts, each with the same tables, queues, containers and rules as the first. The immutability policy of each is locked
+// separately, and only that of the account with the audit log has data.
+module furtherStorage 'modules/storage.bicep' = [
+  for account in furtherAccounts: {
+    name: 'storage-${account.connection}'
+    params: {
+      name: account.name
+      location: location
+      tags: tags
+      sku: storageSku
+      model: model
+      packageContainer: packageContainer
+      allowedOrigins: origins
+      auditKeptDays: auditKeptDays
+      archivesKeptDays: archivesKeptDays
+      undeleteDays: undeleteDays
+      isProtected: isProtected
+      isAuditLogLocked: false
+      workspaceId: monitoring.outputs.workspaceId
+    }
+  }
+]
+
 // The key that wraps the keys of encrypted properties.
 module keyVault 'modules/key-vault.bicep' = {
   name: 'key-vault'
@@ -210,19 +263,32 @@ module keyVault 'modules/key-vault.bicep' = {
   }
 }
 
-// Role assignments, each on one resource.
+// Role assignments on each storage account.
+module storageAccess 'modules/storage-access.bicep' = [
+  for account in storageAccountNames: {
+    name: 'access-${account}'
+    params: {
+      // A what-if therefore does not list the assignments.
+      #disable-next-line what-if-short-circuiting
+      principalId: identity.outputs.principalId
+      storageAccountName: account
+    }
+    dependsOn: [storage, furtherStorage]
+  }
+]
+
+// Other role assignments, each on one resource.
 module access 'modules/access.bicep' = {
   name: 'access'
   params: {
     // A what-if therefore does not list the assignments.
     #disable-next-line what-if-short-circuiting
     principalId: identity.outputs.principalId
-    storageAccountName: names.storageAccount
     keyVaultName: names.keyVault
     keyName: keyName
     applicationInsightsName: names.applicationInsights
   }
-  dependsOn: [storage, keyVault, monitoring]
+  dependsOn: [keyVault, monitoring]
 }
 
 // The app. Its host needs the roles in order to start.
@@ -235,6 +301,7 @@ module app 'modules/app.bicep' = {
     tags: tags
     identityName: names.identity
     storageAccountName: names.storageAccount
+    furtherAccounts: furtherAccounts
     packageContainer: packageContainer
     keyVaultName: names.keyVault
     keyName: keyName
@@ -251,7 +318,7 @@ module app 'modules/app.bicep' = {
     allowedOrigins: origins
     authentication: checkedAuthentication
   }
-  dependsOn: [access]
+  dependsOn: [access, storageAccess]
 }
 
 // Keeps public files near their readers.
@@ -274,13 +341,13 @@ module alerts 'modules/alerts.bicep' = {
     location: location
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
-    storageAccountName: names.storageAccount
+    storageAccountNames: storageAccountNames
     emails: receivers
     functionPrefix: model.functionPrefix
     reconcileLagSeconds: reconcileLagSeconds
   }
-  // The metric alert names the storage account.
-  dependsOn: [storage]
+  // The metric alerts name the storage accounts.
+  dependsOn: [storage, furtherStorage]
 }
 
 // Saved queries for operators.
@@ -321,6 +388,9 @@ output AZURE_RESOURCE_GROUP string = resourceGroup().name
 
 @description('Name of the storage account.')
 output storageAccountName string = names.storageAccount
+
+@description('Names of the further storage accounts.')
+output furtherStorageAccountNames string[] = map(furtherAccounts, account => account.name)
 
 @description('Name of the key vault.')
 output keyVaultName string = names.keyVault

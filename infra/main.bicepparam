@@ -4,6 +4,7 @@ using 'main.bicep'
 // (azd env set).
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
+var accounts = readEnvironmentVariable('STORAGE_ACCOUNTS', '')
 
 param environmentName = readEnvironmentVariable('AZURE_ENV_NAME', 'azd')
 param location = readEnvironmentVariable('AZURE_LOCATION', 'westeurope')
@@ -11,6 +12,8 @@ param model = loadJsonContent('model.json')
 
 // Storage
 param storageSku = 'Standard_LRS'
+param furtherStorageAccounts = empty(accounts) ? [] : split(accounts, ' ')
+param firstStorageAccountName = readEnvironmentVariable('FIRST_STORAGE_ACCOUNT_NAME', '')
 param undeleteDays = 7
 param auditKeptDays = 30
 param isProtected = false

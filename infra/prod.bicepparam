@@ -4,6 +4,7 @@ using 'main.bicep'
 // variables; none is a secret.
 var origins = readEnvironmentVariable('ALLOWED_ORIGINS', '')
 var emails = readEnvironmentVariable('ALERT_EMAILS', '')
+var accounts = readEnvironmentVariable('STORAGE_ACCOUNTS', '')
 
 param environmentName = 'prod'
 param model = loadJsonContent('model.json')
@@ -12,6 +13,8 @@ param model = loadJsonContent('model.json')
 // tables, queues and blobs: a failover loses the last minutes of each. Prices, and the steps after a failover:
 // docs/infrastructure.md, Redundancy.
 param storageSku = 'Standard_ZRS'
+param furtherStorageAccounts = empty(accounts) ? [] : split(accounts, ' ')
+param firstStorageAccountName = readEnvironmentVariable('FIRST_STORAGE_ACCOUNT_NAME', '')
 param undeleteDays = 30
 param auditKeptDays = 730
 param isProtected = true

@@ -14,8 +14,8 @@ param tags Tags
 @description('Id of the workspace that the alerts query.')
 param workspaceId string
 
-@description('Name of the storage account to watch for throttling.')
-param storageAccountName string
+@description('Names of the storage accounts to watch for throttling.')
+param storageAccountNames string[]
 
 @description('Email addresses that receive alerts. Empty shows alerts in the portal only.')
 param emails string[]
@@ -257,9 +257,11 @@ var rules = [
   }
 ]
 
-resource account 'Microsoft.Storage/storageAccounts@2025-06-01' existing = {
-  name: storageAccountName
-}
+resource accounts 'Microsoft.Storage/storageAccounts@2025-06-01' existing = [
+  for account in storageAccountNames: {
+    name: account
+  }
+]
 
 resource operators 'Microsoft.Insights/actionGroups@2023-01-01' = {
   name: name
@@ -318,51 +320,53 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
   }
 ]
 
-// Throttling of the whole account, by the metric of the service, which includes clients that use a grant and bypass the app.
+// Throttling of a whole account, by the metric of the service, which includes clients that use a grant and bypass the app.
 // Values of the dimension ResponseType:
 // https://learn.microsoft.com/azure/storage/tables/monitor-table-storage-reference#metrics-dimensions
-resource accountThrottled 'Microsoft.Insights/metricAlerts@2018-03-01' = {
-  name: '${name}-account-throttled'
-  location: 'global'
-  tags: tags
-  properties: {
-    description: 'The storage account rejected requests because a partition, a queue or the account is at its limit. See docs/operating.md.'
-    severity: 2
-    enabled: true
-    scopes: [account.id]
-    evaluationFrequency: 'PT15M'
-    windowSize: 'PT30M'
-    criteria: {
-      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
-      allOf: [
+resource accountsThrottled 'Microsoft.Insights/metricAlerts@2018-03-01' = [
+  for (account, index) in storageAccountNames: {
+    name: index == 0 ? '${name}-account-throttled' : '${name}-account-throttled-${account}'
+    location: 'global'
+    tags: tags
+    properties: {
+      description: 'The storage account ${account} rejected requests because a partition, a queue or the account is at its limit. See docs/operating.md.'
+      severity: 2
+      enabled: true
+      scopes: [accounts[index].id]
+      evaluationFrequency: 'PT15M'
+      windowSize: 'PT30M'
+      criteria: {
+        'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+        allOf: [
+          {
+            criterionType: 'StaticThresholdCriterion'
+            name: 'throttled'
+            metricNamespace: 'Microsoft.Storage/storageAccounts'
+            metricName: 'Transactions'
+            dimensions: [
+              {
+                name: 'ResponseType'
+                operator: 'Include'
+                values: [
+                  'ServerBusyError'
+                  'ClientThrottlingError'
+                  'ClientAccountBandwidthThrottlingError'
+                  'ClientAccountRequestThrottlingError'
+                ]
+              }
+            ]
+            timeAggregation: 'Total'
+            operator: 'GreaterThan'
+            threshold: throttledAtMost
+          }
+        ]
+      }
+      autoMitigate: true
+      actions: [
         {
-          criterionType: 'StaticThresholdCriterion'
-          name: 'throttled'
-          metricNamespace: 'Microsoft.Storage/storageAccounts'
-          metricName: 'Transactions'
-          dimensions: [
-            {
-              name: 'ResponseType'
-              operator: 'Include'
-              values: [
-                'ServerBusyError'
-                'ClientThrottlingError'
-                'ClientAccountBandwidthThrottlingError'
-                'ClientAccountRequestThrottlingError'
-              ]
-            }
-          ]
-          timeAggregation: 'Total'
-          operator: 'GreaterThan'
-          threshold: throttledAtMost
+          actionGroupId: operators.id
         }
       ]
     }
-    autoMitigate: true
-    actions: [
-      {
-        actionGroupId: operators.id
-      }
-    ]
   }
-}
+]

@@ -1,6 +1,6 @@
 // The function app, on the Flex Consumption plan.
 
-import { Authentication, Tags } from 'types.bicep'
+import { Authentication, StorageAccount, Tags } from 'types.bicep'
 
 @description('Name of the function app.')
 param name string
@@ -19,6 +19,9 @@ param identityName string
 
 @description('Name of the storage account.')
 param storageAccountName string
+
+@description('Further storage accounts.')
+param furtherAccounts StorageAccount[]
 
 @description('Container of the app package.')
 param packageContainer string
@@ -161,6 +164,20 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
   }
 }
 
+// The settings of the further storage accounts, which begin with the names of their connections.
+var suffixOfStorage = environment().suffixes.storage
+var furtherSettings = reduce(
+  map(furtherAccounts, one => {
+    '${one.connection}__blobServiceUri': 'https://${one.name}.blob.${suffixOfStorage}/'
+    '${one.connection}__queueServiceUri': 'https://${one.name}.queue.${suffixOfStorage}/'
+    '${one.connection}__tableServiceUri': 'https://${one.name}.table.${suffixOfStorage}/'
+    '${one.connection}__credential': 'managedidentity'
+    '${one.connection}__clientId': identity.properties.clientId
+  }),
+  {},
+  (all, one) => union(all, one)
+)
+
 // App Service returns 409 now and then for concurrent writes to one site, so each resource below depends on the previous one.
 
 // No setting is a secret. Application Insights accepts nothing for the connection string without an identity that has the role.
@@ -184,6 +201,8 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
       APPLICATIONINSIGHTS_CONNECTION_STRING: applicationInsights.properties.ConnectionString
       APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.properties.clientId};Authorization=AAD'
     },
+    empty(furtherAccounts) ? {} : { STORAGE_ACCOUNTS: join(map(furtherAccounts, one => one.connection), ' ') },
+    furtherSettings,
     empty(agreedModelChanges) ? {} : { AGREED_MODEL_CHANGES: agreedModelChanges },
     empty(consoleClientId) ? {} : { CONSOLE_CLIENT_ID: consoleClientId },
     empty(consoleScope) ? {} : { CONSOLE_SCOPE: consoleScope }

@@ -42,6 +42,16 @@ type CoolContainer = {
 }
 
 @export()
+@description('A storage account of the app.')
+type StorageAccount = {
+  @description('The name of its connection: the beginning of its settings.')
+  connection: string
+
+  @description('The name of the account in Azure.')
+  name: string
+}
+
+@export()
 @description('Tags of a resource.')
 type Tags = {
   *: string

@@ -74,13 +74,18 @@ interface Compiled {
 }
 interface Template {
   readonly resources: Readonly<Record<string, Compiled>> | readonly Compiled[];
+  readonly metadata: { readonly _generator: { readonly templateHash: string } };
 }
 
-/** Type and API version of every resource, with the resources of modules. */
-function compiled({ resources }: Template): string[] {
+/** Type and API version of every resource, with the resources of modules: once for a module that is deployed several times. */
+function compiled({ resources }: Template, counted = new Set<string>()): string[] {
   return Object.values(resources)
     .filter(({ existing }) => !existing)
-    .flatMap(({ type, apiVersion, properties }) =>
-      properties?.template ? compiled(properties.template) : [`${type}@${apiVersion}`],
-    );
+    .flatMap(({ type, apiVersion, properties: { template } = {} }) => {
+      if (!template) return [`${type}@${apiVersion}`];
+      const module = template.metadata._generator.templateHash;
+      if (counted.has(module)) return [];
+      counted.add(module);
+      return compiled(template, counted);
+    });
 }

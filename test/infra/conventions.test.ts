@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
-import { declarations, INFRA, sources, theDeclaration, theResource, valueAt } from './bicep.ts';
+import { declarations, INFRA, propertiesOf, sources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 /** Rules that neither the compiler nor security.test.ts checks. */
 
@@ -106,4 +106,33 @@ test('prod keeps copies in three zones of one region', () => {
     declarations.filter(({ file }) => file === 'main.bicep'),
   );
   expect(choices.value).toBe("'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'");
+});
+
+describe('further storage accounts', () => {
+  const paramsOf = (module: string) => propertiesOf(valueAt(theDeclaration('module', module), 'params') ?? '');
+
+  test('are like the first, but for their names', () => {
+    const [first, further] = [paramsOf('storage'), paramsOf('furtherStorage')];
+    expect(first.size).toBeGreaterThan(10);
+    const own = ['name', 'isAuditLogLocked'];
+    const others = (params: typeof first) => [...params].filter(([name]) => !own.includes(name));
+    expect(others(further)).toEqual(others(first));
+    expect(theDeclaration('module', 'furtherStorage').list).toBe('furtherAccounts');
+  });
+
+  test('have the settings of the first, with their own names', () => {
+    const ending = /__\w+(?='?: )/g;
+    const settings = theDeclaration('resource', 'settings').text.match(/AzureWebJobsStorage__\w+(?=: )/g) ?? [];
+    const further = theDeclaration('var', 'furtherSettings').value.match(ending);
+    expect(settings.length).toBe(5);
+    expect(further?.toSorted()).toEqual(settings.map((name) => name.replace('AzureWebJobsStorage', '')).toSorted());
+  });
+
+  test('have the roles and the alert of the first', () => {
+    for (const [kind, name] of [
+      ['module', 'storageAccess'],
+      ['resource', 'accountsThrottled'],
+    ] as const)
+      expect(theDeclaration(kind, name).list).toBe('storageAccountNames');
+  });
 });

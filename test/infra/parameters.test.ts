@@ -58,6 +58,26 @@ describe('authentication', () => {
   });
 });
 
+describe('furtherStorageAccounts', () => {
+  const check = (...names: string[]) => inMain('checkedAccounts', { furtherStorageAccounts: names });
+
+  test('accepts the names that the app accepts', () => {
+    expect(check()).toEqual([]);
+    expect(check('second', 'Third3')).toEqual(['second', 'Third3']);
+  });
+  test.each([['first'], ['a', 'A'], ['3rd'], ['my-account'], ['a b'], ['']])('rejects %s %s', (...names) => {
+    expect(() => check(...names)).toThrow('furtherStorageAccounts needs different names');
+  });
+  // Accounts whose names begin alike share partition servers.
+  test('gives each account a name that begins with a hash', () => {
+    expect(theDeclaration('var', 'names').value).toMatch(/ '\$\{suffix\}rowkey' :/);
+    expect(theDeclaration('var', 'suffix').value).toMatch(/^uniqueString\(/);
+    expect(theDeclaration('var', 'furtherAccounts').value).toMatch(
+      / name: '\$\{uniqueString\([^)]*\)[^']*, name\)\}rowkey'/,
+    );
+  });
+});
+
 describe('isZoneRedundant', () => {
   const check = (isZoneRedundant: boolean, storageSku: string) =>
     inMain('checkedZoneRedundancy', { isZoneRedundant, storageSku });

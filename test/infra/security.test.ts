@@ -100,6 +100,7 @@ const SETTINGS = [
   'CONSOLE_CLIENT_ID',
   'CONSOLE_SCOPE',
   'KEY_ENCRYPTION_KEY_URI',
+  'STORAGE_ACCOUNTS',
   'TOKEN_AUDIENCE',
   'TOKEN_ISSUER',
   'TOKEN_JWKS_URI',
@@ -223,7 +224,7 @@ const rules: readonly Rule[] = [
       },
       { file: 'modules/access.bicep', text: 'scope: key', replacement: 'scope: vault' },
       {
-        file: 'modules/access.bicep',
+        file: 'modules/storage-access.bicep',
         text: "roleDefinitionId: roleId('Storage Table Delegator')",
         replacement: "roleDefinitionId: 'x'",
       },
@@ -273,13 +274,17 @@ const rules: readonly Rule[] = [
   {
     title: 'roles go to the identity of the app, before the app is deployed',
     check: ({ declarations }) => {
-      const access = theDeclaration('module', 'access', declarations);
-      expect(valueAt(access, 'params.principalId')).toBe('identity.outputs.principalId');
-      expect(valueAt(theDeclaration('module', 'app', declarations), 'dependsOn')).toBe('[access]');
+      for (const module of ['access', 'storageAccess']) {
+        const access = theDeclaration('module', module, declarations);
+        expect(valueAt(access, 'params.principalId')).toBe('identity.outputs.principalId');
+      }
+      expect(theDeclaration('module', 'storageAccess', declarations).list).toBe('storageAccountNames');
+      expect(valueAt(theDeclaration('module', 'app', declarations), 'dependsOn')).toBe('[access, storageAccess]');
     },
     violations: [
       { file: 'main.bicep', text: 'identity.outputs.principalId', replacement: 'tokenIssuer' },
-      { file: 'main.bicep', text: 'dependsOn: [access]', replacement: 'dependsOn: [storage]' },
+      { file: 'main.bicep', text: 'dependsOn: [access, storageAccess]', replacement: 'dependsOn: [storage]' },
+      { file: 'main.bicep', text: 'for account in storageAccountNames', replacement: 'for account in furtherAccounts' },
     ],
   },
   {
