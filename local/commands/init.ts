@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { access, readFile, writeFile } from 'node:fs/promises';
+import { access, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { fileURLToPath } from 'node:url';
@@ -37,6 +37,11 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   await requireCleanTree();
   const packs = await listPacks(ROOT);
   if (packs.length === 0) throw new Error('This repository has no example packs: npm run init has run before.');
+  const own = await ownFiles();
+  if (own.length > 0)
+    throw new Error(
+      `${own.join(', ')} may need the example packs or roles of the sample. Nothing was changed: remove the packs by hand, as docs/declare-an-entity.md says.`,
+    );
   const name = given ?? (await askForName());
   const file = join('model', `${name}.ts`);
   if (await exists(join(ROOT, file))) throw new Error(`${file} exists: choose another name.`);
@@ -59,6 +64,12 @@ async function init({ name: given }: { readonly name?: string }): Promise<void> 
   npm start        runs the app
   npm test         checks everything
   git status       shows what changed; commit it when you agree`);
+}
+
+/** The files of the model that are not those of the sample. */
+async function ownFiles(): Promise<string[]> {
+  const files = await readdir(join(ROOT, 'model'));
+  return files.filter((file) => file !== 'model.ts' && file !== 'entities.ts').map((file) => join('model', file));
 }
 
 async function requireCleanTree(): Promise<void> {

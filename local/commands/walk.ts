@@ -29,6 +29,7 @@ const program = new Command()
   .action(async ({ model: file, seed, writes, seconds }: Options) => {
     const model = file === undefined ? deployedApp.model : await importModel(resolve(file));
     if (!model) throw new Error(`${file} exports neither a "model" of defineModel nor a "rowkey" of createRowkey.`);
+    if (model.list.length === 0) throw new Error('The model has no entity to write: add one to model/entities.ts.');
     const folder = await mkdtemp(join(tmpdir(), 'rowkey-walk-'));
     const account = createEmulatorAccount(randomBytes(64).toString('base64'));
     const azurite = await startAzurite({ folder, accounts: [account] });

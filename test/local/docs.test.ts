@@ -29,7 +29,7 @@ describe.each(pages)('%s', (page) => {
   });
 
   test('links to no example pack, which an adopter deletes', () => {
-    expect(links.map(({ file }) => file).filter((file) => /^lib\/model\/[^/]+\/./.test(file))).toEqual([]);
+    expect(links.map(({ file }) => file).filter((file) => /^examples\/[^/]+\/./.test(file))).toEqual([]);
   });
 
   test('names npm scripts and source files that exist', () => {

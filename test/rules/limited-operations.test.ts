@@ -40,7 +40,7 @@ test.each([
   ['the packs', deployed],
 ])('every operation on an entity counts in the limits of that entity: %s', async (_, model) => {
   const routes = createRoutes(model).filter(({ isUndescribed, name }) => !isUndescribed && name !== 'openapi');
-  expect(routes.length).toBeGreaterThan(20);
+  expect(routes.length).toBeGreaterThan(0);
   const wrong: string[] = [];
   for (const route of routes) {
     const operation = await operationOf(route);

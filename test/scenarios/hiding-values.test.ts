@@ -192,11 +192,15 @@ function shown({ status, headers, body }: Reply): unknown {
 
 const UNCHANGED = /^(health|model|openapi.json|problems|grants)$/;
 
-describe.each<[string, AnyModel, string]>([
+const models: [string, AnyModel, string][] = [
   ['a model that makes values from restricted ones', careless, 'c'],
   ['the packs', deployed, 'p'],
   ['the fixtures', fixtures, 'f'],
-])('of %s', (_, model, prefix) => {
+];
+// Without the packs, the deployed model may be empty.
+const filledModels = models.filter(([, { list }]) => list.length > 0);
+
+describe.each(filledModels)('of %s', (_, model, prefix) => {
   const routes = createRoutes(model).filter(
     ({ method, kind, isUndescribed, path }) =>
       (method === 'GET' || kind === 'read') &&

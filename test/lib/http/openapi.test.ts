@@ -120,7 +120,7 @@ test('describes numbers and Booleans of a query as such', () => {
 });
 
 test('describes entities with select apart only if they differ from those without', () => {
-  const described = JSON.stringify(describeRoutes(createRoutes(packs)).components.schemas);
+  const described = JSON.stringify(describeRoutes(createRoutes(model)).components.schemas);
   expect(described).toContain('"description":"With select"');
   expect(described).not.toMatch(/"anyOf":\[\{("\$ref":"[^"]+")\},\{\1,"description":"With select"/);
 });

@@ -33,7 +33,7 @@ const ofPacks = Object.entries<DeclaredEntity | readonly DeclaredEntity[]>(packs
     : [],
 );
 const models = [
-  ...(ofPacks.length > 0 ? ofPacks : [{ name: 'the model of the app', model: deployed }]),
+  ...(ofPacks.length > 0 || deployed.list.length === 0 ? ofPacks : [{ name: 'the model of the app', model: deployed }]),
   { name: 'the fixtures', model: fixtures },
   { name: 'relations in both directions', model: relations },
 ];
