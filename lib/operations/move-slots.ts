@@ -1,12 +1,13 @@
+import { deleteBlobs } from '../storage/copy-blobs.ts';
 import { deleteRows } from '../storage/copy-rows.ts';
 import { deleteFences } from '../storage/fence.ts';
-import { listTables } from '../storage/provision.ts';
 import { changeSlots, isOwned, slotAt } from '../storage/slot-row.ts';
 import type { Account, Storage } from '../storage/storage.ts';
 import { findOwner, type Plan, readPlacement } from './placement.ts';
 import {
   acceptAll,
   asMover,
+  copyBlobsOf,
   finishMoves,
   isOfSlots,
   legsOf,
@@ -15,13 +16,14 @@ import {
   type Mover,
   openAgain,
   startMove,
+  tablesIn,
 } from './slot-mover.ts';
 
 /** Moves slots. With `isClosed`, writes to them wait from the beginning to the end, or fail, and no partition is fenced. */
 export function moveSlots(
   storage: Storage,
   plans: readonly Plan[],
-  { isClosed = false, ...options }: MoveOptions & { readonly isClosed?: boolean } = {},
+  { isClosed = false, ...options }: MoveOptions & { readonly isClosed?: boolean },
 ): Promise<MoveReport> {
   return asMover(storage, options, async (mover) => {
     for (const plan of plans) await startMove(mover, plan, isClosed);
@@ -30,12 +32,12 @@ export function moveSlots(
 }
 
 /** Continues the moves that a mover has left. */
-export function resumeMoves(storage: Storage, options: MoveOptions = {}): Promise<MoveReport> {
+export function resumeMoves(storage: Storage, options: MoveOptions): Promise<MoveReport> {
   return asMover(storage, options, finishMoves);
 }
 
 /** Ends moves: slots that have not been let go stay where they are. What was copied is left, and is compared if they move again. */
-export function abortMoves(storage: Storage, options: MoveOptions = {}): Promise<MoveReport> {
+export function abortMoves(storage: Storage, options: MoveOptions): Promise<MoveReport> {
   return asMover(storage, options, async (mover) => {
     await acceptAll(mover);
     for (const leg of await legsOf(mover)) {
@@ -46,7 +48,7 @@ export function abortMoves(storage: Storage, options: MoveOptions = {}): Promise
 }
 
 /** Moves the slots back that have left an account under a move, or under any one, unless the account is cleaned up. */
-export function moveBack(storage: Storage, move: string | undefined, options: MoveOptions = {}): Promise<MoveReport> {
+export function moveBack(storage: Storage, move: string | undefined, options: MoveOptions): Promise<MoveReport> {
   return asMover(storage, options, async (mover) => {
     await acceptAll(mover);
     const placements = await readPlacement(mover.accounts);
@@ -64,13 +66,14 @@ export function moveBack(storage: Storage, move: string | undefined, options: Mo
 export interface CleanUpReport {
   readonly slots: number;
   readonly rows: number;
+  readonly blobs: number;
   /** Slots that have left their account so recently that clients may still use it. */
   readonly kept: number;
 }
 
 /** Deletes the rows that slots have left at their former accounts. There is no way back from here. */
-export async function cleanUp(storage: Storage, options: MoveOptions = {}): Promise<CleanUpReport> {
-  const report = { slots: 0, rows: 0, kept: 0 };
+export async function cleanUp(storage: Storage, options: MoveOptions): Promise<CleanUpReport> {
+  const report = { slots: 0, rows: 0, blobs: 0, kept: 0 };
   await asMover(storage, options, async (mover) => {
     await acceptAll(mover);
     const placements = await readPlacement(mover.accounts);
@@ -84,11 +87,18 @@ export async function cleanUp(storage: Storage, options: MoveOptions = {}): Prom
       report.kept += left.length - due.length;
       report.slots += due.length;
       const live = new Set([...owned.moves].filter(([index]) => isOwned(owned, index)).map(([, { move }]) => move));
-      report.rows += await cleanUpSlots(
+      // Clients may have uploaded blobs with grants of the former account.
+      for (const { account: target } of placements) {
+        const slots = due.map(({ slot }) => slot).filter((slot) => findOwner(placements, slot)?.account === target);
+        if (slots.length > 0) await copyBlobsOf(mover, { source: account, target, slots });
+      }
+      const deleted = await cleanUpSlots(
         mover,
         account,
         due.map(({ slot }) => slot),
       );
+      report.rows += deleted.rows;
+      report.blobs += deleted.blobs;
       mover.mayWrite();
       await deleteFences(account, (move) => live.has(move));
     }
@@ -96,14 +106,18 @@ export async function cleanUp(storage: Storage, options: MoveOptions = {}): Prom
   return report;
 }
 
-async function cleanUpSlots({ mayWrite }: Mover, account: Account, slots: readonly string[]): Promise<number> {
-  if (slots.length === 0) return 0;
-  let rows = 0;
+async function cleanUpSlots({ mayWrite, resources }: Mover, account: Account, slots: readonly string[]) {
+  const deleted = { rows: 0, blobs: 0 };
+  if (slots.length === 0) return deleted;
   const isMoved = isOfSlots(slots);
-  for (const table of await listTables(account, '')) rows += await deleteRows(account, { table, isMoved, mayWrite });
+  for (const table of await tablesIn(account, resources))
+    deleted.rows += await deleteRows(account, { table, isMoved, mayWrite });
+  const moved = new Set(slots);
+  for (const container of resources.containers)
+    deleted.blobs += await deleteBlobs(account, { container, isMoved: (slot) => moved.has(slot), mayWrite });
   await changeSlots(account, slots, (state) => {
     mayWrite();
     return state.phase === 'gone' ? { phase: 'none' } : state;
   });
-  return rows;
+  return deleted;
 }

@@ -3,9 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import { MINUTE_MS } from '../base/time.ts';
+import { copyBlobs } from '../storage/copy-blobs.ts';
 import { type Copied, copyRows } from '../storage/copy-rows.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
-import { createTable, listTables } from '../storage/provision.ts';
+import { createTable, listTables, type Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
 import { changeSlots, type Phase, type SlotState, slotAt, stateOf } from '../storage/slot-row.ts';
 import { slotOf } from '../storage/slots.ts';
@@ -44,6 +45,8 @@ export type MoveProgress =
   | { readonly what: 'switch'; readonly slots: number; readonly of: number };
 
 export interface MoveOptions {
+  /** The tables and containers of the app: others may be in the same accounts. Tables of periods end with digits. */
+  readonly resources: Pick<Resources, 'tables' | 'containers'>;
   readonly timing?: MoveTiming;
   readonly onProgress?: (progress: MoveProgress) => void;
   readonly signal?: AbortSignal;
@@ -55,6 +58,8 @@ export interface MoveReport {
   readonly rows: number;
   readonly written: number;
   readonly deleted: number;
+  /** Blobs that were copied. */
+  readonly blobs: number;
   /** How long writes to each slot waited, in milliseconds. */
   readonly pauses: readonly number[];
   /** Slots that stay where they are: aborted ones, and those whose last rows could not be copied in time. */
@@ -67,7 +72,8 @@ export interface Mover {
   /** Throws if this mover may write no more. */
   readonly mayWrite: () => void;
   readonly tell: (progress: MoveProgress) => void;
-  readonly report: { slots: number; rows: number; written: number; deleted: number; pauses: number[]; left: string[] };
+  readonly resources: MoveOptions['resources'];
+  readonly report: { -readonly [Name in keyof MoveReport]: MoveReport[Name] } & { pauses: number[]; left: string[] };
   /** When the last copy was sent whose outcome is unknown. */
   unknownAt: number;
 }
@@ -90,7 +96,7 @@ const CONCURRENCY = 8;
 /** Runs work as the only mover. The hold of work that fails ends by itself, because a request of it may be under way. */
 export async function asMover(
   storage: Storage,
-  { timing = MOVE_TIMING, onProgress: tell = () => {}, signal }: MoveOptions,
+  { timing = MOVE_TIMING, onProgress: tell = () => {}, resources, signal }: MoveOptions,
   work: (mover: Mover) => Promise<void>,
 ): Promise<MoveReport> {
   const accounts = severalAccounts(storage);
@@ -99,8 +105,8 @@ export async function asMover(
     signal?.throwIfAborted();
     hold.mayWrite();
   };
-  const report = { slots: 0, rows: 0, written: 0, deleted: 0, pauses: [], left: [] };
-  const mover: Mover = { accounts, timing, mayWrite, tell, report, unknownAt: Number.NEGATIVE_INFINITY };
+  const report = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
+  const mover: Mover = { accounts, timing, mayWrite, tell, resources, report, unknownAt: Number.NEGATIVE_INFINITY };
   try {
     await work(mover);
     await settle(mover);
@@ -203,6 +209,13 @@ function settle(mover: Mover): Promise<void> {
   return waitUntil(mover, mover.unknownAt + mover.timing.lateMs);
 }
 
+/** The tables of the app in an account. */
+export async function tablesIn(account: Account, { tables }: MoveOptions['resources']): Promise<string[]> {
+  const withoutPeriod = (name: string) => name.replace(/\d+$/, '');
+  const names = new Set([...tables, ...tables.map(withoutPeriod)]);
+  return (await listTables(account, '')).filter((name) => names.has(name) || names.has(withoutPeriod(name)));
+}
+
 export function isOfSlots(slots: readonly string[]): (partition: string) => boolean {
   const set = new Set(slots);
   let last: readonly [partition: string, isMoved: boolean] | undefined;
@@ -215,7 +228,7 @@ export function isOfSlots(slots: readonly string[]): (partition: string) => bool
 /** Copies all rows of the slots, until a comparison finds a difference in opened partitions only. */
 async function copyLeg(mover: Mover, { source, target, id, slots }: Leg): Promise<void> {
   const isMoved = isOfSlots(slots);
-  const tables = await listTables(source, '');
+  const tables = await tablesIn(source, mover.resources);
   for (let pass = 1; ; pass += 1) {
     const changed = new Set<string>();
     let unknown = 0;
@@ -233,12 +246,23 @@ async function copyLeg(mover: Mover, { source, target, id, slots }: Leg): Promis
       { concurrency: CONCURRENCY },
     );
     const opened = new Set((await listRegistered(source, id)).map(partitionId));
-    if (unknown === 0 && [...changed].every((partition) => opened.has(partition))) return;
+    if (unknown === 0 && [...changed].every((partition) => opened.has(partition))) break;
     if (pass === ROW_PASSES)
       throw new RowkeyError(
         'busy',
         `The rows of the accounts ${source.name} and ${target.name} differ after ${pass} comparisons.`,
       );
+  }
+  await copyBlobsOf(mover, { source, target, slots });
+}
+
+/** Blobs do not change, and readers find those that are not copied yet. */
+export async function copyBlobsOf(mover: Mover, { source, target, slots }: Pick<Leg, 'source' | 'target' | 'slots'>) {
+  const moved = new Set(slots);
+  for (const container of mover.resources.containers) {
+    mover.tell({ what: 'copy', pass: 1, table: container, rows: 0 });
+    const isMoved = (slot: string) => moved.has(slot);
+    mover.report.blobs += await copyBlobs(source, target, { container, isMoved, mayWrite: mover.mayWrite });
   }
 }
 

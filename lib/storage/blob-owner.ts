@@ -13,6 +13,8 @@ import { type Account, type Accounts, accountsOf, type Storage } from './storage
 export const AUDIT_CONTAINER = 'audit';
 export const PERIOD_ARCHIVES_CONTAINER = 'period-archives';
 const FIXED: readonly string[] = [AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER];
+/** False for a container whose blobs have no slot. */
+export const isMovable = (container: string) => !FIXED.includes(container);
 const BEGINS_WITH_SLOT = /^[\da-f]{3}(?=\/)/;
 
 interface BlobAddress {
@@ -27,7 +29,7 @@ export function slotOfBlob(name: string): string {
 
 /** The account in which a blob is written. */
 export async function accountOfBlob(storage: Storage, { container, name }: BlobAddress): Promise<Storage> {
-  if (!storage.accounts || FIXED.includes(container)) return storage;
+  if (!storage.accounts || !isMovable(container)) return storage;
   return (await ownerOfSlot(storage.accounts, slotOfBlob(name))).account;
 }
 
@@ -38,7 +40,7 @@ export async function readInAccount<Result>(
   read: (account: Storage) => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
   const { accounts } = storage;
-  if (!accounts || FIXED.includes(container)) return read(storage);
+  if (!accounts || !isMovable(container)) return read(storage);
   for (;;) {
     const owner = await ownerOfSlot(accounts, slotOfBlob(name));
     const found = await ofAccount(owner.account, read(owner.account));
@@ -59,7 +61,7 @@ export async function changeInAccounts(
   change: (account: Storage, isOwner: boolean) => Promise<unknown>,
 ): Promise<void> {
   const { accounts } = storage;
-  if (!accounts || FIXED.includes(container)) {
+  if (!accounts || !isMovable(container)) {
     await change(storage, true);
     return;
   }
@@ -83,7 +85,7 @@ export async function* listInAccounts<Listed extends { readonly name: string }>(
   container: string,
   list: (account: Storage) => AsyncGenerator<Listed>,
 ): AsyncGenerator<Listed> {
-  if (!storage.accounts || FIXED.includes(container)) {
+  if (!storage.accounts || !isMovable(container)) {
     yield* list(storage);
     return;
   }

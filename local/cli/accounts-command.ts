@@ -13,12 +13,12 @@ import {
 import type { MoveProgress, MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
 import { slotAt } from '../../lib/storage/slot-row.ts';
 import { SLOTS, slotOf } from '../../lib/storage/slots.ts';
-import type { Storage } from '../../lib/storage/storage.ts';
+import type { OpenAccounts } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 
 /** Where the commands find the accounts. Tests have accounts and limits of their own. */
 interface Accounts {
-  readonly open: (folder: string) => Promise<Storage>;
+  readonly open: (folder: string) => Promise<OpenAccounts>;
   readonly timing?: MoveTiming;
 }
 
@@ -36,13 +36,15 @@ interface MoveOptions {
 
 /** Adds the commands that move slots between storage accounts. */
 export function addAccountsCommands(program: Command, { open, timing }: Accounts): Command {
-  const storageOf = (command: Command) => open(command.optsWithGlobals<GlobalOptions>().data);
-  const timed = timing ? { timing } : {};
+  const storageOf = async (command: Command) => {
+    const { storage, resources } = await open(command.optsWithGlobals<GlobalOptions>().data);
+    return { storage, given: { resources, ...(timing ? { timing } : {}) } };
+  };
   program
     .command('status')
     .description('Lists the accounts, the slots that they own, and the moves.')
     .action(async (_, command: Command) => {
-      for (const line of describePlacement(await readPlacement(severalAccounts(await storageOf(command)))))
+      for (const line of describePlacement(await readPlacement(severalAccounts((await storageOf(command)).storage))))
         console.log(line);
     });
   program
@@ -57,21 +59,21 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       'let writes to the slots wait, or fail, until they have moved: without fences, for an hour of low load',
     )
     .action(async (options: MoveOptions, command: Command) => {
-      const storage = await storageOf(command);
+      const { storage, given } = await storageOf(command);
       const slots = chooseSlots(await readPlacement(severalAccounts(storage)), options);
       await show((shown) =>
-        moveSlots(storage, [{ slots, to: options.to }], { ...timed, ...shown, isClosed: options.closed ?? false }),
+        moveSlots(storage, [{ slots, to: options.to }], { ...given, ...shown, isClosed: options.closed ?? false }),
       );
     });
   program
     .command('balance')
     .description('Spreads the slots evenly over all accounts with as few moves as possible.')
     .action(async (_, command: Command) => {
-      const storage = await storageOf(command);
+      const { storage, given } = await storageOf(command);
       const plans = planBalance(await readPlacement(severalAccounts(storage)));
       if (plans.length === 0) return console.log('The slots are spread evenly.');
       for (const { slots, to } of plans) console.log(`${slots.length} slots to ${to}.`);
-      await show((shown) => moveSlots(storage, plans, { ...timed, ...shown }));
+      await show((shown) => moveSlots(storage, plans, { ...given, ...shown }));
     });
   for (const [name, description, work] of [
     ['resume', 'Continues the moves that a command has left.', resumeMoves],
@@ -81,23 +83,24 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       .command(name)
       .description(description)
       .action(async (_, command: Command) => {
-        const storage = await storageOf(command);
-        await show((shown) => work(storage, { ...timed, ...shown }));
+        const { storage, given } = await storageOf(command);
+        await show((shown) => work(storage, { ...given, ...shown }));
       });
   program
     .command('back')
     .description('Moves slots back to the accounts that they have left, with what was written since.')
     .argument('[move]', 'the id of a move, which "status" lists; by default all that are not cleaned up')
     .action(async (move: string | undefined, _, command: Command) => {
-      const storage = await storageOf(command);
-      await show((shown) => moveBack(storage, move, { ...timed, ...shown }));
+      const { storage, given } = await storageOf(command);
+      await show((shown) => moveBack(storage, move, { ...given, ...shown }));
     });
   program
     .command('clean-up')
     .description('Deletes what slots have left at their former accounts. There is no way back then.')
     .action(async (_, command: Command) => {
-      const { slots, rows, kept } = await cleanUp(await storageOf(command), timed);
-      console.log(`${slots} slots cleaned up, ${rows} rows deleted.`);
+      const { storage, given } = await storageOf(command);
+      const { slots, rows, blobs, kept } = await cleanUp(storage, given);
+      console.log(`${slots} slots cleaned up, ${rows} rows and ${blobs} blobs deleted.`);
       if (kept > 0)
         console.log(`${kept} slots have moved less than 20 minutes ago: clients may still use grants there.`);
     });
@@ -205,8 +208,10 @@ function describeProgress(now: MoveProgress | undefined): string {
   }
 }
 
-export function describeReport({ slots, rows, written, deleted, pauses, left }: MoveReport): string[] {
-  const lines = [`${slots} slots moved: ${rows} rows compared, ${written} written, ${deleted} deleted.`];
+export function describeReport({ slots, rows, written, deleted, blobs, pauses, left }: MoveReport): string[] {
+  const lines = [
+    `${slots} slots moved: ${rows} rows compared, ${written} written, ${deleted} deleted; ${blobs} blobs copied.`,
+  ];
   if (pauses.length > 0) {
     const sorted = pauses.toSorted((one, other) => one - other);
     const at = (part: number) => Math.round(sorted[Math.ceil(part * sorted.length) - 1] ?? 0);

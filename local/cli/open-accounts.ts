@@ -1,10 +1,17 @@
+import { resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
-import { openStorage, type Storage } from '../../lib/storage/storage.ts';
+import type { Resources } from '../../lib/storage/provision.ts';
+import { openStorage, type Storage, type StorageOptions } from '../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
 import { readInstance } from '../instance/instance.ts';
 import { loadModel } from '../instance/load-local-app.ts';
 import { readSecrets } from '../instance/secrets.ts';
 import { storageOptions } from '../instance/storage-accounts.ts';
+
+export interface OpenAccounts {
+  readonly storage: Storage;
+  readonly resources: Resources;
+}
 
 /** What a command that only uses storage needs besides the settings of storage. */
 const UNUSED = {
@@ -17,9 +24,9 @@ const UNUSED = {
  * Opens the accounts of the local instance that runs on the data folder; else those that the environment variables of the app name, with
  * the identity that is signed in to the Azure CLI.
  */
-export async function openAccounts(folder: string): Promise<Storage> {
+export async function openAccounts(folder: string): Promise<OpenAccounts> {
   const connections = await localConnections(folder);
-  if (connections) return openStorage(storageOptions(connections.strings), (await loadModel(connections.app)).prefix);
+  if (connections) return withModel(storageOptions(connections.strings), connections.app);
   const settings = fromEnvironment({ ...UNUSED, ...process.env });
   if ('refusal' in settings)
     throw new Error(
@@ -32,7 +39,12 @@ export async function openAccounts(folder: string): Promise<Storage> {
     'accounts' in storage
       ? { accounts: storage.accounts.map((account) => ({ ...account, credential })) }
       : { ...storage, credential };
-  return openStorage(options, (await loadModel('.')).prefix);
+  return withModel(options, '.');
+}
+
+async function withModel(options: StorageOptions, app: string): Promise<OpenAccounts> {
+  const model = await loadModel(app);
+  return { storage: openStorage(options, model.prefix), resources: resourcesOf(model.list, Date.now(), model) };
 }
 
 /** Connection strings of the emulator. */

@@ -5,6 +5,7 @@ import { hasCode } from '../../../lib/base/errors.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { findOwner, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
+import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
@@ -14,7 +15,7 @@ import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } 
 
 /** Nothing is late in memory, and each process of these tests reads the map when it begins. */
 const QUICK: MoveTiming = { leaseMs: 200, lateMs: 100, holdMs: 1_000, pauseWithinMs: 5_000, keepMs: 0 };
-const quick = { timing: QUICK };
+const quick = { timing: QUICK, resources: RESOURCES };
 
 const at = (partition: string) => ({ table: TABLE, partition });
 const write = (storage: Storage, partition: string, ...actions: Action[]) =>
@@ -81,16 +82,17 @@ test('moves the rows of slots with their types, and back', async () => {
   expect(back).toMatchObject({ slots: moved.length, written: 1, deleted: 1 });
   expect(await contentsOf(open())).toMatchObject({ 'p1/new': 1, 'p2/a': 'p2' });
   expect(await contentsOf(open())).not.toHaveProperty('p1/a');
-  expect(await cleanUp(open(), quick)).toEqual({ slots: moved.length, rows: keys.length, kept: 0 });
+  expect(await cleanUp(open(), quick)).toEqual({ slots: moved.length, rows: keys.length, blobs: 0, kept: 0 });
   expect(await rowsIn(storage, 'second')).toEqual([]);
 });
 
 test('keeps the rows at the source until clients use it no more', async () => {
   const { storage, keys, slots } = await storageToMove(3);
   await moveSlots(storage, [{ slots, to: 'second' }], quick);
-  expect(await cleanUp(storage, { timing: { ...QUICK, keepMs: 60_000 } })).toEqual({
+  expect(await cleanUp(storage, { ...quick, timing: { ...QUICK, keepMs: 60_000 } })).toEqual({
     slots: 0,
     rows: 0,
+    blobs: 0,
     kept: slots.length,
   });
   expect(await rowsIn(storage, 'first')).toHaveLength(keys.length);
@@ -111,6 +113,30 @@ test('aborts a move that a mover has left, and refuses to begin another one', as
   expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length + 1);
   await cleanUp(open(), quick);
   expect((await rowsIn(storage, 'first')).filter((row) => row.includes('~'))).toEqual([]);
+});
+
+test('moves the blobs of slots, and leaves those of others and of containers without slots', async () => {
+  const { open, storage } = await storageToMove(1);
+  const container = RESOURCES.containers[0] ?? '';
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const content = { type: 'text/plain', cacheControl: 'max-age=5', metadata: { owner: 'x' } };
+  const names = ['07a/one', '07a/two', '0f1/other', 'old'];
+  for (const name of names) await writeBlob(storage, { container, name }, Buffer.from(name), content);
+  await writeBlob(storage, { container, name: '07a/empty' }, Buffer.alloc(0), content);
+  const namesIn = (account: Storage) => Array.fromAsync(listContainer(account, container), ({ name }) => name);
+  const slots = ['07a', slotOf('old')];
+  expect((await moveSlots(open(), [{ slots, to: 'second' }], quick)).blobs).toBe(4);
+  expect(await namesIn(second)).toEqual(['07a/empty', '07a/one', '07a/two', 'old']);
+  const copied = await second.container(container).getBlobClient('07a/one').getProperties();
+  const original = await first.container(container).getBlobClient('07a/one').getProperties();
+  for (const name of ['contentType', 'cacheControl', 'metadata', 'contentLength', 'contentMD5'] as const)
+    expect(copied[name]).toEqual(original[name]);
+  // A client that has a grant of the former account.
+  await writeBlob(first, { container, name: '07a/late' }, Buffer.from('late'), content);
+  await deleteBlob(open(), { container, name: '07a/two' });
+  expect(await cleanUp(open(), quick)).toMatchObject({ blobs: 4 });
+  expect(await namesIn(first)).toEqual(['0f1/other']);
+  expect(await namesIn(open())).toEqual(['07a/empty', '07a/late', '07a/one', '0f1/other', 'old']);
 });
 
 test('moves closed slots without fences', async () => {

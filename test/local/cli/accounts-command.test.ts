@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { addAccountsCommands } from '../../../local/cli/accounts-command.ts';
-import { provisionAccounts, TABLE } from '../../lib/storage/several-accounts.ts';
+import { provisionAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
 
 const timing: MoveTiming = { leaseMs: 100, lateMs: 50, holdMs: 5_000, pauseWithinMs: 5_000, keepMs: 0 };
 
@@ -16,7 +16,10 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   const accounts = async (...given: string[]) => {
     printed.mockClear();
     const program = new Command().option('--data <folder>', '', '.').exitOverride();
-    await addAccountsCommands(program, { open: async () => open(), timing }).parseAsync(given, { from: 'user' });
+    await addAccountsCommands(program, {
+      open: async () => ({ storage: open(), resources: RESOURCES }),
+      timing,
+    }).parseAsync(given, { from: 'user' });
     return printed.mock.calls.map(([line]) => String(line));
   };
   expect(await accounts('status')).toEqual([
@@ -26,7 +29,7 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   ]);
   expect(await accounts('balance')).toEqual(['The slots are spread evenly.']);
   const [moved, waited] = await accounts('move', '--key', 'Engineering', '--to', 'third');
-  expect(moved).toBe('1 slots moved: 1 rows compared, 1 written, 0 deleted.');
+  expect(moved).toBe('1 slots moved: 1 rows compared, 1 written, 0 deleted; 0 blobs copied.');
   expect(waited).toMatch(/^Writes to a slot waited \d+ ms \(median\)/);
   const status = await accounts('status');
   expect(status.slice(0, 3)).toEqual([
@@ -35,8 +38,10 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
     'third: 1366 of 4096 slots',
   ]);
   const [, move] = /^move (\w+): 1 of 1 slots have left second for third$/.exec(status[3] ?? '') ?? [];
-  expect((await accounts('back', move ?? ''))[0]).toBe('1 slots moved: 1 rows compared, 0 written, 0 deleted.');
-  expect(await accounts('clean-up')).toEqual(['1 slots cleaned up, 1 rows deleted.']);
+  expect((await accounts('back', move ?? ''))[0]).toBe(
+    '1 slots moved: 1 rows compared, 0 written, 0 deleted; 0 blobs copied.',
+  );
+  expect(await accounts('clean-up')).toEqual(['1 slots cleaned up, 1 rows and 0 blobs deleted.']);
   expect((await accounts('move', '--share', '0.0008', '--to', 'second'))[0]).toMatch(/^3 slots moved/);
   expect((await accounts('balance'))[0]).toMatch(/^[12] slots to (first|third)\.$/);
   expect((await accounts('resume'))[0]).toMatch(/^0 slots moved/);
