@@ -189,7 +189,7 @@ function createTraffic(open: () => Storage, keys: readonly string[]) {
       known.set(`${key}/${row}`, isDelete ? undefined : round);
       const found = await readRow(storage, { ...at(key), row });
       expect(found?.properties.Value, `${key}/${row} in round ${round}`).toBe(known.get(`${key}/${row}`));
-      await sleep(5);
+      await sleep(20);
     }
   };
   const running = Promise.all(keys.map(work));
