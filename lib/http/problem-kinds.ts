@@ -116,7 +116,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'The body, a file, a field, the entity, a list, a batch or the children to include exceed a limit, which `accepted` or `detail` names.',
     action: 'Send or request less at once. Declare a long text as `large`. Read children as a list.',
     notes: [
-      'One transaction archives or moves an entity with its children. So it may have at most 99 children, and fewer if the transaction also changes index entries or counts. Delete other children first, as a range. If all of them must be kept, the entity can be neither archived nor moved. A delete has no such limit, unless it is an action of a transaction.',
+      'A transaction deletes an entity together with its children. So as an action of `POST /api/transact` or of an atomic batch, the delete of an entity with more than 99 children is rejected. Use its DELETE, which has no such limit.',
     ],
     see: {
       'Large texts': 'model.md#large-texts',

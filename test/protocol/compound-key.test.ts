@@ -9,12 +9,12 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { failTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
+import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteRange, writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { costOf } from '../cost-of.ts';
-import { outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
+import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient, lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
@@ -30,6 +30,7 @@ const declaredProjects = defineEntity('projects', {
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}' },
   archive: { table: 'formerprojects' },
+  movable: ['area'],
   access,
 });
 const declaredTasks = defineEntity('tasks', {
@@ -242,20 +243,8 @@ describe('a project with more tasks than a transaction has rows', () => {
   const project = { area: 'large', projectId: 'p1' };
   const limit = 'it has 120, and at most 99 are possible';
 
-  test('is not archived, and the operation says what to do', async () => {
-    await createLarge(project, CHILDREN);
-    const operationId = await requestArchive(engine, projects, project);
-    await world.settle();
-    const operation = { entity: 'projects', operation: 'archive', operationId } as const;
-    expect(await readOperation(engine, operation)).toMatchObject({
-      status: 'failed',
-      reason: expect.stringContaining(limit),
-    });
-    const { values } = await readWithChildren(engine, projects, project, [tasks]);
-    expect(values.tasks).toHaveLength(CHILDREN);
-  });
-
   test('is not deleted in a transaction with other actions', async () => {
+    await createLarge(project, CHILDREN);
     await expect(writeAtomically(engine, projects, [{ delete: project }])).rejects.toMatchObject({
       code: 'too-large',
       message: expect.stringContaining(limit),
@@ -416,7 +405,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     await expect(patchEntity(engine, projects, project, { title: 'x' })).rejects.toMatchObject(busy);
     await expect(createEntity(engine, tasks, { ...project, task: 'x' })).rejects.toMatchObject(busy);
     await expect(deleteEntity(engine, tasks, { ...project, task: 't0119' })).rejects.toMatchObject(busy);
-    await failTransfer(engine, projects, transfer, 'Storage is away.');
+    await giveUpTransfer(engine, projects, transfer, 'Storage is away.');
     expect(await status()).toMatchObject({ status: 'failed', reason: 'Storage is away.' });
     await createEntity(engine, tasks, { ...project, task: 'x' });
     expect(await deleteEntity(engine, projects, project)).toMatch(/^\d{4}-/);
@@ -443,5 +432,105 @@ describe('the delete of a project with hundreds of tasks', () => {
     expect(await deleteRange(engine, projects, project, { all: true })).toMatchObject({ deleted: 1, failed: [] });
     await world.settle();
     expect(await rowsIn('batch')).toEqual([]);
+  });
+});
+
+describe.each(['archive', 'move'] as const)('the %s of a project', (operation) => {
+  const there = (project: Values) => ({
+    ...project,
+    area: `${project.area}${operation === 'archive' ? '' : 'z'}`,
+  });
+  const destination = operation === 'archive' ? (projects.archive as Entity) : projects;
+  let counter = 0;
+  const begin = async (count: number) => {
+    counter += 1;
+    const project = { area: `${operation}${counter}`, projectId: 'p' };
+    await createLarge(project, count);
+    const operationId = await (operation === 'archive'
+      ? requestArchive(engine, projects, project)
+      : requestMove(engine, projects, project, { area: there(project).area }));
+    const transfer = (await world.take('transfers', operationId)).body as Transfer;
+    const status = () => readOperation(engine, { entity: 'projects', operation, operationId });
+    return { project, transfer, status };
+  };
+  const tasksAt = async (entity: Entity, project: Values) =>
+    readWithChildren(engine, entity, project, [tasks]).then(
+      ({ values }) => (values.tasks as Values[]).length,
+      () => undefined,
+    );
+  /** Every task is stored, here or there, and none without its project. */
+  const expectAll = async (project: Values, count: number, label: string) => {
+    const [here, arrived] = [await tasksAt(projects, project), await tasksAt(destination, there(project))];
+    expect(Math.max(here ?? 0, arrived ?? 0), label).toBeGreaterThanOrEqual(count);
+    const rows = [...(await rowsIn(String(project.area))), ...(await rowsIn(String(there(project).area)))];
+    for (const at of [project.area, there(project).area]) {
+      const kinds = rows.filter(({ partitionKey }) => partitionKey === at).map(({ EntityType }) => EntityType);
+      if (kinds.includes('tasks')) expect(kinds, label).toContain('projects');
+    }
+  };
+  const expectMoved = async (project: Values, count: number, label = '') => {
+    expect(await tasksAt(destination, there(project)), label).toBe(count);
+    expect(await rowsIn(String(project.area)), label).toEqual([]);
+    const { etag, values } = await readEntity(engine, destination, there(project));
+    // It is open to writers.
+    if (operation === 'move') await patchEntity(engine, destination, values, { title: 'there' }, { ifMatch: etag });
+  };
+
+  test.each([2, 120])('with %i tasks ends with all of them after any fault', async (count) => {
+    await tryFaults(
+      async ({ client, timing, label }) => {
+        const { project, transfer, status } = await begin(count);
+        await runTransfer(world.engineThrough(client, timing), projects, transfer).catch(() => undefined);
+        await expectAll(project, count, label);
+        await runTransfer(engine, projects, transfer);
+        await runTransfer(engine, projects, transfer);
+        expect((await status()).status, label).toBe('succeeded');
+        await expectMoved(project, count, label);
+      },
+      { what: `${operation} of a parent with ${count} children`, moreCallsThan: 8 },
+    );
+  });
+
+  test.each([2, 120])('with %i tasks loses none when a duplicate of the message runs at any call', async (count) => {
+    await tryInterruptions(
+      world,
+      async () => {
+        const { project, transfer } = await begin(count);
+        return {
+          act: (through) => runTransfer(through, projects, transfer),
+          interrupt: () => runTransfer(engine, projects, transfer),
+          check: (label) => expectMoved(project, count, label),
+        };
+      },
+      { what: `${operation} of a parent with ${count} children, by two consumers`, size: 2 },
+    );
+  });
+
+  test('with 120 tasks is undone for a key that is taken, also after a crash at any call', async () => {
+    await tryFaults(
+      async ({ client, timing, label }) => {
+        const { project, transfer, status } = await begin(120);
+        // Found when the tasks have been copied.
+        await createEntity(world.engine, notes, { noteId: `${project.area}`, ...project });
+        await runTransfer(world.engineThrough(client, timing), projects, transfer).catch(() => undefined);
+        await runTransfer(engine, projects, transfer);
+        expect((await status()).status, label).toBe('failed');
+        expect(await tasksAt(projects, project), label).toBe(120);
+        if (operation === 'move')
+          for (const { EntityType } of await rowsIn(there(project).area)) expect(EntityType, label).toBe('tombstone');
+        expect(await tasksAt(destination, there(project)), label).toBe(undefined);
+        await createEntity(engine, tasks, { ...project, task: 'more' });
+      },
+      { faults: CRASHES, what: `${operation} of a parent with many children, undone`, moreCallsThan: 8 },
+    );
+  });
+
+  test('with 120 tasks takes a few transactions more than with 99', async () => {
+    const costs = [];
+    for (const count of [99, 120, 219]) {
+      const { transfer } = await begin(count);
+      costs.push(await costOf(() => runTransfer(engine, projects, transfer)));
+    }
+    expect(costs).toEqual([17, 30, 32]);
   });
 });

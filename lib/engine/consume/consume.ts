@@ -29,7 +29,7 @@ import {
 } from '../reconcile/intent.ts';
 import { existingPart, partFor, queueOfPart } from '../reconcile/queues.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
-import { failTransfer, runTransfer } from '../transfer/transfer.ts';
+import { giveUpTransfer, runTransfer } from '../transfer/transfer.ts';
 import { recordPoison } from './poison.ts';
 
 /**
@@ -153,7 +153,7 @@ export async function consumeTransfer({ engine, entities, log }: Consumer, messa
     if (hold) await runTransfer(engine, entity, transfer, { hold });
   };
   await handle(engine, message, log, work, async (reason) => {
-    if (transfer && entity) await failTransfer(engine, entity, transfer, reason);
+    if (transfer && entity) await giveUpTransfer(engine, entity, transfer, reason);
   });
 }
 

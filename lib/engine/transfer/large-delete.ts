@@ -4,11 +4,11 @@ import type { Live } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { type Address, MAX_TRANSACTION_ACTIONS, tryAction, trySubmit } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
+import { deleteFirstChildren, type Family, mark } from './many-children.ts';
 
 /**
  * The delete of an entity with more children than a transaction has rows:
@@ -30,19 +30,6 @@ import { tryCommit } from '../write/eventual-transaction.ts';
 
 const GONE = undefined;
 const CHANGED = 'The entity was changed before the operation ran.';
-/** One row of a transaction is that of the parent. */
-const CHILDREN_PER_TRANSACTION = MAX_TRANSACTION_ACTIONS - 1;
-/** Children whose keys are read at a time, for ten transactions. */
-const READ_CHILDREN = 10 * CHILDREN_PER_TRANSACTION + 1;
-
-interface Closing {
-  readonly engine: Engine;
-  readonly entity: Entity;
-  readonly address: Address;
-  readonly operationId: string;
-  readonly hold: Hold;
-}
-
 /** Continues from any state of the row. Returns why the delete is impossible, or undefined once it is done. */
 export async function deleteLarge(
   engine: Engine,
@@ -78,32 +65,32 @@ export async function deleteLarge(
   }
 }
 
-/** Opens an entity whose delete is given up, with the children that are left. */
-export async function openAgain(engine: Engine, entity: Entity, { key, operationId }: Transfer): Promise<void> {
+/**
+ * Opens an entity whose operation is given up: after a delete with the children that are left. An archive or a move that has begun to delete
+ * children can only be continued.
+ */
+export async function openAgain(
+  engine: Engine,
+  entity: Entity,
+  { operation, key, operationId }: Transfer,
+): Promise<void> {
   const closing = { engine, entity, address: addressOf(entity, key), operationId };
   for (;;) {
     const source = await readSource(closing);
     if (source?.system.Leaving !== operationId) return;
+    if (source.system.Left && operation !== 'delete') return;
     if (await mark(closing, source, { Leaving: '', Left: '' })) return;
   }
 }
 
-async function readSource({ engine, entity, address }: Omit<Closing, 'hold'>): Promise<Live | undefined> {
+async function readSource({ engine, entity, address }: Omit<Family, 'hold'>): Promise<Live | undefined> {
   const row = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
   const snapshot = toSnapshot(entity, row);
   return snapshot.state === 'live' ? snapshot : undefined;
 }
 
-async function mark(
-  { engine: { storage }, address }: Omit<Closing, 'hold'>,
-  { etag }: Live,
-  properties: Readonly<Partial<Record<'Leaving' | 'Left', string>>>,
-): Promise<boolean> {
-  return tryAction(storage, address, { kind: 'merge', row: address.row, properties, etag });
-}
-
 /** Why the entity cannot be deleted. Nothing new refers to an entity that is closed. */
-async function findReferrer({ engine, entity, address }: Closing, before: Live): Promise<string | undefined> {
+async function findReferrer({ engine, entity, address }: Family, before: Live): Promise<string | undefined> {
   try {
     for (const { write } of entity.features)
       await write?.checkRelated?.(engine, entity, [{ address, before, after: undefined }], []);
@@ -112,44 +99,4 @@ async function findReferrer({ engine, entity, address }: Closing, before: Live):
     if (hasCode(error, 'referenced')) return error.message;
     throw error;
   }
-}
-
-/**
- * Deletes children until a transaction has room for the others and their parent. Returns the new ETag of the parent; undefined if another
- * consumer of the message has changed something.
- */
-async function deleteFirstChildren(
-  { engine, entity, address, operationId, hold }: Closing,
-  found: string,
-): Promise<string | undefined> {
-  const { storage } = engine;
-  const { table, partition, row } = address;
-  let etag: string | undefined = found;
-  for (;;) {
-    const children = await readChildren(engine, entity, address);
-    let at = 0;
-    for (; children.length - at > CHILDREN_PER_TRANSACTION; at += CHILDREN_PER_TRANSACTION) {
-      const some = children.slice(at, at + CHILDREN_PER_TRANSACTION);
-      const signal = await hold.keep();
-      const done: Map<string, string> | undefined = await trySubmit(storage, {
-        table,
-        partition,
-        signal,
-        actions: [
-          { kind: 'merge', row, properties: { TouchedBy: operationId }, etag },
-          ...some.map((child) => ({ kind: 'delete', row: child }) as const),
-        ],
-      });
-      etag = done?.get(row);
-      if (etag === undefined) return undefined;
-    }
-    // A page that was full may have been followed by more.
-    if (children.length < READ_CHILDREN) return etag;
-  }
-}
-
-/** The row keys of the first children. */
-async function readChildren(engine: Engine, entity: Entity, address: Address): Promise<string[]> {
-  const read = entity.features.map(({ write }) => write?.carried?.read(engine, entity, address, READ_CHILDREN) ?? []);
-  return (await Promise.all(read)).flat().map(({ row }) => row);
 }

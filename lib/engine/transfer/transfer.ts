@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { busy, hasCode, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
@@ -10,28 +8,22 @@ import type { CarriedRows, Change, Live, Snapshot } from '../../define/declarati
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
-import { addressOf, indexEntriesOf, isContested } from '../../define/places/index-entries.ts';
-import { type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import { type Address, type Row, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
 import { holdFor, sendWork } from '../reconcile/hold.ts';
-import {
-  INDEX_CHANGES_QUEUE,
-  type Intent,
-  MESSAGE_VERSION,
-  TRANSFERS_QUEUE,
-  type Transfer,
-} from '../reconcile/intent.ts';
+import { MESSAGE_VERSION, TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
 import { partFor } from '../reconcile/queues.ts';
-import { confirmedRow } from '../reconcile/reconcile.ts';
-import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
-import { duplicateEntry } from '../write/conflict.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
 import { findOperation, newOperationId, type Operation, writeOperation } from '../write/operation.ts';
+import { TooManyCarried } from '../write/plan.ts';
 import { toPlaced } from '../write/stored-values.ts';
+import { handBack, handOver, type Work } from './hand-over.ts';
 import { deleteLarge, openAgain } from './large-delete.ts';
+import { deleteFirstChildren, mark, putChildren } from './many-children.ts';
 
 /**
  * Archive and move: an eventual transaction between two entities.
@@ -47,6 +39,10 @@ import { deleteLarge, openAgain } from './large-delete.ts';
  * disappeared without one was deleted by a caller, and then the destination is deleted too, because an acknowledged
  * deletion must last. A message names one incarnation of the entity, and the entity gets another at the destination, so a
  * duplicate or late message finds nothing to do.
+ *
+ * An entity with more children than a transaction has rows is closed first (`Leaving`), as for its delete (large-delete.ts). Then the children
+ * are copied in several transactions, which require the ETag of the destination. `Left` is the point of no return, before the
+ * first child is deleted at the source. Nothing can be rejected after it.
  */
 
 /**
@@ -154,16 +150,26 @@ export const runTransfer = inPattern(
       ? deleteLarge(engine, entity, transfer, hold)
       : transferEntity({ engine, entity, destination, transfer, from, to, hold }));
     if (reason === undefined) await recordStatus(engine, transfer, 'succeeded');
-    else await failTransfer(engine, entity, transfer, reason);
+    else await failTransfer(engine, transfer, reason);
   },
 );
 
-/** Records that an operation failed, unless a duplicate of its message has succeeded or no such operation is recorded. */
-export async function failTransfer(engine: Engine, entity: Entity, transfer: Transfer, reason: string): Promise<void> {
+/** Ends an operation whose message is recorded as poison, unless a duplicate has succeeded or no such operation is recorded. */
+export async function giveUpTransfer(
+  engine: Engine,
+  entity: Entity,
+  transfer: Transfer,
+  reason: string,
+): Promise<void> {
   const recorded = await findRecord(engine, transfer);
   if (!recorded || recorded.status === 'succeeded') return;
-  if (transfer.operation === 'delete') await openAgain(engine, entity, transfer);
+  await openAgain(engine, entity, transfer);
   await recordStatus(engine, transfer, 'failed', reason);
+}
+
+async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
+  const recorded = await findRecord(engine, transfer);
+  if (recorded && recorded.status !== 'succeeded') await recordStatus(engine, transfer, 'failed', reason);
 }
 
 /**
@@ -176,18 +182,6 @@ async function findRecord(engine: Engine, transfer: Transfer): Promise<Values | 
   return isSame ? recorded : undefined;
 }
 
-interface Work {
-  readonly engine: Engine;
-  readonly entity: Entity;
-  readonly destination: Entity;
-  readonly transfer: Transfer;
-  readonly from: Address;
-  readonly to: Address;
-  readonly hold: Hold;
-}
-
-/** The pause before a row is read again on which a writer has a live claim. */
-const CLAIM_WAIT_MS = 250;
 const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
 /** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
@@ -196,9 +190,20 @@ const REFUSALS = ['duplicate-value', 'referenced', 'too-large', 'invalid-input']
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
-  const arrival = { incarnation: transfer.operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
-  const dropDestination = (before: Snapshot) =>
-    tryCommit(engine, [{ entity: destination, address: to, before, after: undefined, arrival }]);
+  const { operationId } = transfer;
+  const arrival = { incarnation: operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
+  const leavingFamily = { engine, entity, address: from, operationId, hold };
+  const arrivingFamily = { engine, entity: destination, address: to, operationId, hold };
+  const dropDestination = async (before: Live) => {
+    const change = { entity: destination, address: to, before, after: undefined, arrival };
+    try {
+      return await tryCommit(engine, [change]);
+    } catch (error) {
+      if (!(error instanceof TooManyCarried)) throw error;
+      const etag = await deleteFirstChildren(arrivingFamily, before.etag);
+      return etag === undefined ? undefined : tryCommit(engine, [{ ...change, before: { ...before, etag } }]);
+    }
+  };
   let copiedFrom = '';
   let after: Values = {};
   let refused: string | undefined;
@@ -220,23 +225,35 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       continue;
     }
     const { arrived, ours } = reached;
-    if (source.system.MovingFrom) throw busy('The entity is being moved to this partition.');
-    if (arrived.state === 'live' && !ours) return TAKEN;
-    refused ??= lost;
+    const { MovingFrom, Leaving, Left } = source.system;
+    if (MovingFrom) throw busy('The entity is being moved to this partition.');
+    if (Leaving && Leaving !== operationId) throw busy('Another operation deletes, archives or moves the entity.');
+    if (arrived.state === 'live' && !ours) refused ??= TAKEN;
+    if (!Left) refused ??= lost;
     if (refused !== undefined) {
-      if (!ours) return refused;
+      if (!ours && (!Leaving || (await mark(leavingFamily, source, { Leaving: '' })))) return refused;
+      if (!ours) continue;
       if (destination === entity) await handBack(work, source.values);
       await dropDestination(ours);
       continue;
     }
     try {
+      if (Left) {
+        const etag = await deleteFirstChildren(leavingFamily, source.etag);
+        const rest = etag && { ...departure(entity, transfer, from, { ...source, etag }), leaving: operationId };
+        if (rest) await tryCommit(engine, [rest]);
+        continue;
+      }
       // The source's ETag covers its children too: each write of a child touches the source.
       if (copiedFrom !== source.etag) {
         const placed = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
-        const carried = await readCarriedRows(work);
-        const change = { entity: destination, address: to, before: arrived, after: placed, arrival, carried };
-        const [committed] = (await tryCommit(engine, [change])) ?? [];
+        const rows = await readCarriedRows(work);
+        // A duplicate may have deleted some of them.
+        if (Leaving && !isDeepStrictEqual((await readSource(work))[0], source)) continue;
+        const change = { entity: destination, address: to, before: arrived, after: placed, arrival };
+        const [committed] = (await tryCommit(engine, [Leaving ? change : { ...change, carried: rows }])) ?? [];
         if (!committed) continue;
+        if (Leaving && (await putChildren(arrivingFamily, committed.etag, rows)) === undefined) continue;
         // With the fields that patterns have set from the rows at the destination.
         after = committed.values;
         copiedFrom = source.etag;
@@ -244,85 +261,22 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
       if (destination === entity && !(await handOver(work, after, life))) continue;
       // If another writer was faster, both rows are read again.
-      await tryCommit(engine, [departure(entity, transfer, from, source)]);
+      if (!Leaving) await tryCommit(engine, [departure(entity, transfer, from, source)]);
+      else {
+        await checkDeparture(work, source);
+        await mark(leavingFamily, source, { Left: operationId });
+      }
     } catch (error) {
+      if (error instanceof TooManyCarried) {
+        await mark(leavingFamily, source, { Leaving: operationId });
+        continue;
+      }
       // Another writer has just inserted this key, perhaps a duplicate of this message.
       if (hasCode(error, 'duplicate-key')) continue;
       if (!hasCode(error, ...REFUSALS)) throw error;
       refused = error.message;
     }
   }
-}
-
-interface HandOver {
-  readonly from: Address;
-  /** The incarnation of the giver. */
-  readonly incarnation: string;
-  readonly to: Address;
-  /** The giver's ETag when it was copied. Without it, rows are handed back as far as possible. */
-  readonly etag?: string;
-}
-
-/**
- * Hands the rows of unique indexes from the giver to the taker, which is committed. Each row changes under its ETag, and not
- * while a writer has a live claim on it. The giver is read after the row, so that a later entity with the giver's key keeps its
- * rows. Returns false if the giver is deleted or has changed. A missing row (a new index, or a key with a part that moves) is
- * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
- */
-async function handOver(
-  { engine, entity, transfer, hold }: Work,
-  values: Values,
-  { from, incarnation, to, etag }: HandOver,
-): Promise<boolean> {
-  const intent = transfer.operationId;
-  for (const indexEntry of indexEntriesOf(entity, values).filter((each) => isContested(entity, each))) {
-    for (;;) {
-      await hold.keep();
-      const row = await readRow(engine.storage, indexEntry);
-      const isClaimed = row?.properties.Claim === intent;
-      if (row && isOwnedBy(row, to) && !isClaimed) break;
-      const giver = await readLive(engine, entity, from);
-      if (giver?.system.Incarnation !== incarnation) {
-        // A duplicate of this message handed it over, to a taker that has changed since.
-        if (row && isClaimed)
-          await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
-        return false;
-      }
-      if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {
-        if (etag !== undefined && giver.etag !== etag) return false;
-        if (row && etag === undefined) break;
-        if (row) throw duplicateEntry(entity, indexEntry);
-        await claimFree(engine, indexEntry, to, intent);
-        continue;
-      }
-      if (hasLiveClaim(row, { intent }, engine)) {
-        await sleep(CLAIM_WAIT_MS);
-        continue;
-      }
-      const properties = confirmedRow(entity, values, indexEntry);
-      if (
-        await tryAction(engine.storage, indexEntry, {
-          kind: 'replace',
-          row: indexEntry.row,
-          properties,
-          etag: row.etag,
-        })
-      )
-        break;
-    }
-  }
-  return true;
-}
-
-/** Undoes a move that cannot be completed: returns the rows that the source needs. */
-async function handBack(work: Work, values: Values): Promise<void> {
-  const { engine, entity, transfer, from, to } = work;
-  await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
-  // The source may have given up values meanwhile, so its indexes are reconciled.
-  const { table, partition, row } = from;
-  const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
-  const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendWork(engine, await partFor(engine, INDEX_CHANGES_QUEUE, partition), { ...intent, ...traceContext() });
 }
 
 /** The change that turns the source into a tombstone. */
@@ -333,6 +287,12 @@ function departure(
   before: Snapshot,
 ): EntityChange {
   return { entity, address, before, after: undefined, movedTo: operationId, isMove: operation === 'move' };
+}
+
+/** Throws `referenced`. Nothing new refers to an entity that is closed. */
+async function checkDeparture({ engine, entity, transfer, from }: Work, source: Live): Promise<void> {
+  const change = departure(entity, transfer, from, source);
+  for (const { write } of entity.features) await write?.checkRelated?.(engine, entity, [change], []);
 }
 
 /** The change that a move will make at the destination: a request is rejected for a reference that the move would break. */

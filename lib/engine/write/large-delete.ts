@@ -3,6 +3,7 @@ import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
 import { sendWork } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
+import { partFor } from '../reconcile/queues.ts';
 import type { PlannedWrite } from './entity-write.ts';
 import { newOperationId, writeOperation } from './operation.ts';
 
@@ -27,6 +28,7 @@ export async function requestLargeDelete(engine: Engine, planned: PlannedWrite):
   };
   await writeOperation(engine, { ...named, status: 'running' });
   const change = { operation: 'delete', entity: entity.name, address, fields: [], etag: before.etag } as const;
-  await makeAndNote(engine, change, () => sendWork(engine, TRANSFERS_QUEUE, { ...transfer, ...traceContext() }));
+  const part = await partFor(engine, TRANSFERS_QUEUE, address.partition);
+  await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
   return operationId;
 }

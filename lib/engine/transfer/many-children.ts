@@ -1,0 +1,113 @@
+import type { CarriedRows, Live } from '../../define/declaration/change.ts';
+import type { Hold } from '../../define/declaration/engine.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import {
+  type Action,
+  type Address,
+  MAX_TRANSACTION_ACTIONS,
+  MAX_TRANSACTION_BYTES,
+  transactionBytes,
+  tryAction,
+  trySubmit,
+} from '../../storage/rows.ts';
+import type { Engine } from '../engine.ts';
+
+/** An entity with more children than a transaction has rows, in an operation that deletes, archives or moves it. */
+export interface Family {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly address: Address;
+  readonly operationId: string;
+  readonly hold: Hold;
+}
+
+/** One row of a transaction is that of the parent. */
+const CHILDREN_PER_TRANSACTION = MAX_TRANSACTION_ACTIONS - 1;
+/** Children whose keys are read at a time, for ten transactions. */
+const READ_CHILDREN = 10 * CHILDREN_PER_TRANSACTION + 1;
+
+/** Closes or opens the entity: see `SystemProperties`. */
+export async function mark(
+  { engine: { storage }, address }: Omit<Family, 'hold'>,
+  { etag }: Live,
+  properties: Readonly<Partial<Record<'Leaving' | 'Left', string>>>,
+): Promise<boolean> {
+  return tryAction(storage, address, { kind: 'merge', row: address.row, properties, etag });
+}
+
+/**
+ * Deletes children until a transaction has room for the others and their parent. Returns the new ETag of the parent; undefined if another
+ * consumer of the message has changed something.
+ */
+export async function deleteFirstChildren(family: Family, found: string): Promise<string | undefined> {
+  let etag: string | undefined = found;
+  for (;;) {
+    const children = await readChildren(family);
+    for (let at = 0; children.length - at > CHILDREN_PER_TRANSACTION; at += CHILDREN_PER_TRANSACTION) {
+      const some = children.slice(at, at + CHILDREN_PER_TRANSACTION);
+      etag = await submitWithParent(
+        family,
+        etag,
+        some.map((row) => ({ kind: 'delete', row })),
+      );
+      if (etag === undefined) return undefined;
+    }
+    // A page that was full may have been followed by more.
+    if (children.length < READ_CHILDREN) return etag;
+  }
+}
+
+/** The row keys of the first children. */
+async function readChildren({ engine, entity, address }: Family): Promise<string[]> {
+  const read = entity.features.map(({ write }) => write?.carried?.read(engine, entity, address, READ_CHILDREN) ?? []);
+  return (await Promise.all(read)).flat().map(({ row }) => row);
+}
+
+/**
+ * Writes the rows of the children at the destination, each transaction with their parent, and deletes others that are there. Returns the new
+ * ETag of the parent; undefined if another consumer of the message has changed something.
+ */
+export async function putChildren(
+  family: Family,
+  found: string,
+  { put, drop }: CarriedRows,
+): Promise<string | undefined> {
+  const kept = new Set(put.map(({ row }) => row));
+  const actions = [
+    ...put.map(({ row, properties }) => ({ kind: 'upsert', row, properties }) as const),
+    ...drop.filter((row) => !kept.has(row)).map((row) => ({ kind: 'delete', row }) as const),
+  ];
+  let etag: string | undefined = found;
+  for (let at = 0; at < actions.length && etag !== undefined; ) {
+    const some = takeActions(family.address, actions.slice(at, at + CHILDREN_PER_TRANSACTION));
+    etag = await submitWithParent(family, etag, some);
+    at += some.length;
+  }
+  return etag;
+}
+
+/** As many of the actions as fit into the bytes of a transaction, with the touch of the parent: at least one. */
+function takeActions({ partition }: Address, actions: readonly Action[]): readonly Action[] {
+  let bytes = transactionBytes(partition, []);
+  const least = MAX_TRANSACTION_BYTES - MAX_TOUCH_BYTES;
+  const end = actions.findIndex((action, index) => {
+    bytes += transactionBytes(partition, [action]);
+    return index > 0 && bytes > least;
+  });
+  return end === -1 ? actions : actions.slice(0, end);
+}
+
+/** More than the action on the parent takes, with keys of any length. */
+const MAX_TOUCH_BYTES = 20_000;
+
+/** Executes the actions in a transaction that requires the ETag of the parent, and returns the new one. */
+async function submitWithParent(
+  { engine, address: { table, partition, row }, operationId, hold }: Family,
+  etag: string,
+  actions: readonly Action[],
+): Promise<string | undefined> {
+  const signal = await hold.keep();
+  const touch: Action = { kind: 'merge', row, properties: { TouchedBy: operationId }, etag };
+  const done = await trySubmit(engine.storage, { table, partition, signal, actions: [touch, ...actions] });
+  return done?.get(row);
+}
