@@ -202,7 +202,7 @@ export interface FileCalls<Of extends Declared, As extends Binding> {
    * const photo = await store.vehicles.files.photo.get({ depot: 'north', vehicleId: '1' });
    * console.log(photo?.blob.type, photo?.blob.size, photo?.etag);
    */
-  get(key: Key<Of>, options?: As['read']): One<As, { readonly blob: Blob; readonly etag: string } | undefined>;
+  get(key: Key<Of>, options?: As['download']): One<As, { readonly blob: Blob; readonly etag: string } | undefined>;
   /**
    * Stores the file, and replaces the current one. Returns its description, or undefined to a caller who may not read the entity. The
    * conditions apply to the file. Throws `not-found`, `etag-mismatch`, `too-large`, `unsupported-media-type`.

@@ -170,6 +170,7 @@ export interface Binding {
   /** What a file is written from. */
   readonly file: unknown;
   readonly upload: unknown;
+  readonly download: unknown;
   /** The result of an action of a batch. */
   readonly outcome: unknown;
   readonly deleted: unknown;

@@ -88,6 +88,7 @@ interface OverFetch extends Binding {
   readonly deleteRange: DeleteRange;
   readonly file: Blob;
   readonly upload: UploadOptions;
+  readonly download: DownloadOptions;
   readonly outcome: BatchResult;
   readonly deleted: DeletedRange;
   /** Undefined if the caller may not read it. */
@@ -121,6 +122,13 @@ export interface Operation {
   status(options?: CallOptions): Promise<OperationStatus>;
   /** Waits until it has succeeded. Throws `operation-failed` with the reason. */
   done(options?: CallOptions): Promise<OperationStatus>;
+}
+
+export interface DownloadOptions extends CallOptions {
+  /** Reads the file in ranges of so many bytes, each of which is read again if it fails. By default it is read as a whole. */
+  readonly rangeBytes?: number;
+  /** Called after each range, or at the end. */
+  readonly onProgress?: (received: number, total: number) => void;
 }
 
 export interface UploadOptions extends WriteOptions {

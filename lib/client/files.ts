@@ -1,9 +1,9 @@
 import type { Values } from '../base/values.ts';
 import type { Attachment } from '../define/declaration/attachment.ts';
-import type { CallOptions, UploadOptions, WriteOptions } from './client-types.ts';
+import type { DownloadOptions, UploadOptions, WriteOptions } from './client-types.ts';
 import type { EntityCalls } from './core.ts';
 import type { EntityDescription } from './paths.ts';
-import type { Reply } from './transport.ts';
+import type { Reply, Request } from './transport.ts';
 import { forgetUpload, type Granted, uploadInBlocks, uploadOnce } from './upload.ts';
 
 /** Files of entities. Loaded at first use. */
@@ -15,11 +15,36 @@ export function getFile(
   entity: EntityDescription,
   field: string,
   key: Values,
-  { signal }: CallOptions = {},
+  { signal, rangeBytes, onProgress }: DownloadOptions = {},
 ): Promise<{ readonly blob: Blob | undefined; readonly etag: string } | undefined> {
   const { pathOf, undefinedIfNotFound } = core.tools;
-  const reply = send({ method: 'GET', path: pathOf(entity, key, field), signal });
-  return undefinedIfNotFound(reply.then(({ blob, headers }) => ({ blob, etag: headers.get('etag') ?? '' })));
+  const path = pathOf(entity, key, field);
+  const read = (headers: Request['headers']) => send({ method: 'GET', path, headers, signal });
+  const toFile = ({ blob, headers }: Reply) => {
+    if (blob) onProgress?.(blob.size, blob.size);
+    return { blob, etag: headers.get('etag') ?? '' };
+  };
+
+  async function readRanges(bytes: number) {
+    const parts: Blob[] = [];
+    let etag: string | undefined;
+    for (let received = 0; ; ) {
+      const range = { range: `bytes=${received}-${received + bytes - 1}`, 'if-range': etag };
+      const reply = await read(range);
+      // Not a part: the file was replaced meanwhile, and this is the new one.
+      if (reply.status !== 206 || !reply.blob) return toFile(reply);
+      const [total] = /\d+$/.exec(reply.headers.get('content-range') ?? '') ?? [];
+      // Another server hides the length of the file from pages of another origin.
+      if (total === undefined) return toFile(await read({}));
+      etag = reply.headers.get('etag') ?? '';
+      parts.push(reply.blob);
+      received += reply.blob.size;
+      onProgress?.(received, Number(total));
+      if (received >= Number(total)) return { blob: new Blob(parts, { type: reply.blob.type }), etag };
+    }
+  }
+
+  return undefinedIfNotFound(rangeBytes === undefined ? read({}).then(toFile) : readRanges(rangeBytes));
 }
 
 export async function putFile(

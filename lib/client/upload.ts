@@ -125,11 +125,10 @@ export async function uploadInBlocks(core: Core, options: SendingBlocks): Promis
     await put('comp=blocklist', new Blob([`<?xml version="1.0" encoding="utf-8"?><BlockList>${list}</BlockList>`]));
     return upload.granted.uploadId;
   } catch (error) {
-    // Storage does not have the blocks of an earlier call any more.
-    if (begun === upload && error instanceof RowkeyClientError && error.status === 400) {
-      unfinished.delete(file);
-      return uploadInBlocks(core, options);
-    }
+    // Storage does not have the blocks any more.
+    const isLost = error instanceof RowkeyClientError && error.status === 400;
+    if (isLost) unfinished.delete(file);
+    if (isLost && begun === upload) return uploadInBlocks(core, options);
     if (upload.stored.size > 0 || signal?.aborted) throw error;
     return undefined;
   }

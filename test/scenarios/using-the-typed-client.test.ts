@@ -395,6 +395,40 @@ describe('a file in blocks', () => {
     expect(sent.filter((each) => each === 'block0')).toHaveLength(2);
   });
 
+  test('is read in ranges, each again if it fails, and as a whole if it is replaced meanwhile', async () => {
+    const { photo, key } = await open(() => undefined);
+    await photo.put(key, file);
+    const ranges: (string | null)[] = [];
+    let onRange = async (_count: number) => {};
+    const fetchRanges: typeof fetch = async (input, init) => {
+      const range = new Headers(init?.headers).get('range');
+      if (range === null) return fetch(input, init);
+      ranges.push(range);
+      await onRange(ranges.length);
+      return fetch(input, init);
+    };
+    const { client } = await clientOf('hr', { fetch: fetchRanges });
+    const reader = client.employees.files.photo;
+    onRange = async (count) => {
+      if (count === 2) throw new TypeError('no response');
+    };
+    const progress: number[] = [];
+    const found = await reader.get(key, { rangeBytes: 150_000, onProgress: (bytes) => progress.push(bytes) });
+    const bytes = await found?.blob.arrayBuffer();
+    expect(bytes && Buffer.from(bytes).equals(Buffer.from(await file.arrayBuffer()))).toBe(true);
+    expect(found?.blob.type).toBe('image/png');
+    expect(progress).toEqual([150_000, 300_000, file.size]);
+    expect(ranges).toHaveLength(4);
+    ranges.length = 0;
+    const other = new Blob([PNG, new Uint8Array(7)], { type: 'image/png' });
+    onRange = async (count) => {
+      if (count === 2) await photo.put(key, other);
+    };
+    expect((await reader.get(key, { rangeBytes: 150_000 }))?.blob.size).toBe(other.size);
+    await photo.delete(key);
+    expect(await reader.get(key, { rangeBytes: 150_000 })).toBeUndefined();
+  });
+
   test('goes through the API if storage is out of reach', async () => {
     const { photo, key, sent, calls } = await open(() => new TypeError('blocked'));
     expect(await photo.put(key, file, { blockBytes: BLOCK })).toMatchObject({ bytes: file.size });
