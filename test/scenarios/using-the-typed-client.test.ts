@@ -387,9 +387,9 @@ describe('a file in blocks', () => {
       return undefined;
     });
     await expect(photo.put(key, file, { blockBytes: BLOCK, signal: failure.signal })).rejects.toThrow('The user left.');
-    // Another blob of this name discards its blocks.
+    // A list of other blocks discards them.
     const blob = product.storage.container('uploads').getBlockBlobClient(name);
-    await blob.upload('', 0);
+    await blob.commitBlockList([]);
     await blob.delete();
     expect(await photo.put(key, file, { blockBytes: BLOCK })).toMatchObject({ bytes: file.size });
     expect(sent.filter((each) => each === 'block0')).toHaveLength(2);
