@@ -5,8 +5,9 @@ import type { MemoryServer } from './memory-server.ts';
 /** In place of a file: the second account of the files that need two. */
 export const SECOND_ACCOUNT = new URL('second-account', import.meta.url).href;
 
-/** In place of files: two more accounts of the walk. */
+/** In place of files: two more accounts of the walk, and of the racing writers. */
 export const WALK_ACCOUNTS = ['walk-second', 'walk-third'].map((name) => new URL(name, import.meta.url).href);
+export const RACE_ACCOUNTS = ['race', 'race-second', 'race-third'].map((name) => new URL(name, import.meta.url).href);
 
 /** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */
 export function testStorage(url: string): string {

@@ -67,15 +67,31 @@ export interface World {
   take(queue: string, text: string): Promise<Message>;
 }
 
+interface WorldOptions {
+  readonly prefix?: string;
+  readonly queueParts?: number;
+  /** The URLs of further storage accounts, as of test files. */
+  readonly further?: readonly string[];
+}
+
 /** Opens the model of the fixtures, with additional entities, on the storage account of the test file. */
 export async function openWorld(
   url: string,
   more: readonly Entity[] = [],
-  { prefix = '', queueParts = 1 }: { readonly prefix?: string; readonly queueParts?: number } = {},
+  { prefix = '', queueParts = 1, further = [] }: WorldOptions = {},
 ): Promise<World> {
   const entities = [...model.list, ...more];
-  const connectionString = testStorage(url);
-  const storage = openStorage({ connectionString, httpClient: knowingClient }, prefix);
+  const connections = [url, ...further].map(testStorage);
+  const open = (httpClient: HttpClient) => {
+    const accounts = connections.map((connectionString, index) => ({
+      name: ['first', 'second', 'third'][index] ?? '',
+      connectionString,
+      httpClient,
+    }));
+    const [only] = accounts;
+    return openStorage(accounts.length === 1 && only ? only : { accounts }, prefix);
+  };
+  const storage = open(knowingClient);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
@@ -135,10 +151,7 @@ export async function openWorld(
   const engineThrough = (httpClient: HttpClient, timing = PATIENT) => {
     // A process that has had a response of storage before.
     const { clock } = storage;
-    return createEngine(
-      { ...openStorage({ connectionString, httpClient }, prefix), clock },
-      { timing, keys, queueParts },
-    );
+    return createEngine({ ...open(httpClient), clock }, { timing, keys, queueParts });
   };
   return {
     storage,

@@ -58,7 +58,7 @@ var rules = [
     query: '''
       Metrics
       | where Name == 'rowkey.poison.recorded'
-      | extend Queue = tostring(Properties.queue)
+      | extend Queue = strcat(iff(isempty(Properties.account), '', strcat(Properties.account, '/')), Properties.queue)
       | summarize measure = sum(Sum) by Queue
     '''
     aggregation: 'Total'
@@ -214,7 +214,7 @@ var rules = [
       Metrics
       | where Name == 'rowkey.storage.responses'
       | where tostring(Properties.status) in ('429', '503')
-      | extend Resource = strcat(Properties.service, ' ', Properties.resource)
+      | extend Resource = strcat(Properties.service, ' ', iff(isempty(Properties.account), '', strcat(Properties.account, '/')), Properties.resource)
       | summarize measure = sum(Sum) by Resource
     '''
     aggregation: 'Total'

@@ -24,7 +24,7 @@ export interface ConsoleSettings {
 
 /** What the console needs to know of the app. */
 export interface ConsoleApp {
-  readonly storage: Pick<Storage, 'tables' | 'blobs'>;
+  readonly storage: Pick<Storage, 'tables' | 'blobs' | 'accounts'>;
   /** Undefined if the console is off. */
   readonly console: (ConsoleSettings & { readonly issuer: string }) | undefined;
 }
@@ -54,7 +54,12 @@ export function createConsoleHandler(app: () => ConsoleApp, { folder, root }: Co
     const { console, storage } = app();
     if (!console) throw consoleIsOff();
     const { issuer, clientId, scope = DEFAULT_SCOPE, connectTo = [] } = console;
-    const policy = toSecurityPolicy({ issuer, connectTo, tables: storage.tables.url, blobs: storage.blobs.url });
+    const accounts = storage.accounts?.list ?? [storage];
+    const [tables, blobs] = [
+      accounts.map((account) => account.tables.url),
+      accounts.map((account) => account.blobs.url),
+    ];
+    const policy = toSecurityPolicy({ issuer, connectTo, tables, blobs });
     const headers = { ...SECURITY_HEADERS, 'content-security-policy': policy };
     if (path === CONFIG) {
       const config = { issuer, clientId, scope, apiUrl: root };
@@ -129,8 +134,9 @@ const DOCS_POLICY = formatPolicy({
 interface Origins {
   readonly issuer: string;
   readonly connectTo: readonly string[];
-  readonly tables: string;
-  readonly blobs: string;
+  /** The URLs of the services of each storage account. */
+  readonly tables: readonly string[];
+  readonly blobs: readonly string[];
 }
 
 /** The console runs only its own code, and sends data only to the API, to storage with grants, and to the issuer. */
@@ -138,9 +144,9 @@ function toSecurityPolicy({ issuer, connectTo, tables, blobs }: Origins): string
   const origins = (...urls: readonly string[]) => [...new Set(urls.map((url) => new URL(url).origin))].join(' ');
   const directives = {
     'default-src': "'self'",
-    'connect-src': `'self' ${origins(tables, blobs, issuer, ...connectTo)}`,
-    'img-src': `'self' data: blob: ${origins(blobs)}`,
-    'media-src': `'self' blob: ${origins(blobs)}`,
+    'connect-src': `'self' ${origins(...tables, ...blobs, issuer, ...connectTo)}`,
+    'img-src': `'self' data: blob: ${origins(...blobs)}`,
+    'media-src': `'self' blob: ${origins(...blobs)}`,
     'object-src': "'none'",
     'base-uri': "'none'",
     'form-action': "'self'",

@@ -80,6 +80,8 @@ interface Counted {
   /** Allows plain HTTP, as for the emulator. */
   readonly insecure: boolean;
   readonly heat?: Heat;
+  /** The name of the account, if there are several. */
+  readonly account?: string | undefined;
 }
 
 /**
@@ -87,7 +89,7 @@ interface Counted {
  * has one part of the URL: the table, queue or container, which follows the path of the service. Later path segments contain keys and are
  * left out.
  */
-export function countTransactions({ service, endpoint, insecure, heat }: Counted): PipelinePolicy {
+export function countTransactions({ service, endpoint, insecure, heat, account }: Counted): PipelinePolicy {
   // The account name of an emulator is in the path or in the host name.
   const depthOf = (url: string) => new URL(url).pathname.split('/').filter(Boolean).length + 1;
   let depth: number | undefined;
@@ -123,7 +125,8 @@ export function countTransactions({ service, endpoint, insecure, heat }: Counted
         } finally {
           for (const meter of running)
             if (--meter.underWay === 0) meter.milliseconds += performance.now() - meter.since;
-          count.response({ service, resource: resource.replace(PERIOD_SUFFIX, ''), status });
+          const counted = { service, resource: resource.replace(PERIOD_SUFFIX, ''), status };
+          count.response(account === undefined ? counted : { ...counted, account });
           heat?.note(request, { service, resource, status });
         }
       };

@@ -112,11 +112,11 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
 export function openStorage(options: StorageOptions, prefix = '', pace: Pace = createPace()): Storage {
   // All accounts have one clock: a process may have had a response from one of them only.
   const clock = createServiceClock();
-  const open = (account: AccountOptions, ofTables?: readonly PipelinePolicy[]) =>
-    openAccount(account, { prefix, pace, clock, ofTables });
-  if (!('accounts' in options)) return open(options);
+  const shared = { prefix, pace, clock };
+  if (!('accounts' in options)) return openAccount(options, shared);
+  const several = options.accounts.length > 1;
   const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
-    ...open(account, [conditionalDelete]),
+    ...openAccount(account, { ...shared, ofTables: [conditionalDelete], name: several ? name : undefined }),
     name,
   }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
@@ -150,12 +150,14 @@ interface Opening {
   readonly prefix: string;
   readonly pace: Pace;
   readonly clock: ServiceClock;
+  /** The name of the account, if there are several. */
+  readonly name?: string | undefined;
   /** Policies of the tables, outside all others. */
   readonly ofTables?: readonly PipelinePolicy[] | undefined;
 }
 
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
-function openAccount(account: AccountOptions, { prefix, pace, clock, ofTables = [] }: Opening): Storage {
+function openAccount(account: AccountOptions, { prefix, pace, clock, name, ofTables = [] }: Opening): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const heat = createHeat();
@@ -163,7 +165,7 @@ function openAccount(account: AccountOptions, { prefix, pace, clock, ofTables = 
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
     adaptToLoad(pace),
     noteOutcome,
-    countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat }),
+    countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat, account: name }),
   ];
   const table = through([...ofTables, ...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
   const queue = [clock.policy, ...ofAll('queue')];

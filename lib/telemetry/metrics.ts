@@ -11,11 +11,16 @@ const countIssuedGrant = counter('rowkey.grants.issued', 'Shared access signatur
 
 /** Each counts one unless told how much. */
 export const count = {
-  /** `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. */
-  response: counter<{ readonly service: string; readonly resource: string; readonly status: string }>(
-    'rowkey.storage.responses',
-    'Responses of storage, by table, queue or container and status',
-  ),
+  /**
+   * `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. `account` is the name of one of several
+   * storage accounts.
+   */
+  response: counter<{
+    readonly service: string;
+    readonly resource: string;
+    readonly status: string;
+    readonly account?: string;
+  }>('rowkey.storage.responses', 'Responses of storage, by table, queue or container and status'),
   /** `slot` stands for the partition key, which may be personal data. */
   partitionLoad: counter<{ readonly resource: string; readonly slot: string }>(
     'rowkey.partition.load',
@@ -25,7 +30,10 @@ export const count = {
     'rowkey.partition.throttled',
     'Requests to a partition that storage rejected with 429 or 503',
   ),
-  poison: counter<{ readonly queue: string }>('rowkey.poison.recorded', 'Messages recorded as poison'),
+  poison: counter<{ readonly queue: string; readonly account?: string }>(
+    'rowkey.poison.recorded',
+    'Messages recorded as poison',
+  ),
   timer: counter<{ readonly timer: string }>('rowkey.timer.completed', 'Completed timer runs'),
   /** Findings of the weekly consistency check that it has not repaired, counted at each run of the week. */
   inconsistencies: counter<{ readonly entity: string }>(

@@ -23,7 +23,7 @@ test('alerts and saved queries read metrics that the app records', async () => {
 
 test('alerts and saved queries read properties that the metrics carry', async () => {
   const metrics = await readFile(`${root}lib/telemetry/metrics.ts`, 'utf8');
-  const carried = new Set([...metrics.matchAll(/readonly (\w+): string/g)].map(([, name]) => name));
+  const carried = new Set([...metrics.matchAll(/readonly (\w+)\??: string/g)].map(([, name]) => name));
   const queries = [
     'infra/modules/alerts.bicep',
     ...(await Array.fromAsync(glob('infra/queries/*.kql', { cwd: root }))),

@@ -13,6 +13,7 @@ import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import { employees, model } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
+import { RACE_ACCOUNTS } from '../storage.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
 
@@ -29,8 +30,11 @@ const WHAT = 'Random schedule of writes, moves, archives and messages in three p
 const EXPECTED = ['duplicate-key', 'duplicate-value', 'not-found', 'busy', 'storage-unavailable'];
 
 let world: World;
+const worlds: World[] = [];
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [], { queueParts: PROCESSES });
+  const [first = '', ...further] = RACE_ACCOUNTS;
+  worlds.push(await openWorld(import.meta.url, [], { queueParts: PROCESSES }));
+  worlds.push(await openWorld(first, [], { queueParts: PROCESSES, further }));
 });
 
 const id = fc.integer({ min: 0, max: 2 });
@@ -61,6 +65,8 @@ test(`keeps every index correct while writers race and messages arrive twice, la
   await fc.assert(
     fc.asyncProperty(schedules, ({ all, deliveries }) =>
       countTried({ what: WHAT, times: all.length }, async () => {
+        // In turn in one storage account and in three.
+        world = worlds[(run / CONCURRENCY) % worlds.length] as World;
         // One process settles its index entries itself, the others leave them to the queue. Each is of another release, with another number of
         // parts of the queues.
         const processes = Array.from({ length: PROCESSES }, (_, index) => ({

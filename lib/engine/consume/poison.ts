@@ -6,6 +6,7 @@ import { splitText } from '../../define/codec/entity-codec.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
+import { accountOfQueue } from '../../storage/storage.ts';
 import { count } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
@@ -71,7 +72,9 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
     // Without a record, the message returns and is recorded then.
     isRepeatable: true,
   });
-  count.poison({ queue: engine.storage.queue(queue).name });
+  const { name: account } = accountOfQueue(engine.storage, queue);
+  const labels = { queue: engine.storage.queue(queue).name };
+  count.poison(account === undefined ? labels : { ...labels, account });
 }
 
 /**

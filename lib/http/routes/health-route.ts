@@ -4,6 +4,7 @@ import { hasCode } from '../../base/errors.ts';
 import { SYSTEM_TABLE } from '../../engine/read/continuation.ts';
 import { describeMissing } from '../../storage/errors.ts';
 import { readRow } from '../../storage/rows.ts';
+import { accountsOf, type Storage } from '../../storage/storage.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
 
 const TIMEOUT_MS = 3_000;
@@ -13,6 +14,10 @@ const Health = z.object({
   declaration: z.enum(['ok', 'refused', 'unknown']),
   settings: z.enum(['ok', 'refused']),
   resources: z.enum(['ok', 'missing', 'unknown']),
+  accounts: z
+    .array(z.object({ name: z.string(), storage: z.enum(['ok', 'unavailable']) }))
+    .optional()
+    .describe('Each storage account, if there are several'),
   hint: z.string().optional(),
 });
 type Health = z.infer<typeof Health>;
@@ -26,7 +31,7 @@ const MISCONFIGURED: Health = {
   hint: 'A setting is wrong, so the app serves nothing. The log of the app names the setting and what is accepted.',
 };
 
-/** Any response shows that the app runs. The state of storage comes from one point query, and from listings until nothing is missing. */
+/** Any response shows that the app runs. The state of storage comes from a point query of each account, and from listings until nothing is missing. */
 export const healthRoute: Route = {
   name: 'health',
   method: 'GET',
@@ -47,31 +52,44 @@ export const healthRoute: Route = {
 };
 
 async function checkHealth(context: RequestContext): Promise<RouteResult> {
-  const probe = readRow(context.app.engine.storage, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' });
-  const [storage, declaration, missing] = await Promise.all([
-    withTimeout<Health['storage']>(
-      probe.then(
-        () => 'ok',
-        (error) => (hasCode(error, 'not-provisioned') ? 'ok' : 'unavailable'),
-      ),
-      'unavailable',
-    ),
+  const { storage: all } = context.app.engine;
+  const [states, declaration, missing] = await Promise.all([
+    Promise.all(accountsOf(all).map(probe)),
     withTimeout<Health['declaration']>(checkDeclaration(context), 'unknown'),
     withTimeout(
       context.app.findMissing().catch(() => undefined),
       undefined,
     ),
   ]);
+  const storage = states.every((state) => state === 'ok') ? 'ok' : 'unavailable';
+  const accounts = all.accounts?.list.map(({ name }, index) => ({ name, storage: states[index] ?? 'unavailable' }));
   const resources = missing === undefined ? 'unknown' : missing.length > 0 ? 'missing' : 'ok';
   const isHealthy = storage === 'ok' && declaration === 'ok' && resources !== 'missing';
   const status = isHealthy ? 'ok' : 'degraded';
   const hint = missing?.length ? { hint: describeMissing(missing) } : {};
-  const body: Health = { status, storage, declaration, settings: 'ok', resources, ...hint };
+  const body: Health = {
+    status,
+    storage,
+    declaration,
+    settings: 'ok',
+    resources,
+    ...(accounts ? { accounts } : {}),
+    ...hint,
+  };
   return {
     status: isHealthy ? 200 : declaration === 'refused' ? 500 : 503,
     body,
     headers: { 'cache-control': 'no-store' },
   };
+}
+
+/** One point query of an account. The others keep serving while one is away. */
+function probe(account: Storage): Promise<'ok' | 'unavailable'> {
+  const reading = readRow(account, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' }).then(
+    () => 'ok' as const,
+    (error) => (hasCode(error, 'not-provisioned') ? 'ok' : 'unavailable'),
+  );
+  return withTimeout(reading, 'unavailable');
 }
 
 /** While the model is rejected no other route is served, so the health check must show it. */

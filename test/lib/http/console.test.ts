@@ -65,6 +65,18 @@ describe('a page of the console', () => {
     expect(directives).not.toHaveProperty('script-src');
     expect(policy).not.toMatch(/unsafe|\*|http:/);
   });
+
+  test('has a policy that allows each of several storage accounts', async () => {
+    const account = (name: string) => ({
+      tables: { url: `https://${name}.table.example/` },
+      blobs: { url: `https://${name}.blob.example/` },
+    });
+    const storage = { ...account('a'), accounts: { list: [account('a'), account('b')] } } as never;
+    const policy = (await get('', { of: { ...app, storage } })).headers.get('content-security-policy') ?? '';
+    for (const url of ['https://a.table.example', 'https://b.table.example', 'https://b.blob.example'])
+      expect(/connect-src ([^;]*)/.exec(policy)?.[1]?.split(' ')).toContain(url);
+    expect(/img-src ([^;]*)/.exec(policy)?.[1]).toContain('https://a.blob.example https://b.blob.example');
+  });
 });
 
 describe('a file named by its hash', () => {

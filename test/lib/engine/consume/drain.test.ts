@@ -6,17 +6,19 @@ import { MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
 import { drainQueues } from '../../../../lib/engine/consume/drain.ts';
 import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
+import { SYSTEM_TABLE } from '../../../../lib/engine/read/continuation.ts';
 import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { deleteMessage, hideMessage, receiveMessages } from '../../../../lib/storage/messages.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
+import { createTable, provision } from '../../../../lib/storage/provision.ts';
 import { openStorage, type Storage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
 import { anyText } from '../../../any-text.ts';
 import { employees } from '../../../fixtures/model.ts';
 import { sampleRuns } from '../../../points.ts';
 import { testStorage } from '../../../storage.ts';
+import { createAccounts } from '../../storage/several-accounts.ts';
 
 const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;
 const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
@@ -198,4 +200,21 @@ describe('a part that the model no longer has', () => {
     expect([await remaining(), await listed()]).toEqual([1, []]);
     if (hidden) await deleteMessage(storage, hidden);
   });
+});
+
+test('empties the poison queues of the other accounts while one is away', async () => {
+  const { open, stopped } = createAccounts();
+  const several = open();
+  await provision(several, { tables: [SYSTEM_TABLE], queues, containers: [] });
+  const names = ['', 'second/', 'third/'].map((account) => `${account}${QUEUE}`);
+  const intent = { version: 1, intent: 'back', entity: 'employees', table: 'employees', items: [] };
+  for (const name of names) await several.queue(name).sendMessage(JSON.stringify(intent));
+  stopped.add('second');
+  const log = { warn: () => undefined, error: () => undefined };
+  const consumer = { engine: createEngine(several), entities: [employees], log };
+  const draining = drainQueues(consumer, { until: Date.now() + DAY_MS });
+  await expect(draining).rejects.toThrow('the account second does not respond');
+  stopped.clear();
+  const lengths = names.map(async (name) => (await several.queue(name).getProperties()).approximateMessagesCount);
+  expect(await Promise.all(lengths)).toEqual([0, 1, 0]);
 });
