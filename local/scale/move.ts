@@ -1,9 +1,11 @@
+import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
+import { MAX_TRANSACTION_ACTIONS } from '../../lib/storage/rows.ts';
 import { SLOTS } from '../../lib/storage/slots.ts';
 
-/** What a move of slots to another account takes: its time, its transactions, and the pause of writes. */
+/** What a move of slots to another account takes, as lib/operations/slot-mover.ts does it: its time, its transactions, and the pause of writes. */
 
 export interface Move {
-  /** Rows of the account that slots leave, and of the one that they go to. */
+  /** Rows of the account that slots leave, in one table, and of the one that they go to. */
   readonly rows: number;
   readonly rowsOfTarget: number;
   /** Rows of a partition. */
@@ -11,68 +13,77 @@ export interface Move {
   /** The slots that move, of those that the account owns. */
   readonly slots: number;
   readonly ownedSlots: number;
-  /** The slots that are fenced, copied and drained together. */
+  /** The slots that are fenced together. */
   readonly together: number;
   /** Writes a second to the slots that the account owns. */
   readonly writes: number;
-  /** Calls of the mover at a time, and seconds of one. */
-  readonly concurrency: number;
+  /** Seconds of a call, and of a query that returns a page of rows. */
   readonly delay: number;
+  readonly pageDelay: number;
 }
 
 export interface MoveCost {
   readonly seconds: number;
-  /** Seconds for which writers wait in a slot, from its draining to its switch. */
+  /** The longest time for which writes to a slot wait. */
   readonly pause: number;
-  readonly transactions: Readonly<Record<'scan' | 'copy' | 'compare' | 'open' | 'drain' | 'cleanUp', number>>;
+  readonly transactions: Readonly<Record<'copy' | 'compare' | 'open' | 'drain' | 'cleanUp', number>>;
   /** Partitions that are written during the move. */
   readonly opened: number;
 }
 
-const ROWS_OF_QUERY = 1_000;
-const ACTIONS_OF_TRANSACTION = 99;
-/** The lease of what a process has read of an account's row, and how late storage may execute a request. */
-const WAIT_S = 5 + 35;
-/** A write that opens its partition: the registry, the mark, the account's row, and the fence with the mark. */
-const OPENING_CALLS = 4;
-/** To seal a partition: delete the fence, mark it. */
+const ROWS_OF_PAGE = 1_000;
+const CONCURRENCY = 8;
+/** Slots whose writes wait together. */
+const SLOTS_OF_SWITCH = 16;
+/** The rows are compared until only opened partitions differ. */
+const PASSES = 2;
+const WAIT_S = (MOVE_TIMING.leaseMs + MOVE_TIMING.lateMs) / 1_000;
+/** A write that opens its partition: the registry, the account's row, and the fence with its mark. */
+const OPENING_CALLS = 3;
+/** The mark, and the fence. */
 const SEALING_CALLS = 2;
-/** The rows of the two accounts, and reading them after they are written. */
-const SWITCH_CALLS = 4;
+/** To read and to change the row of an account; a switch does so three times. */
+const CHANGE_CALLS = 2;
+const CHANGES = 3;
 
-/** The groups of slots move one after another. */
-export function costOfMove({ slots, ...move }: Move): MoveCost {
-  const groups = Math.ceil(slots / Math.min(slots, move.together));
+/** One group of slots moves after another. */
+export function costOfMove({ slots, together, ...move }: Move): MoveCost {
+  const groups = Math.ceil(slots / Math.min(slots, together));
   const { seconds, pause, opened, transactions } = costOfGroup({ ...move, slots: slots / groups });
   const all = Object.entries(transactions).map(([what, count]) => [what, Math.round(count * groups)]);
   return { seconds: seconds * groups, pause, opened: opened * groups, transactions: Object.fromEntries(all) };
 }
 
 function costOfGroup(move: Omit<Move, 'together'>): MoveCost {
-  const { rows, rowsOfTarget, rowsOfPartition, slots, ownedSlots, writes, concurrency, delay } = move;
+  const { rows, rowsOfTarget, rowsOfPartition, slots, ownedSlots, writes, delay, pageDelay } = move;
   const moved = (rows * slots) / ownedSlots;
   const partitions = moved / rowsOfPartition;
-  const queries = (count: number) => Math.ceil(count / ROWS_OF_QUERY);
-  // A hash cannot be a filter, so each pass reads all rows of both accounts.
-  const scan = queries(rows) + queries(rowsOfTarget);
-  const copy = partitions * Math.ceil(rowsOfPartition / ACTIONS_OF_TRANSACTION);
-  const compare = queries(rows) + queries(rowsOfTarget + moved);
-  const secondsOf = (calls: number) => (calls * delay) / concurrency;
-  const bulk = WAIT_S + secondsOf(scan + copy + compare);
-  // The first write of the time opens its partition; writes are spread evenly.
-  const rate = ((writes / ownedSlots) * slots) / partitions;
-  const opened = partitions * -Math.expm1(-rate * bulk);
-  const again = SEALING_CALLS + 2 * queries(rowsOfPartition) + 1;
-  const drain = opened * again + slots * SWITCH_CALLS;
-  // One slot after another is drained.
-  const pause = secondsOf((opened / slots) * again) + SWITCH_CALLS * delay;
-  const cleanUp = queries(rows) + copy;
-  return {
-    seconds: bulk + slots * pause,
-    pause,
-    transactions: { scan, copy, compare, open: opened * OPENING_CALLS, drain, cleanUp },
-    opened,
-  };
+  const pages = (count: number) => Math.ceil(count / ROWS_OF_PAGE);
+  const copy = partitions * Math.ceil(rowsOfPartition / MAX_TRANSACTION_ACTIONS);
+  // A hash cannot be a filter: each pass reads all rows of both accounts, side by side.
+  const compare = PASSES * (pages(rows) + pages(rowsOfTarget)) + pages(moved);
+  const scan = Math.max(pages(rows), pages(rowsOfTarget + moved)) * pageDelay;
+  const atOnce = (calls: number) => (calls * delay) / CONCURRENCY;
+  // A first write opens its partition; writes are spread evenly.
+  const rate = writes / ownedSlots / (partitions / slots);
+  const copyOne = 2 * pages(rowsOfPartition) + 1;
+  let seconds = WAIT_S + Math.max(scan, atOnce(copy)) + (PASSES - 1) * scan;
+  let [opened, drain, pause] = [0, 0, 0];
+  for (let done = 0; done < slots; done += SLOTS_OF_SWITCH) {
+    const size = Math.min(SLOTS_OF_SWITCH, slots - done);
+    const found = (partitions / slots) * size * -Math.expm1(-rate * seconds);
+    // Once before the pause and once within it. The registry of each slot is listed both times.
+    const before = found * copyOne + size;
+    const within = found * (copyOne + SEALING_CALLS) + size;
+    const changes = CHANGES * CHANGE_CALLS;
+    const waited = atOnce(within) + changes * delay;
+    seconds += atOnce(before) + waited;
+    pause = Math.max(pause, waited);
+    opened += found;
+    drain += before + within + changes;
+  }
+  const cleanUp = pages(rows) + copy;
+  return { seconds, pause, opened, transactions: { copy, compare, open: opened * OPENING_CALLS, drain, cleanUp } };
 }
 
 /** The slots that go to a further account, so that all have the same number. */

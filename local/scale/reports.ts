@@ -20,6 +20,8 @@ export interface Report {
 /** The part of all requests that creates an entity. */
 export const WRITES = 0.1;
 const RATES = [10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
+/** Seconds of a query with a page of 1,000 rows. */
+const PAGE_DELAY = 0.05;
 /** Rates above are not told apart. */
 const FAR = 10_000_000;
 /** One account serves no more of a heavier load. */
@@ -205,7 +207,7 @@ export function reportMoves(assumed: Assumptions): Report {
       rowsOfPartition,
       slots: Math.round(slotsToMove(3) / 3),
       ownedSlots,
-      concurrency: 16,
+      pageDelay: PAGE_DELAY,
       delay: assumed.delay,
       writes: 1_000,
       together,
@@ -244,7 +246,7 @@ export function reportMoves(assumed: Assumptions): Report {
         'Rows of a partition',
         'Slots together',
         'Time',
-        'Pause of a slot',
+        'Longest pause',
         'Partitions that are opened',
         'Transactions',
       ],
@@ -311,7 +313,10 @@ export function reportAssumptions(assumed: Assumptions): Report {
           `${cost.read} transaction for a read; ${cost.tables} to tables and ${cost.queues} to queues for a create, and an append to the audit log`,
           'the declaration of `employees`, as [patterns](patterns.md) measures it',
         ],
-        [`${milliseconds(assumed.delay)} for a call to storage far from its limits`, 'assumed'],
+        [
+          `${milliseconds(assumed.delay)} for a call to storage far from its limits, ${milliseconds(PAGE_DELAY)} for a page of 1,000 rows`,
+          'assumed',
+        ],
         [`${percent(assumed.utilization)} of a target is planned for`, 'assumed'],
         [`${percent(WRITES)} of the requests are creates, the others reads by key`, 'assumed'],
         [`${format(PARTITIONS)} partitions, ${format(SLOTS)} slots`, 'assumed; as in lib/storage'],
