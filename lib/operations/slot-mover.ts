@@ -25,6 +25,8 @@ export interface MoveTiming extends HoldTiming {
   readonly leaseMs: number;
   /** A slot whose writes would wait longer is opened again, and moves another time. */
   readonly pauseWithinMs: number;
+  /** Slots are let go together as long as no more partitions of them are open. Writes wait for about five requests for each. */
+  readonly openedPerSwitch: number;
   /** How long the source keeps its rows at least. */
   readonly keepMs: number;
 }
@@ -35,6 +37,7 @@ export const MOVE_TIMING: MoveTiming = {
   lateMs: 35_000,
   holdMs: 20_000,
   pauseWithinMs: 5_000,
+  openedPerSwitch: 100,
   keepMs: 20 * MINUTE_MS,
 };
 
@@ -91,6 +94,7 @@ const ROW_PASSES = 10;
 const ATTEMPTS = 3;
 /** Writes to these slots wait together, for some requests. */
 const SLOTS_PER_SWITCH = 16;
+const OPENED_CONCURRENCY = 32;
 const CONCURRENCY = 8;
 
 /** Runs work as the only mover. The hold of work that fails ends by itself, because a request of it may be under way. */
@@ -287,11 +291,24 @@ async function copy(
 }
 
 async function switchAll(mover: Mover, leg: Leg): Promise<void> {
-  for (let at = 0; at < leg.slots.length; at += SLOTS_PER_SWITCH) {
-    const slots = leg.slots.slice(at, at + SLOTS_PER_SWITCH);
+  for (let done = 0; done < leg.slots.length; ) {
+    const slots = await nextToSwitch(mover, { ...leg, slots: leg.slots.slice(done, done + SLOTS_PER_SWITCH) });
     await switchSlots(mover, { ...leg, slots });
-    mover.tell({ what: 'switch', slots: at + slots.length, of: leg.slots.length });
+    done += slots.length;
+    mover.tell({ what: 'switch', slots: done, of: leg.slots.length });
   }
+}
+
+/** The first of the slots, and those after it with which few partitions are open. */
+async function nextToSwitch({ timing }: Mover, { source, id, slots, isClosed }: Leg): Promise<readonly string[]> {
+  if (isClosed) return slots;
+  const registries = await pMap(slots, (slot) => listRegistered(source, id, slot), { concurrency: CONCURRENCY });
+  let count = 0;
+  for (let opened = 0; count < slots.length; count += 1) {
+    opened += registries[count]?.length ?? 0;
+    if (opened > timing.openedPerSwitch) break;
+  }
+  return slots.slice(0, Math.max(1, count));
 }
 
 /** Hands slots over. Their writes wait from the first change of the source's row to the change of the target's. */
@@ -335,7 +352,7 @@ async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<bool
         if (!hasCode(error, 'not-provisioned')) throw error;
       }
     },
-    { concurrency: CONCURRENCY },
+    { concurrency: OPENED_CONCURRENCY },
   );
   return mover.unknownAt === before;
 }

@@ -33,7 +33,8 @@ export interface MoveCost {
 
 const ROWS_OF_PAGE = 1_000;
 const CONCURRENCY = 8;
-/** Slots whose writes wait together. */
+const OPENED_CONCURRENCY = 32;
+/** Slots whose writes wait together, unless more partitions of them are open than `openedPerSwitch`. */
 const SLOTS_OF_SWITCH = 16;
 /** The rows are compared until only opened partitions differ. */
 const PASSES = 2;
@@ -63,24 +64,26 @@ function costOfGroup(move: Omit<Move, 'together'>): MoveCost {
   // A hash cannot be a filter: each pass reads all rows of both accounts, side by side.
   const compare = PASSES * (pages(rows) + pages(rowsOfTarget)) + pages(moved);
   const scan = Math.max(pages(rows), pages(rowsOfTarget + moved)) * pageDelay;
-  const atOnce = (calls: number) => (calls * delay) / CONCURRENCY;
+  const atOnce = (calls: number, concurrency: number) => (calls * delay) / concurrency;
   // A first write opens its partition; writes are spread evenly.
   const rate = writes / ownedSlots / (partitions / slots);
   const copyOne = 2 * pages(rowsOfPartition) + 1;
-  let seconds = WAIT_S + Math.max(scan, atOnce(copy)) + (PASSES - 1) * scan;
+  let seconds = WAIT_S + Math.max(scan, atOnce(copy, CONCURRENCY)) + (PASSES - 1) * scan;
   let [opened, drain, pause] = [0, 0, 0];
-  for (let done = 0; done < slots; done += SLOTS_OF_SWITCH) {
-    const size = Math.min(SLOTS_OF_SWITCH, slots - done);
-    const found = (partitions / slots) * size * -Math.expm1(-rate * seconds);
-    // Once before the pause and once within it. The registry of each slot is listed both times.
-    const before = found * copyOne + size;
-    const within = found * (copyOne + SEALING_CALLS) + size;
-    const changes = CHANGES * CHANGE_CALLS;
-    const waited = atOnce(within) + changes * delay;
-    seconds += atOnce(before) + waited;
+  for (let done = 0; done < slots; ) {
+    const ofSlot = (partitions / slots) * -Math.expm1(-rate * seconds);
+    const most = Math.max(1, Math.min(SLOTS_OF_SWITCH, Math.floor(MOVE_TIMING.openedPerSwitch / ofSlot)));
+    const size = Math.min(most, slots - done);
+    const found = ofSlot * size;
+    // The registries are listed to choose the slots, before the pause and within it.
+    const before = found * copyOne;
+    const within = found * (copyOne + SEALING_CALLS);
+    const waited = atOnce(within, OPENED_CONCURRENCY) + atOnce(size, CONCURRENCY) + CHANGES * CHANGE_CALLS * delay;
+    seconds += atOnce(before, OPENED_CONCURRENCY) + atOnce(SLOTS_OF_SWITCH + size, CONCURRENCY) + waited;
     pause = Math.max(pause, waited);
     opened += found;
-    drain += before + within + changes;
+    drain += before + within + SLOTS_OF_SWITCH + 2 * size + CHANGES * CHANGE_CALLS;
+    done += size;
   }
   const cleanUp = pages(rows) + copy;
   return { seconds, pause, opened, transactions: { copy, compare, open: opened * OPENING_CALLS, drain, cleanUp } };

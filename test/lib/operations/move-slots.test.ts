@@ -14,7 +14,14 @@ import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
 /** Nothing is late in memory, and each process of these tests reads the map when it begins. */
-const QUICK: MoveTiming = { leaseMs: 200, lateMs: 100, holdMs: 1_000, pauseWithinMs: 5_000, keepMs: 0 };
+const QUICK: MoveTiming = {
+  leaseMs: 200,
+  lateMs: 100,
+  holdMs: 1_000,
+  pauseWithinMs: 5_000,
+  openedPerSwitch: 100,
+  keepMs: 0,
+};
 const quick = { timing: QUICK, resources: RESOURCES };
 
 const at = (partition: string) => ({ table: TABLE, partition });
@@ -137,6 +144,26 @@ test('moves the blobs of slots, and leaves those of others and of containers wit
   expect(await cleanUp(open(), quick)).toMatchObject({ blobs: 4 });
   expect(await namesIn(first)).toEqual(['0f1/other']);
   expect(await namesIn(open())).toEqual(['07a/empty', '07a/late', '07a/one', '0f1/other', 'old']);
+});
+
+test('lets writes wait for few opened partitions at a time', async () => {
+  const { open, storage, keys, slots } = await storageToMove(6);
+  const writer = open();
+  const switched: number[] = [];
+  let written: Promise<unknown> | undefined;
+  const { left } = await moveSlots(storage, [{ slots, to: 'second' }], {
+    ...quick,
+    timing: { ...QUICK, openedPerSwitch: 2 },
+    onProgress(progress) {
+      if (progress.what === 'wait') written ??= pMap(keys, (key) => put(writer, key, 'b', 1));
+      if (progress.what === 'switch') switched.push(progress.slots);
+    },
+  });
+  await written;
+  expect(left).toEqual([]);
+  expect(slots).toHaveLength(6);
+  expect(switched).toEqual([2, 4, 6]);
+  expect(await rowsIn(storage, 'second')).toEqual(keys.flatMap((key) => [`${key}/a`, `${key}/b`]).sort());
 });
 
 test('moves closed slots without fences', async () => {

@@ -5,7 +5,14 @@ import { submit } from '../../../lib/storage/rows.ts';
 import { addAccountsCommands } from '../../../local/cli/accounts-command.ts';
 import { provisionAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
 
-const timing: MoveTiming = { leaseMs: 100, lateMs: 50, holdMs: 5_000, pauseWithinMs: 5_000, keepMs: 0 };
+const timing: MoveTiming = {
+  leaseMs: 100,
+  lateMs: 50,
+  holdMs: 5_000,
+  pauseWithinMs: 5_000,
+  openedPerSwitch: 100,
+  keepMs: 0,
+};
 
 test('moves slots, spreads them, returns them and cleans up', async () => {
   const { open } = await provisionAccounts();
