@@ -8,7 +8,7 @@ import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { features } from '../features/features.ts';
 import { dropTable } from '../storage/provision.ts';
-import { MAX_TRANSACTION_ACTIONS, type Row, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
+import { mostActions, type Row, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
@@ -75,7 +75,10 @@ export const cleanUpIndex = inPattern(
     const isOver = limitTransactions(maxTransactions);
     let checked = 0;
     while (checked < rows.length && !(checked > 0 && isOver())) {
-      const some = takeRows(rows.slice(checked), (row) => !isOwned(row), without);
+      const some = takeRows(rows.slice(checked), (row) => !isOwned(row), {
+        former: without,
+        most: mostActions(engine.storage),
+      });
       checked += some.taken;
       const { deleted, refused } = await deleteCopies(engine, some.copies);
       for (const { row, of } of deleted)
@@ -104,14 +107,18 @@ interface Copy {
 }
 
 /** Takes the rows of the next transactions, and those that are checked one by one. `taken` counts the rows of other indexes too. */
-function takeRows(rows: readonly Row[], isLeftOver: (row: Row) => boolean, former: Entity) {
+function takeRows(
+  rows: readonly Row[],
+  isLeftOver: (row: Row) => boolean,
+  { former, most }: { readonly former: Entity; readonly most: number },
+) {
   const copies: Copy[] = [];
   const others: Row[] = [];
   const partitions = new Set<string>();
   let taken = 0;
   for (const row of rows) {
     if (isLeftOver(row)) {
-      if (copies.length === MAX_TRANSACTION_ACTIONS || others.length === CONCURRENCY) break;
+      if (copies.length === most || others.length === CONCURRENCY) break;
       const of = indexOfCopy(former, row);
       if (of === undefined) others.push(row);
       else if (partitions.size === CONCURRENCY && !partitions.has(row.partition)) break;

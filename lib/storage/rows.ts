@@ -1,5 +1,6 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
 import { LRUCache } from 'lru-cache';
+import { unavailable } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
 import { withDeleteIf } from './conditional-delete.ts';
 import { storageCall, unlessRefused } from './errors.ts';
@@ -41,6 +42,12 @@ export type Action =
 
 /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
 export const MAX_TRANSACTION_ACTIONS = 100;
+
+/** The most actions of a transaction of the app. With several accounts, a transaction may need a fence as well. */
+export function mostActions({ accounts }: Pick<Storage, 'accounts'>): number {
+  return accounts ? MAX_TRANSACTION_ACTIONS - 1 : MAX_TRANSACTION_ACTIONS;
+}
+
 export const MAX_TRANSACTION_BYTES = 4 * 1_048_576;
 /** The headers of an action and the types of its properties, with a margin. */
 const ACTION_BYTES = 1_000;
@@ -198,6 +205,8 @@ async function submitTo(
     const { etag } = await storageCall(submitOne(client, { partition, action: only, options }), client.tableName);
     return new Map(etag ? [[only.row, etag]] : []);
   }
+  if (fence !== undefined && actions.length >= MAX_TRANSACTION_ACTIONS)
+    throw unavailable(`${actions.length} rows cannot be written together while their partition is moved.`, undefined);
   const fenced: Action[] = fence === undefined ? [] : [{ kind: 'merge', row: fence, properties: {}, etag: ANY_ETAG }];
   const sent = [...fenced, ...actions].map((action) => toTransactionAction(partition, action));
   const submitAll = () => storageCall(client.submitTransaction(sent, options), client.tableName);

@@ -6,6 +6,7 @@ import {
   type Address,
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
+  mostActions,
   transactionBytes,
   tryAction,
   trySubmit,
@@ -21,10 +22,8 @@ export interface Family {
   readonly hold: Hold;
 }
 
-/** One row of a transaction is that of the parent. */
-const CHILDREN_PER_TRANSACTION = MAX_TRANSACTION_ACTIONS - 1;
-/** Children whose keys are read at a time, for ten transactions. */
-const READ_CHILDREN = 10 * CHILDREN_PER_TRANSACTION + 1;
+/** Children whose keys are read at a time, for ten transactions, of which one row each is that of the parent. */
+const READ_CHILDREN = 10 * (MAX_TRANSACTION_ACTIONS - 1) + 1;
 
 /** Closes or opens the entity: see `SystemProperties`. */
 export async function mark(
@@ -40,11 +39,12 @@ export async function mark(
  * consumer of the message has changed something.
  */
 export async function deleteFirstChildren(family: Family, found: string): Promise<string | undefined> {
+  const most = mostActions(family.engine.storage) - 1;
   let etag: string | undefined = found;
   for (;;) {
     const children = await readChildren(family);
-    for (let at = 0; children.length - at > CHILDREN_PER_TRANSACTION; at += CHILDREN_PER_TRANSACTION) {
-      const some = children.slice(at, at + CHILDREN_PER_TRANSACTION);
+    for (let at = 0; children.length - at > most; at += most) {
+      const some = children.slice(at, at + most);
       etag = await submitWithParent(
         family,
         etag,
@@ -77,9 +77,10 @@ export async function putChildren(
     ...put.map(({ row, properties }) => ({ kind: 'upsert', row, properties }) as const),
     ...drop.filter((row) => !kept.has(row)).map((row) => ({ kind: 'delete', row }) as const),
   ];
+  const most = mostActions(family.engine.storage) - 1;
   let etag: string | undefined = found;
   for (let at = 0; at < actions.length && etag !== undefined; ) {
-    const some = takeActions(family.address, actions.slice(at, at + CHILDREN_PER_TRANSACTION));
+    const some = takeActions(family.address, actions.slice(at, at + most));
     etag = await submitWithParent(family, etag, some);
     at += some.length;
   }

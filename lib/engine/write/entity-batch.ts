@@ -4,7 +4,7 @@ import { backOff } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { validate, validateKey } from '../../define/codec/validation.ts';
 import { type Entity, isOneRow } from '../../define/declaration/entity.ts';
-import { MAX_TRANSACTION_ACTIONS, type Row } from '../../storage/rows.ts';
+import { mostActions, type Row } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import type { Position } from '../read/continuation.ts';
@@ -111,7 +111,8 @@ export async function writePartitions(
     partitions.values(),
     async (some) => {
       try {
-        for (const group of groupsOf(some)) if (!failure) await writeTogether(writing, group);
+        for (const group of groupsOf(some, mostActions(engine.storage)))
+          if (!failure) await writeTogether(writing, group);
       } catch (error) {
         failure ??= error;
       }
@@ -192,13 +193,13 @@ function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWri
 }
 
 /** Splits writes where the next one changes an entity again, or needs a transaction of its own. */
-function groupsOf(writes: readonly EntityWrite[]): EntityWrite[][] {
+function groupsOf(writes: readonly EntityWrite[], most: number): EntityWrite[][] {
   const groups: EntityWrite[][] = [];
   let rows = new Set<string>();
   let isClosed = true;
   for (const write of writes) {
     const { isAlone = false } = write;
-    if (isClosed || isAlone || rows.has(write.address.row) || rows.size === MAX_TRANSACTION_ACTIONS) {
+    if (isClosed || isAlone || rows.has(write.address.row) || rows.size === most) {
       groups.push([]);
       rows = new Set();
     }
@@ -406,10 +407,11 @@ export const deleteRange = inPattern(
     const failed: RowkeyError[] = [];
     let deleted = 0;
     let skipped = 0;
-    for (let at = 0; at < rows.length; at += MAX_TRANSACTION_ACTIONS) {
+    const most = mostActions(engine.storage);
+    for (let at = 0; at < rows.length; at += most) {
       const last = rows[at - 1];
       if (last && engine.now() >= until) return { deleted, failed, skipped, next: toPosition(entity, last) };
-      const some = rows.slice(at, at + MAX_TRANSACTION_ACTIONS);
+      const some = rows.slice(at, at + most);
       skipped += some.filter((row) => judgeRow(entity, row).is === 'invalid').length;
       const outcomes = await deleteRows(engine, entity, some);
       for (const outcome of outcomes)

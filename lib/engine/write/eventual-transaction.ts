@@ -7,7 +7,7 @@ import { isReference, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
 import type { EntityChange } from '../../define/declaration/entity.ts';
 import { StorageConflict } from '../../storage/errors.ts';
-import { type Action, isConditional, submit } from '../../storage/rows.ts';
+import { type Action, isConditional, mostActions, submit } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { keepEarly, noteChange } from '../note-change.ts';
@@ -111,7 +111,13 @@ async function commitAnnounced(
   const sentAt = engine.now();
   const deadline = sentAt + engine.timing.commitWithinMs;
   const rows = siblingRowsOf(changes);
-  const mark = { writeId, now: sentAt, guard: engine.guard, related: await readRelated(engine, changes, rows) };
+  const mark = {
+    writeId,
+    now: sentAt,
+    guard: engine.guard,
+    related: await readRelated(engine, changes, rows),
+    mostActions: mostActions(engine.storage),
+  };
   const planned = await planFirst(engine, changes, { rows, mark, assumeNew });
   await checkRelated(engine, actingOf(changes));
   const intent = await announce(engine, table, planned.plan, writeId);

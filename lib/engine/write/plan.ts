@@ -90,8 +90,9 @@ export interface Plan {
   readonly further: ReadonlyMap<string, Properties>;
 }
 
-/** The id and the time of a write, in milliseconds, and the related rows that it has read. */
-export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard'> & Partial<Pick<PlanDraft, 'related'>>;
+/** The id and the time of a write, in milliseconds, the related rows that it has read, and the most actions of its transaction. */
+export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard'> &
+  Partial<Pick<PlanDraft, 'related'>> & { readonly mostActions?: number };
 
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(changes: readonly EntityChange[]): string[] {
@@ -112,11 +113,17 @@ export function actingOf<Of extends Change>(changes: readonly Of[]): Of[] {
 export function planPartition(given: readonly EntityChange[], siblings: Siblings, mark: WriteMark): Plan {
   const steps = planSteps(given, siblings, mark);
   const actions = combineSteps(steps.map((step) => step.actions));
-  if (actions.length > MAX_TRANSACTION_ACTIONS)
-    throw new PlanTooLarge(
-      `The change needs ${actions.length} rows in one transaction; at most ${MAX_TRANSACTION_ACTIONS} are possible.`,
-      { needed: actions.length, limit: MAX_TRANSACTION_ACTIONS },
-    );
+  const { mostActions: limit = MAX_TRANSACTION_ACTIONS } = mark;
+  if (actions.length > limit) {
+    // The fence takes the place of a child, whose features count on one more.
+    const isByFence =
+      actions.length <= MAX_TRANSACTION_ACTIONS && given.some(({ entity }) => entity.children.length > 0);
+    const TooLarge = isByFence ? TooManyCarried : PlanTooLarge;
+    throw new TooLarge(`The change needs ${actions.length} rows in one transaction; at most ${limit} are possible.`, {
+      needed: actions.length,
+      limit,
+    });
+  }
   // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
   const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
   checkTransactionBytes(given[0]?.address.partition ?? '', measured);

@@ -22,8 +22,8 @@ interface Held<Request> {
 export interface SharedWriter<Request> {
   /** Writes a batch. `keepHolds` must be called right before the write. Returns false if a row changed concurrently. */
   write(storage: Storage, requests: readonly Request[], keepHolds: () => Promise<Held<Request>>): Promise<boolean>;
-  /** The most requests of a batch. */
-  readonly most?: number;
+  /** The most requests of a batch; any number by default. */
+  most?(storage: Storage): number;
   /** A batch has at most one request of each; any number by default. */
   readonly distinctBy?: (request: Request) => string;
 }
@@ -56,7 +56,7 @@ export function createSharedWrites<Request extends { readonly hold: Hold }>(
   /** Writes one batch at a time: requests that arrived during the previous write. */
   async function writeAll(storage: Storage, rows: Map<string, Waiting<Request>[]>, key: string): Promise<void> {
     for (let conflicts = 0; ; ) {
-      const batch = takeBatch(rows.get(key) ?? []);
+      const batch = takeBatch(storage, rows.get(key) ?? []);
       if (batch.length === 0) {
         rows.delete(key);
         return;
@@ -72,8 +72,9 @@ export function createSharedWrites<Request extends { readonly hold: Hold }>(
     }
   }
 
-  function takeBatch(all: Waiting<Request>[]): Waiting<Request>[] {
-    const { most = Number.POSITIVE_INFINITY, distinctBy } = writer;
+  function takeBatch(storage: Storage, all: Waiting<Request>[]): Waiting<Request>[] {
+    const { distinctBy } = writer;
+    const most = writer.most?.(storage) ?? Number.POSITIVE_INFINITY;
     const batch = new Map<unknown, Waiting<Request>>();
     for (const one of all) {
       const id = distinctBy?.(one.request) ?? one;

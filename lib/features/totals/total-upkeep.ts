@@ -22,7 +22,7 @@ import { isExplaining } from '../../storage/explain.ts';
 import {
   type Action,
   type Address,
-  MAX_TRANSACTION_ACTIONS,
+  mostActions,
   type Properties,
   type Row,
   readRange,
@@ -215,7 +215,7 @@ interface Request {
 
 const submitRequest = createSharedWrites<Request>({
   write: writeGroup,
-  most: MAX_TRANSACTION_ACTIONS - 1,
+  most: (storage) => mostActions(storage) - 1,
   distinctBy: ({ entry }) => entry.row,
 });
 

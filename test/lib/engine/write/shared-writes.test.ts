@@ -77,7 +77,7 @@ test('writes different rows, and rows of different accounts, concurrently', asyn
 });
 
 test('writes at most as many requests as a batch may have, and one of each kind, in order', async () => {
-  const { batches, submit, end } = openWriter({ most: 2, distinctBy: ({ id }) => id.charAt(0) });
+  const { batches, submit, end } = openWriter({ most: () => 2, distinctBy: ({ id }) => id.charAt(0) });
   for (const id of ['a1', 'a2', 'b1', 'c1', 'a3']) void submit(storage, 'row', request(id));
   for (let written = 0; written < 4; written += 1) await end(true);
   expect(batches).toEqual([['a1'], ['a2', 'b1'], ['c1', 'a3']]);

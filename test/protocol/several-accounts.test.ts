@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { createEngine } from '../../lib/engine/engine.ts';
+import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
+import { listParts } from '../../lib/engine/reconcile/queues.ts';
+import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
+import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
+import { readOperation } from '../../lib/engine/write/operation.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { receiveMessages } from '../../lib/storage/messages.ts';
+import { provision } from '../../lib/storage/provision.ts';
+import { readRange } from '../../lib/storage/rows.ts';
+import { ownerOf } from '../../lib/storage/slot-map.ts';
+import { changeSlots } from '../../lib/storage/slot-row.ts';
+import { slotOf } from '../../lib/storage/slots.ts';
+import type { Account, Storage } from '../../lib/storage/storage.ts';
+import { openStorage } from '../../lib/storage/storage.ts';
+import { createStore } from '../../lib/store/store.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { createAccounts, NAMES } from '../lib/storage/several-accounts.ts';
+import { putAll } from '../put-all.ts';
+
+const access = { read: ['hr'], write: ['hr'] } as const;
+const declaredProjects = defineEntity('projects', {
+  schema: z.object({ area: z.string(), projectId: z.string(), title: z.string(), code: z.string() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'project_{projectId}' },
+  indexes: {
+    title: interPartitionIndex({ table: 'projectsbytitle', partition: '{title}', row: '{area}_{projectId}' }),
+    code: interPartitionIndex({ table: 'projectsbycode', partition: '{code}', row: 'code', unique: true }),
+    list: indexEntity({ table: 'projectlists', partition: '{title}', row: 'all', holds: '{area}_{projectId}' }),
+  },
+  access,
+});
+const declaredTasks = defineEntity('tasks', {
+  schema: z.object({ area: z.string(), projectId: z.string(), task: z.string() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'project_{projectId}_{task}' },
+  childOf: declaredProjects,
+  access,
+});
+const { projects, tasks } = deploy(declaredProjects, declaredTasks);
+const entities = [projects, tasks];
+
+async function open(storage: Storage) {
+  await provision(storage, resourcesOf(entities, Date.now()));
+  const engine = createEngine(storage);
+  const source = { engine: async () => engine, record: <Result>(_: string, write: () => Promise<Result>) => write() };
+  // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
+  return { engine, store: createStore(entities, source) as any };
+}
+
+/** The transactions of each piece of work, but for the reads of the map, of which one lasts for five seconds. */
+async function costsOf(
+  storage: Storage,
+  { requests }: Pick<ReturnType<typeof createAccounts>, 'requests'>,
+): Promise<Record<string, number>> {
+  const { store } = await open(storage);
+  const costs: Record<string, number> = {};
+  const of = async (work: string, run: () => Promise<unknown>) => {
+    requests.length = 0;
+    await run();
+    costs[work] = requests.filter(({ url }) => !url.includes("PartitionKey='slots'")).length;
+  };
+  const key = { area: 'north', projectId: 'p1' };
+  await store.projects.create({ ...key, projectId: 'p0', title: 'Bridge', code: 'c0' });
+  await store.projects.get(key).catch(() => undefined);
+  await of('create', () => store.projects.create({ ...key, title: 'Bridge', code: 'c1' }));
+  await of('get', () => store.projects.get(key));
+  await of('patch', () => store.projects.update(key, { title: 'Road' }));
+  await of('range', () => Array.fromAsync(store.projects.range({ area: 'north' })));
+  await of('index', () => Array.fromAsync(store.projects.by.title({ title: 'Road' })));
+  await of('list', () => store.projects.by.list({ title: 'Road' }));
+  await of('unique', () => store.projects.by.code({ code: 'c1' }));
+  await of('child', () => store.tasks.create({ ...key, task: 't1' }));
+  await of('delete', () => store.projects.delete(key));
+  return costs;
+}
+
+test('takes the same transactions in three accounts as in one', async () => {
+  const [one, three] = [createAccounts(), createAccounts()];
+  const [alone] = one.openWith(undefined, 0).options;
+  if (!alone) throw new Error('There is no account.');
+  const inOne = await costsOf(openStorage(alone), one);
+  expect(await costsOf(three.open(), three)).toEqual(inOne);
+  expect(inOne).toMatchObject({ get: 1, range: 1, index: 1 });
+});
+
+test('deletes children by the queue that would fill a transaction without its fence', async () => {
+  const { open: openAll } = createAccounts([...NAMES]);
+  const storage = openAll();
+  const { engine, store } = await open(storage);
+  const project = { area: 'north', projectId: 'p1' };
+  await store.projects.create({ ...project, title: 'Bridge', code: 'c1' });
+  const all = Array.from({ length: 99 }, (_, index) => ({ ...project, task: `t${index}` }));
+  await putAll(engine, tasks, all);
+  const owner = (await ownerOf(storage, 'north')) as Account;
+  const move = { move: 'm1', to: 'third' } as const;
+  await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', ...move }));
+  const late = createEngine(openAll());
+  const operationId = await deleteEntity(late, projects, project);
+  expect(operationId).toBeDefined();
+  for (const part of listParts(late))
+    for (const { text } of await receiveMessages(late.storage, part, { limit: 32, hiddenFor: 60 }))
+      if (JSON.parse(text).operationId === operationId) await runTransfer(late, projects, JSON.parse(text) as Transfer);
+  expect(
+    await readOperation(late, { entity: 'projects', operation: 'delete', operationId: operationId ?? '' }),
+  ).toEqual(expect.objectContaining({ status: 'succeeded' }));
+  const { rows } = await readRange(late.storage, { table: 'projects', partition: 'north', from: '' });
+  expect(rows.filter(({ properties }) => properties.EntityType === 'tasks')).toEqual([]);
+});
