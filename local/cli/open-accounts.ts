@@ -1,3 +1,4 @@
+import type { Model } from '../../lib/define/define-model.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
 import type { Resources } from '../../lib/storage/provision.ts';
@@ -13,6 +14,12 @@ export interface OpenAccounts {
   readonly resources: Resources;
 }
 
+interface Found {
+  readonly options: StorageOptions;
+  /** The folder of the app. */
+  readonly app: string;
+}
+
 /** What a command that only uses storage needs besides the settings of storage. */
 const UNUSED = {
   TOKEN_ISSUER: 'https://unused.invalid',
@@ -21,12 +28,23 @@ const UNUSED = {
 };
 
 /**
- * Opens the accounts of the local instance that runs on the data folder; else those that the environment variables of the app name, with
- * the identity that is signed in to the Azure CLI.
+ * Returns a function that opens the accounts of the local instance that runs on the data folder; else those that the environment variables of the app name, with
+ * the identity that is signed in to the Azure CLI. Without a model, uses that of the app.
  */
-export async function openAccounts(folder: string): Promise<OpenAccounts> {
+export function accountsOpener(model?: Model): (folder: string) => Promise<OpenAccounts> {
+  return async (folder) => {
+    const { options, app } = (await localAccounts(folder)) ?? (await environmentAccounts(folder));
+    const used = model ?? (await loadModel(app));
+    return { storage: openStorage(options, used.prefix), resources: resourcesOf(used.list, Date.now(), used) };
+  };
+}
+
+async function localAccounts(folder: string): Promise<Found | undefined> {
   const connections = await localConnections(folder);
-  if (connections) return withModel(storageOptions(connections.strings), connections.app);
+  return connections && { options: storageOptions(connections.strings), app: connections.app };
+}
+
+async function environmentAccounts(folder: string): Promise<Found> {
   const settings = fromEnvironment({ ...UNUSED, ...process.env });
   if ('refusal' in settings)
     throw new Error(
@@ -39,12 +57,7 @@ export async function openAccounts(folder: string): Promise<OpenAccounts> {
     'accounts' in storage
       ? { accounts: storage.accounts.map((account) => ({ ...account, credential })) }
       : { ...storage, credential };
-  return withModel(options, '.');
-}
-
-async function withModel(options: StorageOptions, app: string): Promise<OpenAccounts> {
-  const model = await loadModel(app);
-  return { storage: openStorage(options, model.prefix), resources: resourcesOf(model.list, Date.now(), model) };
+  return { options, app: '.' };
 }
 
 /** Connection strings of the emulator. */

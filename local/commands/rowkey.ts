@@ -8,7 +8,7 @@ import { createCommand, run } from '../cli/command.ts';
 import { createExportCommand } from '../cli/export-command.ts';
 import { createImportCommand } from '../cli/import-command.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
-import { openAccounts } from '../cli/open-accounts.ts';
+import { accountsOpener } from '../cli/open-accounts.ts';
 import { createPurgeCommand, createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
 import { importModel } from '../instance/import-model.ts';
 import { loadModel } from '../instance/load-local-app.ts';
@@ -41,7 +41,7 @@ const program = new Command('rowkey')
   .addCommand(infraModel.name('infra-model'))
   .addCommand(
     addAccountsCommands(createCommand('Moves data between the storage accounts of an app.').name('accounts'), {
-      open: openAccounts,
+      open: accountsOpener(),
     }),
   )
   .showHelpAfterError();
