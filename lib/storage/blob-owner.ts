@@ -1,6 +1,6 @@
 import { ofAccount } from './errors.ts';
-import { isStillOwner, lastKnown, type Owner, ownerOfSlot } from './slot-map.ts';
-import { stateOf } from './slot-row.ts';
+import { isStillOwner, lastKnown, lookAt, type Owner, ownerOfSlot } from './slot-map.ts';
+import { isOwned, stateOf } from './slot-row.ts';
 import { slotOf } from './slots.ts';
 import { type Account, type Accounts, accountsOf, type Storage } from './storage.ts';
 
@@ -73,7 +73,13 @@ export async function changeInAccounts(
 /** The accounts from which the slot came, and the one to which it goes. */
 async function othersWith(accounts: Accounts, { account, index, to }: Owner): Promise<Account[]> {
   const others = accounts.list.filter((other) => other !== account);
-  const known = await Promise.all(others.map((other) => lastKnown(accounts, other)));
+  const known = await Promise.all(
+    others.map(async (other) => {
+      const last = await lastKnown(accounts, other);
+      // It was the owner when its row was read.
+      return isOwned(last, index) ? lookAt(accounts, other) : last;
+    }),
+  );
   return others.filter(
     ({ name }, at) => name === to || (known[at] !== undefined && stateOf(known[at], index).phase === 'gone'),
   );

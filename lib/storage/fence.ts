@@ -22,8 +22,11 @@ import type { Account, Accounts } from './storage.ts';
 
 type Partition = Pick<Address, 'table' | 'partition'>;
 
-/** An unfenced write is repeated for at most so long after its map was read. With the time in which storage may execute it, below the wait of a mover. */
-const UNFENCED_MS = 15_000;
+/**
+ * A write is repeated for at most so long after its map was read. With the time in which storage may execute it, below the wait of a mover:
+ * the fence of a move that was aborted lets it pass, and the next move does not look at its partition again.
+ */
+const REPEATED_MS = 15_000;
 const WAIT_MS = 30_000;
 
 interface Fenced extends Partition {
@@ -48,10 +51,10 @@ export async function writeAtOwner<Result>(
   for (const end = performance.now() + WAIT_MS; ; ) {
     const owner = await ownerOfSlot(accounts, slot, { isWritable: true, signal });
     const { account, move } = owner;
-    if (move === undefined)
-      return ofAccount(account, send(account, { signal: signal ?? AbortSignal.timeout(UNFENCED_MS) }));
+    const within = signal ?? AbortSignal.timeout(REPEATED_MS);
+    if (move === undefined) return ofAccount(account, send(account, { signal: within }));
     try {
-      return await ofAccount(account, send(account, { fence: `${FENCE_HEAD}${move}`, signal }));
+      return await ofAccount(account, send(account, { fence: `${FENCE_HEAD}${move}`, signal: within }));
     } catch (error) {
       if (!(error instanceof StorageConflict)) throw error;
       const { reason, action, cause, isRepeated } = error;

@@ -18,10 +18,13 @@ interface Scan extends Partial<Pick<Query, 'counted' | 'bound' | 'resume'>> {
   readonly after?: Place | undefined;
 }
 
-/** Where a read of several accounts paused: the last row that it returned, and where accounts continue that paused after that row. */
+/**
+ * Where a read of several accounts paused: the last row that it returned, and where accounts continue that paused after that row. An account
+ * whose slots have changed since begins after that row, because it may have got rows from before it paused.
+ */
 const Resume = z.object({
   after: z.object({ partition: z.string(), row: z.string() }).optional(),
-  tokens: z.record(z.string(), z.string()),
+  tokens: z.record(z.string(), z.object({ slots: z.string(), token: z.string() })),
 });
 
 /**
@@ -39,11 +42,12 @@ export async function scanAccounts<Wanted extends Scan>(
   const pages = await readShares(accounts, (shares) =>
     pMap(
       shares,
-      async ({ account, owns }) => {
-        const resume = paused?.tokens[account.name];
+      async ({ account, owns, etag }) => {
+        const at = paused?.tokens[account.name];
+        const resume = at?.slots === etag ? at.token : undefined;
         const reading = ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
         const page: RowPage & { readonly missing?: RowkeyError } = await reading.catch(toMissing);
-        return { ...page, name: account.name };
+        return { ...page, name: account.name, slots: etag };
       },
       { concurrency: CONCURRENCY },
     ),
@@ -59,7 +63,10 @@ function toMissing(error: unknown): RowPage & { readonly missing: RowkeyError } 
   throw error;
 }
 
-function mergePages(pages: readonly (RowPage & { readonly name: string })[], scan: Scan): RowPage {
+function mergePages(
+  pages: readonly (RowPage & { readonly name: string; readonly slots: string })[],
+  scan: Scan,
+): RowPage {
   const all = pages.flatMap((page) => page.rows).sort(compareKeys);
   const known = pages.filter(({ more }) => more).map(({ rows }) => rows.at(-1));
   const rows: Row[] = [];
@@ -80,7 +87,9 @@ function mergePages(pages: readonly (RowPage & { readonly name: string })[], sca
     return !end || (last !== undefined && compareKeys(end, last) <= 0);
   };
   const tokens = pages.flatMap((page) =>
-    page.resume !== undefined && isReturned(page) ? [[page.name, page.resume] as const] : [],
+    page.resume !== undefined && isReturned(page)
+      ? [[page.name, { slots: page.slots, token: page.resume }] as const]
+      : [],
   );
   const resume = {
     after: last ? { partition: last.partition, row: last.row } : scan.after,

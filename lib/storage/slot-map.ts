@@ -182,6 +182,8 @@ export async function isStillOwner(accounts: Accounts, { account, index, phase, 
 /** An account with the rows that it owns. */
 export interface Share {
   readonly account: Account;
+  /** Changes with its slots. */
+  readonly etag: string;
   /** True for a row of a slot that the account owns. */
   owns(row: Address): boolean;
 }
@@ -212,6 +214,7 @@ export async function readShares<Result>(
     const result = await read(
       shares.map((owned) => ({
         account: owned.account,
+        etag: owned.etag,
         owns: (row) => isOfApp(row) && isOwned(owned, Number.parseInt(slotOf(row.partition), 16)),
       })),
     );

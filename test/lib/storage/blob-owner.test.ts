@@ -9,8 +9,9 @@ import {
   signBlobUrl,
   writeBlob,
 } from '../../../lib/storage/blobs.ts';
+import { lookAt } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, type SlotState } from '../../../lib/storage/slot-row.ts';
-import type { Storage } from '../../../lib/storage/storage.ts';
+import type { Account, Storage } from '../../../lib/storage/storage.ts';
 import { accountNamed, provisionAccounts, type Several } from './several-accounts.ts';
 
 const [AT_FIRST, AT_SECOND] = ['000/a', 'fff/b'];
@@ -60,4 +61,17 @@ test('finds what a move has left, lists it once, and deletes every copy', async 
   expect(listed.map(({ name }) => name)).toEqual(['000/a', '000/b', '000/empty']);
   for (const { name, etag } of listed) await deleteBlob(process, blob(name), etag);
   for (const name of ['first', 'second']) expect(await namesIn(accountNamed(storage, name))).toEqual([]);
+});
+
+test('finds what a move has left if the process knows the former owner from before', async () => {
+  const { storage, open } = await provisionAccounts(['first', 'second']);
+  await write(storage, '000/a');
+  const process = open() as Several;
+  const [first, second] = process.accounts.list as [Account, Account];
+  for (const account of [first, second]) await lookAt(process.accounts, account);
+  await set(storage, 'first', { phase: 'gone', move: 'm1', to: 'second' });
+  await set(storage, 'second', { phase: 'at rest' });
+  // Of the two, only the row of the new owner is read again.
+  await lookAt(process.accounts, second);
+  expect(await textOf(process, '000/a')).toBe('000/a');
 });

@@ -247,3 +247,35 @@ test.each(FAULTS)('keeps what was written and registers each open partition: %s 
     expect(await rowsAt(storage)).toEqual(isThere ? ['a', 'b'] : ['b']);
   }
 });
+
+test.each([
+  ['a fence', 'fencing'],
+  ['no fence', 'at rest'],
+] as const)('repeats a write with %s for a while only', async (_, phase) => {
+  const { storage, memories } = await beginMove(phase);
+  await insert(storage, 'a');
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  const signals: unknown[] = [];
+  memory.intercept = (request, send) => {
+    signals.push(request.abortSignal);
+    return send();
+  };
+  await insert(storage, 'b');
+  expect(signals).toEqual([expect.any(AbortSignal)]);
+});
+
+test('continues a paused scan whose account has got a slot with rows before its pause', async () => {
+  const { storage, open } = await beginMove('at rest');
+  // Behind the partition, the second account has many rows of the first one.
+  const left = Array.from({ length: 60 }, (_, index) => `left${index}`).filter((key) => slotOf(key) < '800');
+  const rows = Array.from({ length: 100 }, (_, row): Action => ({ kind: 'insert', row: String(row), properties: {} }));
+  for (const partition of left.slice(0, 12))
+    await submit(accountNamed(storage, 'second'), { table: TABLE, partition, actions: rows });
+  for (const row of ['a', 'b']) await insert(storage, row);
+  const scan = { table: TABLE, limit: 1, mayPause: true };
+  const { resume, ...page } = await scanTable(open(), scan);
+  expect(page).toEqual({ rows: [], more: true });
+  await switchOwner(storage);
+  expect((await scanTable(open(), { ...scan, resume })).rows).toMatchObject([{ partition: PARTITION, row: 'a' }]);
+});
