@@ -52,9 +52,15 @@ export function moveBack(storage: Storage, move: string | undefined, options: Mo
   return asMover(storage, options, async (mover) => {
     await acceptAll(mover);
     const placements = await readPlacement(mover.accounts);
+    // A slot that has left several accounts goes back to the last one.
+    const turns = new Map<number, number>();
+    for (const { owned } of placements)
+      for (const [index, { turn }] of owned.moves)
+        if (!isOwned(owned, index)) turns.set(index, Math.max(turn, turns.get(index) ?? 0));
     const plans = placements.map(({ account, owned }) => {
       const gone = [...owned.moves].filter(
-        ([index, state]) => !isOwned(owned, index) && (move ?? state.move) === state.move,
+        ([index, state]) =>
+          !isOwned(owned, index) && (move === undefined ? state.turn === turns.get(index) : state.move === move),
       );
       return { slots: gone.map(([index]) => slotAt(index)), to: account.name };
     });
@@ -86,7 +92,9 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
       );
       report.kept += left.length - due.length;
       report.slots += due.length;
-      const live = new Set([...owned.moves].filter(([index]) => isOwned(owned, index)).map(([, { move }]) => move));
+      // Requests of the other moves may still be under way: the mark keeps them from opening what was sealed.
+      const over = new Set(due.map(({ slot }) => slot));
+      const live = new Set([...owned.moves].filter(([index]) => !over.has(slotAt(index))).map(([, { move }]) => move));
       // Clients may have uploaded blobs with grants of the former account.
       for (const { account: target } of placements) {
         const slots = due.map(({ slot }) => slot).filter((slot) => findOwner(placements, slot)?.account === target);

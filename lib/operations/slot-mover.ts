@@ -182,7 +182,8 @@ export async function finishMoves(mover: Mover): Promise<void> {
     const startedAt = performance.now();
     await acceptAll(mover);
     // A mover has died between the seal and the switch. Nothing that it sent is under way.
-    for (const leg of await legsOf(mover, ['draining'])) if (!leg.isClosed) await switchAll(mover, leg);
+    const sealed = (await legsOf(mover, ['draining'])).filter(({ isClosed }) => !isClosed);
+    for (const leg of sealed) await switchAll(mover, leg);
     const legs = await legsOf(mover);
     if (legs.length > 0) {
       // Nobody uses a lease from before, and nothing that was sent under one is under way, whether unfenced or with another fence.
@@ -195,7 +196,7 @@ export async function finishMoves(mover: Mover): Promise<void> {
       mover.report.left.push(...again);
       return;
     }
-    for (const { target, slots } of legs)
+    for (const { target, slots } of [...sealed, ...legs])
       await startMove(mover, { slots: slots.filter((slot) => again.includes(slot)), to: target.name }, false);
   }
 }
@@ -273,16 +274,19 @@ export async function copyBlobsOf(mover: Mover, { source, target, slots }: Pick<
 const partitionId = ({ table, partition }: { readonly table: string; readonly partition: string }) =>
   `${table}/${partition}`;
 
-/** Copies rows of a table. Undefined if the table does not exist any more. */
+/** Copies rows of a table. Undefined if the source has no such table any more. */
 async function copy(
   mover: Mover,
   { source: from, target: to }: Pick<Leg, 'source' | 'target'>,
   rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
 ): Promise<Copied | undefined> {
-  const copied = await copyRows({ from, to, mayWrite: mover.mayWrite, ...rows }).catch((error: unknown) => {
-    // A table of a period, which was dropped, or created since.
-    if (hasCode(error, 'not-provisioned')) return undefined;
-    throw error;
+  const options = { from, to, mayWrite: mover.mayWrite, ...rows };
+  const copied = await copyRows(options).catch(async (error: unknown) => {
+    if (!hasCode(error, 'not-provisioned')) throw error;
+    // A table of a period was dropped, or created since: perhaps by a process that died before it created the target's.
+    if (!(await listTables(from, rows.table)).includes(rows.table)) return undefined;
+    await createTable(to, rows.table);
+    return copyRows(options);
   });
   if (copied && copied.unknown > 0) mover.unknownAt = performance.now();
   mover.report.written += copied?.written ?? 0;

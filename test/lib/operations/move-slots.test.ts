@@ -7,7 +7,8 @@ import { findOwner, planBalance, readPlacement, slotsIn } from '../../../lib/ope
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
-import { type Action, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { changeSlots, type Phase } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
@@ -199,6 +200,51 @@ test('has one mover at a time', async () => {
     moveSlots(open(), [{ slots: other, to: 'second' }], quick),
   ]);
   expect(reports.map((report) => report.slots)).toEqual([one.length, other.length]);
+});
+
+/** A move of all slots whose mover has died between the seal and the switch, and the partition that was opened. */
+async function sealedMove() {
+  const created = await storageToMove(2);
+  const { storage, open, slots } = created;
+  const first = accountNamed(storage, 'first');
+  const setAll = (phase: Phase) =>
+    changeSlots(first, slots, () => ({ phase, move: 'm1', to: 'second', turn: 1, isClosed: false, goneAt: 0 }));
+  await setAll('fencing');
+  await put(open(), 'p1', 'b', 1);
+  await setAll('draining');
+  return { ...created, first };
+}
+
+test('reports and repeats what a mover has left between the seal and the switch', async () => {
+  const { open, slots } = await sealedMove();
+  const late = { ...quick, timing: { ...QUICK, pauseWithinMs: -1 } };
+  expect(await resumeMoves(open(), late)).toMatchObject({ slots: 0, left: slots });
+});
+
+test('creates a table at the target that was created at the source alone', async () => {
+  const { open, storage, first, slots } = await sealedMove();
+  for (const { row } of (await readRange(first, { ...at('p0'), from: '' })).rows)
+    await write(first, 'p0', { kind: 'delete', row });
+  await accountNamed(storage, 'second').table(TABLE).deleteTable();
+  expect(await resumeMoves(open(), quick)).toMatchObject({ slots: slots.length, left: [] });
+  expect(await contentsOf(open())).toEqual({ 'p1/a': 'p1', 'p1/b': 1 });
+});
+
+test('keeps what was sealed at the source closed while requests may be late', async () => {
+  const { open, storage } = await sealedMove();
+  await resumeMoves(open(), quick);
+  await cleanUp(open(), { ...quick, timing: { ...QUICK, keepMs: 60_000 } });
+  expect(await rowsIn(storage, 'first')).toContain('p1/~open_m1');
+  await cleanUp(open(), quick);
+  expect(await rowsIn(storage, 'first')).toEqual([]);
+});
+
+test('moves a slot back to the last account that it has left', async () => {
+  const { open, storage } = await storageToMove(2, ['first', 'second', 'third']);
+  const slots = [slotOf('p1')];
+  for (const to of ['second', 'third']) await moveSlots(open(), [{ slots, to }], quick);
+  expect(await moveBack(open(), undefined, quick)).toMatchObject({ slots: 1, left: [] });
+  expect(findOwner(await readPlacement(storage.accounts), slotOf('p1'))?.account.name).toBe('second');
 });
 
 /** Writes, deletes and reads rows in each partition until it is ended, and remembers what must be there. */
