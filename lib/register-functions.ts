@@ -15,6 +15,7 @@ import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
+import { rememberIndexReads } from './operations/index-use.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { continueVerifyRun } from './operations/verify-run.ts';
@@ -81,7 +82,10 @@ export function registerFunctions(
   registered.set(app, [...others, mounted]);
   // These hooks run for every function of the app.
   if (others.length === 0) registerHooks(app, routePrefix);
-  app.hook.appStart(() => runtime.start());
+  app.hook.appStart(async () => {
+    await runtime.start();
+    setInterval(() => rememberReads(runtime), REMEMBER_READS_EVERY_MS).unref();
+  });
   registerApi(app, runtime, { routes, routePrefix });
   if (routePrefix === '' && path === '') registerConsole(app, runtime, consoleFolder);
   registerQueues(app, runtime);
@@ -90,6 +94,15 @@ export function registerFunctions(
       schedule,
       handler: (_timer, context) => inBackground(() => run(runtime, context)),
     });
+}
+
+/** A process that ends sooner leaves its reads of indexes uncounted. */
+const REMEMBER_READS_EVERY_MS = 10 * MINUTE_MS;
+
+/** A failure is made up for at the next time. */
+function rememberReads(runtime: Runtime): void {
+  const work = async () => rememberIndexReads(await runtime.readyEngine(console), runtime.model.list);
+  void inBackground(work).catch(() => undefined);
 }
 
 function nameOf({ model }: Runtime, name: string): string {

@@ -6,7 +6,18 @@ import { DAY_MS } from '../base/time.ts';
 /** In seconds. */
 const BUCKETS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
 
+type ResponseLabels = {
+  readonly service: string;
+  readonly resource: string;
+  readonly status: string;
+  readonly account?: string;
+};
+
 const countStorageTransaction = counter('rowkey.storage.transactions', 'Storage transactions, retries included');
+const countResponse = counter<ResponseLabels>(
+  'rowkey.storage.responses',
+  'Responses of storage, by table, queue or container and status',
+);
 const countIssuedGrant = counter('rowkey.grants.issued', 'Shared access signatures issued to clients');
 
 /** Each counts one unless told how much. */
@@ -15,12 +26,11 @@ export const count = {
    * `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. `account` is the name of one of several
    * storage accounts.
    */
-  response: counter<{
-    readonly service: string;
-    readonly resource: string;
-    readonly status: string;
-    readonly account?: string;
-  }>('rowkey.storage.responses', 'Responses of storage, by table, queue or container and status'),
+  response(labels: ResponseLabels): void {
+    startDay();
+    if (labels.service === 'table') tables.set(labels.resource, (tables.get(labels.resource) ?? 0) + 1);
+    countResponse(labels);
+  },
   /** `slot` stands for the partition key, which may be personal data. */
   partitionLoad: counter<{ readonly resource: string; readonly slot: string }>(
     'rowkey.partition.load',
@@ -98,6 +108,8 @@ let since = Date.now();
 let day = since - (since % DAY_MS);
 const transactions = new Map<string, number>();
 const grants = new Map<string, number>();
+/** By the name of the table. */
+const tables = new Map<string, number>();
 
 function startDay(): void {
   const now = Date.now();
@@ -107,6 +119,7 @@ function startDay(): void {
   since = today;
   transactions.clear();
   grants.clear();
+  tables.clear();
 }
 
 /**
@@ -122,6 +135,7 @@ export function readUsage() {
       const [pattern = '', operation = ''] = key.split(SEPARATOR);
       return { pattern, operation, count };
     }),
+    tables: new Map(tables) as ReadonlyMap<string, number>,
     grants: sort(grants).map(([entity, count]) => ({ entity, count })),
   };
 }

@@ -99,6 +99,26 @@ test('lists the busiest partitions, with keys for an operator who may read the e
   expect(shown.body.items.map(({ slot }: { slot: string }) => slot)).toContain(found.slot);
 });
 
+test('counts reads through indexes, and says what an index is for besides, in one transaction', async () => {
+  const find = async (index: string) => {
+    const shown = await operator('GET', '/api/operations/indexes');
+    expect(shown.status).toBe(200);
+    expect(transactionsOf(shown)).toBe(1);
+    return shown.body.items.find(
+      (one: { entity: string; index: string }) => one.entity === 'employees' && one.index === index,
+    );
+  };
+  const before = await find('lastName');
+  expect((await hr('GET', '/api/employees/by/lastName/Sales/Jones')).status).toBe(200);
+  const after = await find('lastName');
+  expect(after).toMatchObject({ kind: 'list', reads: before.reads + 1, neededFor: [], isUnread: false });
+  expect(after).not.toHaveProperty('transactions');
+  expect(after.lastReadOn).toBe(new Date().toISOString().slice(0, 10));
+  const email = await find('emailCompanyWide');
+  expect(email.neededFor).toContain('unique values');
+  expect(email.transactions).toBeGreaterThan(0);
+});
+
 test('lists the tables of periods, and which of them are past retention', async () => {
   await createTable(product.storage, 'logins20190102');
   const shown = await operator('GET', '/api/operations/period-tables');
@@ -131,7 +151,7 @@ test('lists who gets no grants, page by page, until the grants are restored', as
 });
 
 test('is not shown to other roles', async () => {
-  for (const path of ['queues', 'model', 'verify', 'usage', 'heat', 'period-tables', 'grants/revoked']) {
+  for (const path of ['queues', 'model', 'verify', 'usage', 'heat', 'indexes', 'period-tables', 'grants/revoked']) {
     expect((await hr('GET', `/api/operations/${path}`)).status, path).toBe(403);
     expect((await product.as(undefined)('GET', `/api/operations/${path}`)).status, path).toBe(401);
   }

@@ -96,6 +96,24 @@ test('a hot partition says so, and a phone shows its numbers', async () => {
   await lookAt(page, 'operators-heat-hot');
 });
 
+test('says which indexes nobody has read, what each costs and what else it is for', async () => {
+  const page = await open('queues');
+  await page.route('**/api/operations/indexes', async (route) => {
+    const { items } = await (await route.fetch()).json();
+    const unread = { countedSince: '2026-01-02', lastReadOn: undefined, isUnread: true };
+    await route.fulfill({
+      json: { items: items.map((one: { index: string }) => (one.index === 'lastName' ? { ...one, ...unread } : one)) },
+    });
+  });
+  await page.goto(`${product.url}/console/#/operators/indexes`);
+  await page.getByText('Nobody has read 1 index for 35 days: employees.lastName.').waitFor();
+  const [first, email] = [page.getByRole('row').nth(1), page.getByRole('row').filter({ hasText: 'emailCompanyWide' })];
+  await first.getByText('never since 2026-01-02').waitFor();
+  await email.getByText('unique values').waitFor();
+  await email.getByText(/\d transaction/).waitFor();
+  await lookAt(page, 'operators-indexes-unread');
+});
+
 test('the list of failed messages is read again after a replay that fails', async () => {
   await failMessages(['left 1', 'left 2']);
   const page = await harness.open('#/operators/failed-messages', everything);
@@ -127,6 +145,7 @@ const PAGES = {
   periods: 'Period tables',
   grants: 'Grants',
   heat: 'Hot partitions',
+  indexes: 'Index reads',
   usage: 'Usage and cost',
 };
 

@@ -26,6 +26,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { startOf } from './continuation.ts';
 import { notFound, readLive } from './entity-rows.ts';
+import { noteIndexRead } from './index-reads.ts';
 import { isLongList, LIST, membersOf, readList } from './member-list.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from './page-length.ts';
 import type { Page, PageOptions } from './retrieve.ts';
@@ -61,6 +62,7 @@ export const readByCopies = inPattern(
     given: Values,
     { top, after, select, where = [], ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
+    noteIndexRead(engine, entity, index);
     const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
     // No copy has the fields that are apart.
@@ -269,16 +271,17 @@ export const readByReference = inPattern(
 
 /** Reads a row of an index with one entity per row. Throws `not-found`. */
 async function readCopy(
-  { storage }: Engine,
+  engine: Engine,
   entity: Entity,
   index: CopyIndex,
   given: Values,
   fields?: readonly string[] | undefined,
 ): Promise<Row> {
+  noteIndexRead(engine, entity, index);
   const { table, partition } = index.remote ?? entity;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
   const select = fields && [...storedNames(entity, fields), 'SourcePartition', CONFIRMED];
-  const copy = await readRow(storage, { ...address, select });
+  const copy = await readRow(engine.storage, { ...address, select });
   if (!copy || !isCopy(copy)) throw notFound(entity, given);
   return copy;
 }
@@ -296,6 +299,7 @@ export const readByList = inPattern(
     given: Values,
     { top, after, select, where }: IndexPageOptions,
   ): Promise<Page> => {
+    noteIndexRead(engine, entity, index);
     const { table, partition } = index.remote ?? entity;
     const list = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const members = membersOf(await readList(engine.storage, list));
@@ -320,6 +324,7 @@ export const readByLists = inPattern(
     given: Values,
     { top, after, select, where, ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
+    noteIndexRead(engine, entity, index);
     const { table, partition: template } = index.remote ?? entity;
     const range = { table, partition: buildKey(template, given), ...indexRange(entity, index, given, bounds) };
     const limit = Math.min(top, MAX_LOOKUPS);

@@ -7,6 +7,7 @@ import { periodOf } from '../../define/keys/calendar.ts';
 import { buildKey, buildKeys, parseKey } from '../../define/keys/key-template.ts';
 import { type IndexBounds, indexRange } from '../../define/places/index-range.ts';
 import type { Engine } from '../../engine/engine.ts';
+import { noteIndexRead } from '../../engine/read/index-reads.ts';
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../../engine/read/retrieve.ts';
 import { readRange, readRow } from '../../storage/rows.ts';
@@ -22,7 +23,9 @@ const MAX_ROWS = 8_000;
 /** The total of one group: a point query for each bucket. A group without entities has the count 0. */
 export const readTotal = inPattern(
   'maintained totals',
-  async ({ storage }: Engine, entity: Entity, declared: Total, given: Values): Promise<Values> => {
+  async (engine: Engine, entity: Entity, declared: Total, given: Values): Promise<Values> => {
+    noteIndexRead(engine, entity, declared);
+    const { storage } = engine;
     const { table, partition: template, totalRow } = declared;
     const row = buildKey(totalRow, given);
     const rows = await pMap(buildKeys(template, given), (partition) => readRow(storage, { table, partition, row }), {
@@ -39,12 +42,14 @@ export const readTotal = inPattern(
 export const readTotals = inPattern(
   'maintained totals',
   async (
-    { storage }: Engine,
+    engine: Engine,
     entity: Entity,
     declared: Total,
     given: Values,
     { top, after, ...bounds }: PageOptions & IndexBounds,
   ): Promise<Page> => {
+    noteIndexRead(engine, entity, declared);
+    const { storage } = engine;
     const { table, partition: template, totalRow } = declared;
     const partitions = buildKeys(template, given);
     const range = indexRange(entity, toIndex(declared), given, bounds);

@@ -19,6 +19,7 @@ import {
 import { ChangeRecord } from '../../engine/note-change.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { readChanges } from '../../operations/audit-log.ts';
+import { readIndexUse } from '../../operations/index-use.ts';
 import { listPeriodTables, readModelState, readQueueStates } from '../../operations/overview.ts';
 import { canVerify } from '../../operations/verify.ts';
 import { listVerifyRuns, VerifyRun } from '../../operations/verify-run.ts';
@@ -65,6 +66,25 @@ const EntityState = z.object({
   version: z.int(),
   unbuilt: z.array(z.string()).describe('Indexes and copies that are not yet built from the existing entities'),
   leftOver: z.array(z.string()).describe('Former indexes whose rows still exist'),
+});
+const IndexUse = z.object({
+  entity: z.string(),
+  index: z.string(),
+  kind: z.enum(['index', 'list', 'totals']),
+  reads: Count.describe('By one process of the app, since it started'),
+  countedSince: z.iso
+    .date()
+    .optional()
+    .describe('When a process of the app first remembered its reads; absent in the first minutes'),
+  lastReadOn: z.iso
+    .date()
+    .optional()
+    .describe('The day of the last read by any process, which may be some minutes late; absent without one'),
+  neededFor: z.array(z.string()).describe('What it is for besides reads'),
+  transactions: Count.optional().describe(
+    'To its table today, by one process of the app, with reads; absent if its rows are written in the transactions of the entity',
+  ),
+  isUnread: z.boolean().describe('Not read for 35 days, and needed for nothing else'),
 });
 const Run = VerifyRun.omit({ findings: true }).partial().extend({ entity: z.string() });
 const Usage = z.object({
@@ -117,6 +137,25 @@ function overviewRoutes(entities: readonly Entity[], operatorRole: string): Rout
       description: 'The stored entities',
       output: () => listOf(EntityState),
       run: async ({ engine }) => ({ items: await readModelState(engine, entities) }),
+    }),
+    overview('indexes', {
+      name: 'operations-indexes',
+      summary: 'List the indexes and totals with their reads and costs, to find those that nobody reads',
+      description: 'The indexes',
+      headers: NO_STORE,
+      output: () => listOf(IndexUse),
+      async run({ engine }) {
+        const found = await readIndexUse(engine, entities);
+        return {
+          items: found.map(({ entity, countedSince, lastReadOn, transactions, ...use }) => ({
+            entity: entity.name,
+            ...use,
+            ...(countedSince === undefined ? {} : { countedSince }),
+            ...(lastReadOn === undefined ? {} : { lastReadOn }),
+            ...(transactions === undefined ? {} : { transactions }),
+          })),
+        };
+      },
     }),
     overview('verify', {
       name: 'operations-checks',

@@ -5,6 +5,7 @@ export { ChecksPage } from './checks-page.tsx';
 export { FailedMessagesPage } from './failed-messages-page.tsx';
 export { GrantsPage } from './grants-page.tsx';
 export { HeatPage } from './heat-page.tsx';
+export { IndexesPage } from './indexes-page.tsx';
 export { ModelPage } from './model-page.tsx';
 export { PeriodsPage } from './periods-page.tsx';
 export { QueuesPage } from './queues-page.tsx';

@@ -36,6 +36,7 @@ export const operatorPages: readonly Page[] = [
   page('checks', 'Consistency', 'ChecksPage'),
   page('checks/:entity', 'Consistency', 'CheckPage', { isLink: false }),
   page('model', 'Model changes', 'ModelPage'),
+  page('indexes', 'Index reads', 'IndexesPage'),
   page('periods', 'Period tables', 'PeriodsPage'),
   page('grants', 'Grants', 'GrantsPage', { isUsed: hasGrants }),
   page('heat', 'Hot partitions', 'HeatPage'),
