@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { RowkeyError } from '../base/errors.ts';
+import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { type Row, readRow } from '../storage/rows.ts';
 import {
   ACCOUNTS_PARTITION,
@@ -82,7 +82,9 @@ export function planBalance(placements: readonly Placement[]): Plan[] {
  */
 export async function requireAccounts({ accounts }: Storage, rows: readonly Row[]): Promise<void> {
   const noted = accounts
-    ? await readRow(accounts.list[0], { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: ACCOUNTS_ROW })
+    ? await readRow(accounts.list[0], { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: ACCOUNTS_ROW }).catch(
+        unlessAway,
+      )
     : rows.find(({ row }) => row === ACCOUNTS_ROW);
   const names = noted ? accountsIn(noted.properties) : [];
   const given = accounts?.list.map(({ name }) => name) ?? [FIRST_ACCOUNT];
@@ -93,4 +95,9 @@ export async function requireAccounts({ accounts }: Storage, rows: readonly Row[
     'wrong-setting',
     `Invalid settings: the app has data in storage accounts that STORAGE_ACCOUNTS does not name: ${missing.join(', ')}. Set STORAGE_ACCOUNTS="${further}", with the settings of each.`,
   );
+}
+
+/** The slots of an account that this process lacks have no owner for it: then they are not served, which is safe. */
+function unlessAway(error: unknown): undefined {
+  if (!isOutcomeUnknown(error)) throw error;
 }

@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { isOutcomeUnknown } from '../base/errors.ts';
 import { ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
@@ -66,10 +67,17 @@ async function compareAccount(account: Storage, { tables, queues, containers }: 
   return { missing, furtherQueues: own.filter((name) => !queues.includes(name)) };
 }
 
-/** Creates a table in each account unless it exists. */
+/** Creates a table unless it exists, in each account that is there: the first write to it in another account creates it again. */
 export async function createTable(storage: Storage, table: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'table', table, does: 'create' }))) return;
-  await pMap(accountsOf(storage), (account) => ofAccount(account, storageCall(account.table(table).createTable())));
+  const created = accountsOf(storage).map((account) =>
+    ofAccount(account, storageCall(account.table(table).createTable())),
+  );
+  const failures = (await Promise.allSettled(created)).flatMap((result) =>
+    result.status === 'rejected' ? [result.reason] : [],
+  );
+  const isThere = failures.length < created.length && failures.every(isOutcomeUnknown);
+  if (failures.length > 0 && !isThere) throw failures[0];
 }
 
 /** Deletes a table with all its rows, in one storage operation for each account. */

@@ -1,7 +1,7 @@
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compareResources, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
+import { compareResources, createTable, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf } from '../../../lib/storage/slot-map.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
@@ -109,6 +109,31 @@ test('lists, drops and misses tables of any account', async () => {
   expect(await listTables(storage, TABLE)).toEqual([TABLE]);
   await storage.accounts?.list[1]?.queue('work').delete();
   expect((await compareResources(storage, RESOURCES)).missing).toEqual(['queue work (account second)']);
+});
+
+test('reads the rows of the accounts that have a table, and creates it in those that are there', async () => {
+  const { storage, stopped } = await provisionAccounts();
+  const partitions = Array.from({ length: 9 }, (_, index) => `p${index}`);
+  const table = 'things2027';
+  await ownerOf(storage, 'p0');
+  stopped.add('second');
+  await createTable(storage, table);
+  const put = (partition: string) =>
+    submit(storage, { table, partition, actions: [{ kind: 'upsert', row: 'r', properties: {} }] });
+  const written: string[] = [];
+  for (const partition of partitions)
+    if ((await ownerOf(storage, partition)).name !== 'second') {
+      await put(partition);
+      written.push(partition);
+    }
+  stopped.clear();
+  expect((await scanTable(storage, { table, limit: 10 })).rows.map(({ partition }) => partition)).toEqual(written);
+  for (const partition of partitions.filter((each) => !written.includes(each)))
+    await expect(put(partition)).rejects.toMatchObject({ code: 'not-provisioned' });
+  await createTable(storage, table);
+  for (const partition of partitions) await put(partition);
+  expect((await scanTable(storage, { table, limit: 10 })).rows).toHaveLength(partitions.length);
+  await expect(scanTable(storage, { table: 'nowhere', limit: 1 })).rejects.toMatchObject({ code: 'not-provisioned' });
 });
 
 test('rejects accounts that were exchanged', async () => {
