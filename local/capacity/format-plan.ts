@@ -50,7 +50,7 @@ export function formatPlan({ loads, requests, limits, spreads, costs, ...plan }:
       ]),
     ),
     first
-      ? `The first limit is ${first.what}: it is reached at ${format(first.limit / first.used)} times this load.${plan.accounts > 1 ? ' An app has one storage account.' : ''}`
+      ? `The first limit is ${first.what}: it is reached at ${format(first.limit / first.used)} times this load.${plan.accounts > 1 ? ' docs/accounts.md says how an app uses several storage accounts.' : ''}`
       : 'No limit is used.',
     formatTable(
       ['Cost of a month', 'US dollars'],

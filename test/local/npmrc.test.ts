@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { parse } from 'yaml';
 
 let folder: string;
 /** Creates a project with the .npmrc of this repository and a dependency on an engine version that does not exist. */
@@ -41,4 +42,11 @@ test('npm ci prints an error and fails when the lock file does not match', async
   const { code, stderr } = await npm('ci');
   expect(code).toBe(1);
   expect(stderr).toContain('npm error');
+});
+
+test('Dependabot proposes new versions of all packages every week', async () => {
+  const { updates } = parse(await readFile('.github/dependabot.yml', 'utf8'));
+  const [npmUpdates] = updates.filter((update: Record<string, unknown>) => update['package-ecosystem'] === 'npm');
+  expect(npmUpdates).toMatchObject({ directory: '/', schedule: { interval: 'weekly' } });
+  expect(npmUpdates).not.toHaveProperty('ignore');
 });
