@@ -73,6 +73,8 @@ const REASONS: Readonly<Record<string, Reason>> = {
   BlobAlreadyExists: 'exists',
   AppendPositionConditionNotMet: 'changed',
   BlobNotFound: 'missing',
+  // Whoever uploads a blob chooses its tier. Nothing can read a blob in the archive tier.
+  BlobArchived: 'missing',
   // Another writer committed other blocks.
   InvalidBlockList: 'changed',
   InvalidRange: 'empty',

@@ -414,6 +414,23 @@ describe('an upload directly to storage', () => {
     expect(await blobsIn('uploads')).toEqual([]);
   });
 
+  // Storage in memory keeps a tier and returns every blob.
+  test.skipIf(process.env.STORAGE === 'memory')(
+    'is not found in the archive tier, which nothing can read',
+    async () => {
+      const one = await hire();
+      const { uploadId, blob } = announceFile(employees, one, 'photo', { type: 'image/jpeg', bytes: JPEG.length });
+      const body = new Uint8Array(JPEG);
+      const headers = { 'x-ms-blob-type': 'BlockBlob', 'x-ms-access-tier': 'Archive' };
+      expect(
+        (await fetch(await signBlobUrl(world.storage, blob, times()), { method: 'PUT', headers, body })).status,
+      ).toBe(201);
+      await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
+      await collectOrphans(later(), model.list);
+      expect(await blobsIn('uploads')).toEqual([]);
+    },
+  );
+
   test('is accepted in blocks if it was announced so, and its signature leaves nothing that cannot be deleted', async () => {
     const one = await hire();
     const said = { type: 'image/jpeg', bytes: JPEG.length, inBlocks: true };

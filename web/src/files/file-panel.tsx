@@ -9,6 +9,9 @@ import { Preview } from './preview.tsx';
 import type { StoredFile } from './stored-file.ts';
 import { uploadError, useUpload } from './use-upload.ts';
 
+/** A longer file is read in ranges, of which only one has to be read again after a failure. The browser keeps a file that is read whole. */
+const RANGE_BYTES = 8_000_000;
+
 interface FilePanelProps {
   readonly entity: Entity;
   readonly rowKey: Values;
@@ -41,7 +44,9 @@ export function FilePanel({ entity, rowKey, field, attachment, stored, isWritabl
           key={JSON.stringify(stored)}
           name={[...Object.values(rowKey), field].join('-')}
           stored={stored}
-          load={(signal) => file().get(rowKey, { signal })}
+          load={(signal) =>
+            file().get(rowKey, { signal, ...(stored.bytes > RANGE_BYTES ? { rangeBytes: RANGE_BYTES } : {}) })
+          }
         />
       ) : (
         <p class="muted">No file.</p>
