@@ -1,3 +1,4 @@
+import { commandLine } from '../command-line.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import type { Projection } from '../define/declaration/projection.ts';
 import { type KeyTemplate, parseKey } from '../define/keys/key-template.ts';
@@ -89,67 +90,83 @@ function kindOf({ indexes, totals }: Entity, { name }: Projection): PartitionKin
   return indexes[name]?.kind === 'index-entity' ? 'list' : 'index';
 }
 
-function adviceOn(place: Place, { requests, written }: HotPartition): string[] {
+function adviceOn(place: Place, { requests, written, partition }: HotPartition): string[] {
   const { kind, entities, projection } = place;
   // Of the entities in one partition, the first one that may have many rows in it.
   const entity = entities.find(({ partition, keyFields }) => keyFields.length > partition.fields.length) ?? entities[0];
   const isRead = written * 2 < requests;
   if (kind === 'queue') return ['Declare more parts of each queue: queueParts of the model.', 'Slow the writers down.'];
   if (!entity) return ["These rows are the engine's own. Look for failed messages and for grants that are revoked."];
-  if (!projection) return isRead ? adviceOnReads(entity) : adviceOnWrites(entity);
+  const move = sayMove(partition);
+  if (!projection) return [...(isRead ? adviceOnReads(entity) : adviceOnWrites(entity)), move];
   const { name, at } = projection;
   if (kind === 'totals')
     return [
-      `Spread the totals "${name}" over buckets: partition '${spread(at.partition, entity)}'. A read adds up the buckets. Then build them: npm run reindex -- ${entity.name} ${name}.`,
+      `Spread the totals "${name}" over buckets: partition '${spread(at.partition, entity)}'. A read adds up the buckets. Then build them: ${commandLine('reindex', `${entity.name} ${name}`)}.`,
     ];
   if (kind === 'list')
     return [
       `A list is one row, whose changes follow each other. Declare "${name}" as an interPartitionIndex, which has a row for each entity, with another name and table, and build it.`,
     ];
   if (kind === 'expiry') return ['The entries of one day are in 16 partitions. Slow the writers down.'];
-  return adviceOnIndex(entity, projection, isRead);
+  return [...adviceOnIndex(entity, projection, isRead), move];
 }
 
-function adviceOnReads({ name, maxAge, lookup }: Entity): string[] {
+function adviceOnReads(entity: Entity): string[] {
+  const { name, lookup } = entity;
   return [
-    ...(maxAge === undefined ? [`Let clients reuse responses: maxAge of "${name}".`] : []),
+    ...adviceToReuse(entity),
     ...(lookup ? [] : [`Keep the list in memory if "${name}" is small and changes seldom: lookup.`]),
-    MOVE,
   ];
 }
 
+/** Rows that only some callers see are not reused. */
+function adviceToReuse({ name, maxAge, access }: Entity): string[] {
+  return maxAge === undefined && !access.rules ? [`Let clients reuse responses: maxAge of "${name}".`] : [];
+}
+
 function adviceOnWrites(entity: Entity): string[] {
+  const { keyFields, partition } = entity;
+  if (keyFields.length === partition.fields.length)
+    return [
+      'The partition has one entity, which cannot be spread. Change it less often, or divide it into several entities that a read adds up.',
+    ];
   return [
     `Spread the key over more partitions: partition '${spread(entity.partition, entity)}' in place of '${entity.partition.template}'. The entities are stored anew under the new key.`,
     'Slow the writers down: imports send several entities of one partition in one transaction.',
-    MOVE,
   ];
 }
 
 function adviceOnIndex(entity: Entity, { name, at }: Projection, isRead: boolean): string[] {
   const index = entity.indexes[name];
   const isWhole = at.partition.fields.length === 0;
-  const build = `as an index with another name and table, and build it: npm run reindex -- ${entity.name} …`;
+  const build = `as an index with another name and table, and build it: ${commandLine('reindex', `${entity.name} <index>`)}`;
   if (isRead)
     return [
       ...(isWhole && !entity.lookup
         ? [`Keep the list in the memory of each process: lookup: { index: '${name}' }.`]
         : []),
-      ...(entity.maxAge === undefined ? [`Let clients reuse responses: maxAge of "${entity.name}".`] : []),
-      MOVE,
+      ...adviceToReuse(entity),
     ];
-  const isInline = index && 'settle' in index && index.settle === 'inline' && !isUnique(index);
+  // Buckets of another field would let two entities have one value.
+  if (index && isUnique(index))
+    return [
+      `Give each value a partition of its own: partition '{${index.row.readable[0]}}' in place of '${at.partition.template}', ${build}.`,
+      'If it is one value, its writers claim it one after another: slow them down.',
+    ];
+  const isInline = index && 'settle' in index && index.settle === 'inline';
   return [
     `Spread the index: partition '${spread(at.partition, entity)}' in place of '${at.partition.template}', ${build}. A read of it then takes a query for each bucket, concurrently.`,
     ...(isInline
       ? [`Take its writes out of the requests: settle: 'queue' in "${name}". The queue evens out peaks.`]
       : []),
-    MOVE,
   ];
 }
 
-const MOVE =
-  'If its account is at its limit, move the slot to another account. That does not raise the limit of the partition.';
+/** What a partition handles is the same in every account. */
+function sayMove(partition: string): string {
+  return `If its account is at its limit, move the slot to another account: ${commandLine('accounts', `move --slots ${slotOf(partition)} --to <account>`)}. That does not raise the limit of the partition.`;
+}
 
 /** The template with buckets, or with more of them. */
 function spread({ template, parts }: KeyTemplate, { keyFields }: Entity): string {

@@ -40,7 +40,13 @@ test.each<[string, Partial<HotPartition>, object, RegExp]>([
     'an index by a hash',
     { resource: 'shop0employeesbyemail', partition: 'email_00' },
     { kind: 'index', index: 'emailCompanyWide' },
-    /^Spread the index: partition 'email_\{email#\}_\{employeeId%8\}' in place of/,
+    /^Give each value a partition of its own: partition '\{email\}' in place of 'email_\{email#\}'/,
+  ],
+  [
+    'an index of many',
+    { resource: 'shop0customersbylastname', partition: 'Oslo' },
+    { kind: 'index', index: 'cityAndLastName' },
+    /^Spread the index: partition '.*%8\}' in place of '.*', .* npm run reindex -- customers <index>/,
   ],
   [
     'totals',
