@@ -44,7 +44,7 @@ test.each<[string, () => unknown, string]>([
   [
     'attachment',
     () => define({ attachments: { photo: { container: 'photos', maxBytes: 9, types: ['image/png'], pubic: true } } }),
-    '"attachments.photo.pubic" is not an option. Use container, maxBytes, types, public, maxAge.',
+    '"attachments.photo.pubic" is not an option. Use container, maxBytes, types, public, maxAge, tier, coolAfterDays.',
   ],
   [
     'reference',
