@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
+import { becomeMover } from '../../../lib/operations/mover-hold.ts';
 import { findOwner, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { changeSlots, type Phase } from '../../../lib/storage/slot-row.ts';
+import { changeSlots, isOwned, type Phase, slotIndex } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
@@ -304,4 +306,77 @@ test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', as
   const calls = await play(0);
   expect(calls).toBeGreaterThan(40);
   await pMap(samplePoints(calls, 2), play, { concurrency: IS_EVERY_POINT ? 8 : 2 });
+});
+
+test('waits for copies without a reply before it hands over', async () => {
+  const { open, memories, slots } = await storageToMove(2);
+  const [, memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  memory.intercept = async (request, send) => {
+    if (!`${request.url}${request.body}`.includes('p1')) return send();
+    memory.intercept = undefined;
+    setTimeout(send, 0.6 * QUICK.lateMs);
+    await put(open(), 'p1', 'a', 'new');
+    throw new RestError('reply lost', { code: 'ECONNRESET', request });
+  };
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  expect(memory.intercept).toBeUndefined();
+  expect(await contentsOf(open())).toMatchObject({ 'p1/a': 'new' });
+});
+
+test('hands over nothing while the last copy may still be executed', async () => {
+  const { open, memories, first } = await sealedMove();
+  const [source, target] = memories;
+  if (!source || !target) throw new Error('There are no accounts.');
+  let writing: Promise<unknown> | undefined;
+  source.intercept = async (request, send) => {
+    if (!String(request.body).includes('~open_m1')) return send();
+    source.intercept = undefined;
+    // The last write before the seal, whose copy is executed late.
+    await put(first, 'p1', 'a', 'old');
+    target.intercept = async (copy, execute) => {
+      if (!`${copy.url}${copy.body}`.includes('p1')) return execute();
+      target.intercept = async (accept, change) => {
+        const reply = await change();
+        if (!writing && accept.method !== 'GET' && String(accept.body).includes('"Slots"')) {
+          target.intercept = undefined;
+          writing = put(open(), 'p1', 'a', 'new');
+        }
+        return reply;
+      };
+      setTimeout(execute, 0.6 * QUICK.lateMs);
+      throw new RestError('reply lost', { code: 'ECONNRESET', request: copy });
+    };
+    return send();
+  };
+  await resumeMoves(open(), quick);
+  await writing;
+  await sleep(QUICK.lateMs);
+  expect(await contentsOf(open())).toMatchObject({ 'p1/a': 'new', 'p1/b': 1 });
+});
+
+test('gives a slot to nobody before its owner has let it go', async () => {
+  const { open, memories, storage, slots } = await storageToMove(2);
+  const owners: number[] = [];
+  for (const memory of memories)
+    memory.intercept = async (request, send) => {
+      const reply = await send();
+      if (request.method === 'GET' || !String(request.body).includes('"Slots"')) return reply;
+      const placements = await readPlacement(storage.accounts);
+      owners.push(...slots.map((slot) => placements.filter(({ owned }) => isOwned(owned, slotIndex(slot))).length));
+      return reply;
+    };
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  for (const memory of memories) memory.intercept = undefined;
+  expect(new Set(owners)).toEqual(new Set([0, 1]));
+});
+
+test('lets a mover write no longer than its hold', async () => {
+  const { storage } = await storageToMove(1);
+  const [first] = storage.accounts.list;
+  const hold = await becomeMover(first, { holdMs: 100, lateMs: 0 });
+  hold.mayWrite();
+  hold.stop();
+  await sleep(110);
+  expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over');
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
 import { type Action, ANY_ETAG, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf } from '../../../lib/storage/slot-map.ts';
-import { changeSlots, type Phase, type SlotState } from '../../../lib/storage/slot-row.ts';
+import { changeSlots, type Phase, readOwned, type SlotState } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './several-accounts.ts';
@@ -278,4 +278,53 @@ test('continues a paused scan whose account has got a slot with rows before its 
   expect(page).toEqual({ rows: [], more: true });
   await switchOwner(storage);
   expect((await scanTable(open(), { ...scan, resume })).rows).toMatchObject([{ partition: PARTITION, row: 'a' }]);
+});
+
+test('seals a partition against a request that opens it between the two of the seal', async () => {
+  const { storage, memories } = await beginMove();
+  const first = accountNamed(storage, 'first');
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  const rows = [`~open_${MOVE}`, `~own_${MOVE}`];
+  let requests = 0;
+  memory.intercept = async (_, send) => {
+    requests += 1;
+    if (requests === 2) {
+      memory.intercept = undefined;
+      const actions = rows.map((row): Action => ({ kind: 'insert', row, properties: {} }));
+      await write(first, ...actions).catch(() => {});
+    }
+    return send();
+  };
+  await sealPartition(first, MOVE, AT);
+  expect(memory.intercept).toBeUndefined();
+  expect(await rowsAt(first)).toEqual([`~open_${MOVE}`]);
+});
+
+test('reads again if the slot came back under another move during the read', async () => {
+  const { storage, open, memories } = await beginMove();
+  await insert(storage, 'a');
+  const first = accountNamed(storage, 'first');
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  memory.intercept = async (request, send) => {
+    const reply = await send();
+    if (!/things/.test(request.url)) return reply;
+    memory.intercept = undefined;
+    await switchOwner(storage);
+    await set(storage, 'second', 'gone');
+    await write(first, { kind: 'upsert', row: 'a', properties: { Value: 2 } });
+    const state = { phase: 'fencing', move: 'm2', to: 'second' } as const;
+    expect(await changeSlots(first, [SLOT], () => state)).toBe(true);
+    return reply;
+  };
+  expect((await readRow(open(), { ...AT, row: 'a' }))?.properties.Value).toBe(2);
+});
+
+test('changes slots of an account beside another process', async () => {
+  const { storage } = await beginMove('at rest');
+  const first = accountNamed(storage, 'first');
+  const state = { phase: 'fencing', move: MOVE, to: 'second' } as const;
+  await Promise.all(['000', '001', '002'].map((slot) => changeSlots(first, [slot], () => state)));
+  expect((await readOwned(first))?.moves.size).toBe(3);
 });
