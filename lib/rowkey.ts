@@ -23,7 +23,7 @@ import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type Unu
 import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { compareResources, provision } from './storage/provision.ts';
-import { isOnThisMachine, openUsableStorage } from './storage/storage.ts';
+import { isOnThisMachine, openUsableStorage, type StorageOptions } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas.ts';
 import { checkImplementations, createExecute, type Implementations } from './store/app-operations.ts';
 import { createStore, type UnlimitedStore } from './store/store.ts';
@@ -194,7 +194,9 @@ function createRuntime(
   }
 
   const pace = createPace({ limit: model.maxStorageRequests });
-  const storage = once(() => openUsableStorage(requireSettings().storage, { prefix: model.prefix, connection, pace }));
+  const storage = once(() =>
+    openUsableStorage(placeContainers(requireSettings().storage, model), { prefix: model.prefix, connection, pace }),
+  );
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() =>
     createEngine(storage(), { keys, rulesMaxAge: model.rulesMaxAge, queueParts: model.queueParts }),
@@ -321,6 +323,10 @@ function createRuntime(
       return { engine: await readyEngine(log), entities, log };
     },
   };
+}
+
+function placeContainers(options: StorageOptions, { containerAccounts }: LinkedModel): StorageOptions {
+  return 'accounts' in options ? { ...options, containers: containerAccounts } : options;
 }
 
 /** The name of a further account is that of its connection. */

@@ -44,6 +44,11 @@ export interface ModelDeclaration<
    * changed at any time.
    */
   readonly queueParts?: number;
+  /**
+   * The storage account of containers whose blobs should be together, by the container: `{ audit: 'second' }`. Without several accounts it
+   * means nothing. By default files and texts are in the accounts of their slots, and the audit log is in the first account.
+   */
+  readonly containerAccounts?: Readonly<Record<string, string>>;
   readonly entities: CheckedRoles<Declared, Roles[number]>;
   /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
   readonly operations?: CheckedRoles<Own, Roles[number]>;
@@ -91,6 +96,7 @@ export interface Model<
   readonly rulesMaxAge: number;
   readonly maxStorageRequests: number | undefined;
   readonly queueParts: number;
+  readonly containerAccounts: Readonly<Record<string, string>>;
   /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
   readonly prefix: string;
 }
@@ -108,6 +114,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   readonly rulesMaxAge?: number;
   readonly maxStorageRequests?: number | undefined;
   readonly queueParts?: number;
+  readonly containerAccounts?: Readonly<Record<string, string>>;
   readonly entities: Declared;
   readonly operations?: Own;
 }
@@ -123,6 +130,7 @@ const ModelOptions = optionsOf({
   rulesMaxAge: z.int().min(1).max(3_600).optional(),
   maxStorageRequests: z.int().min(2).optional(),
   queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).optional(),
+  containerAccounts: z.record(z.string(), z.string()).optional(),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
@@ -140,10 +148,12 @@ export function linkModel<
 ): Model<Declared, Own> {
   refuse(optionErrors(ModelOptions, declaration));
   const { entities, roles, operatorRole, operations = [], limits = [], prefix = '' } = declaration;
-  const { rulesMaxAge = RULES_MAX_AGE_S, maxStorageRequests, queueParts = 1 } = declaration;
+  const { rulesMaxAge = RULES_MAX_AGE_S, maxStorageRequests, queueParts = 1, containerAccounts = {} } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
-  refuse(validateModel({ entities: list, operations, roles, operatorRole, limits, prefix }, reserved));
+  refuse(
+    validateModel({ entities: list, operations, roles, operatorRole, limits, prefix, containerAccounts }, reserved),
+  );
   return Object.freeze({
     entities: byName<EntitiesOf<Declared>>(list),
     operations: byName<OperationsOf<Own>>(operations),
@@ -154,6 +164,7 @@ export function linkModel<
     rulesMaxAge,
     maxStorageRequests,
     queueParts,
+    containerAccounts: frozenCopy(containerAccounts),
     prefix,
   });
 }

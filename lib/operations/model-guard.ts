@@ -18,7 +18,7 @@ import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { isOfApp } from '../storage/slot-row.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { requireAccounts } from './placement.ts';
+import { requireAccounts, requireContainers } from './placement.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -177,6 +177,7 @@ export const guardModel = inPattern(
   async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
     const rows = await readModelRows(engine);
     await requireAccounts(engine.storage, rows);
+    await requireContainers(engine.storage, resourcesOf(entities).containers);
     const before = toShapes(rows);
     const changes: (ModelChange & { readonly entity: Entity })[] = [];
     for (const entity of entities)

@@ -1,10 +1,13 @@
 import pMap from 'p-map';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
-import { type Row, readRow } from '../storage/rows.ts';
+import { accountOfContainer, isMovable } from '../storage/blob-owner.ts';
+import { listContainer } from '../storage/blobs.ts';
+import { type Row, readRow, submit } from '../storage/rows.ts';
 import {
   ACCOUNTS_PARTITION,
   ACCOUNTS_ROW,
   accountsIn,
+  CONTAINERS_ROW,
   createOwned,
   isOwned,
   type Owned,
@@ -100,4 +103,46 @@ export async function requireAccounts({ accounts }: Storage, rows: readonly Row[
 /** The slots of an account that this process lacks have no owner for it: then they are not served, which is safe. */
 function unlessAway(error: unknown): undefined {
   if (!isOutcomeUnknown(error)) throw error;
+}
+
+/** The name of an account for each container; empty if each blob is in the account of its slot. */
+type Places = Readonly<Record<string, string>>;
+
+/**
+ * Rejects another account for a container that has blobs: nothing would find them. Records what the model places, in the first account. With
+ * several accounts, one point query, and listings after a change.
+ */
+export async function requireContainers(storage: Storage, containers: readonly string[]): Promise<void> {
+  const { accounts } = storage;
+  if (!accounts) return;
+  const [first] = accounts.list;
+  const address = { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: CONTAINERS_ROW };
+  const found = await readRow(first, address).then((row) => ({ row }), unlessAway);
+  if (!found) return;
+  const { row } = found;
+  const before: Places = row ? JSON.parse(String(row.properties.Containers)) : {};
+  const placeBefore = (container: string) => before[container] ?? (isMovable(container) ? '' : first.name);
+  const places = containers.map(
+    (container) => [container, accountOfContainer(storage, container)?.name ?? ''] as const,
+  );
+  const changed = places.filter(([container, place]) => place !== placeBefore(container));
+  if (changed.length === 0) return;
+  for (const [container, place] of changed)
+    for (const account of accounts.list)
+      if (account.name !== place && (await hasBlobs(account, container)))
+        throw new RowkeyError(
+          'wrong-setting',
+          `The model moved the container ${container} ${place ? `to the storage account ${place}` : 'to the accounts of the slots'}, and ${account.name} has blobs of it that nothing would find. Undo the change of containerAccounts${place ? ', or stop the app, copy the blobs with AzCopy, and delete them there' : ''}.`,
+        );
+  const properties = {
+    EntityType: 'containers',
+    Containers: JSON.stringify({ ...before, ...Object.fromEntries(changed) }),
+  };
+  const actions = [{ kind: 'upsert', row: CONTAINERS_ROW, properties }] as const;
+  await submit(first, { ...address, actions: [...actions], isRepeatable: true });
+}
+
+async function hasBlobs(account: Account, container: string): Promise<boolean> {
+  for await (const _ of listContainer(account, container, '')) return true;
+  return false;
 }

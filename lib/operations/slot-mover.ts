@@ -110,7 +110,18 @@ export async function asMover(
     hold.mayWrite();
   };
   const report = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
-  const mover: Mover = { accounts, timing, mayWrite, tell, resources, report, unknownAt: Number.NEGATIVE_INFINITY };
+  // The model places the others as a whole.
+  const containers = resources.containers.filter((container) => !accounts.containers.has(container));
+  const moved = { ...resources, containers };
+  const mover: Mover = {
+    accounts,
+    timing,
+    mayWrite,
+    tell,
+    resources: moved,
+    report,
+    unknownAt: Number.NEGATIVE_INFINITY,
+  };
   try {
     await work(mover);
     await settle(mover);

@@ -9,12 +9,17 @@ import { type Account, type Accounts, accountsOf, type Storage } from './storage
  * blobs, and one that it has not copied yet is found where the slot comes from.
  */
 
-/** The blobs of these containers are appended to, or changed under ETags. They stay in the first account. */
+/** The blobs of these containers are appended to, or changed under ETags. All are in the first account, unless the model places the container. */
 export const AUDIT_CONTAINER = 'audit';
 export const PERIOD_ARCHIVES_CONTAINER = 'period-archives';
 const FIXED: readonly string[] = [AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER];
 /** False for a container whose blobs have no slot. */
 export const isMovable = (container: string) => !FIXED.includes(container);
+
+/** The account that has all blobs of a container. Undefined if each blob is in the account of its slot. */
+export function accountOfContainer({ accounts }: Pick<Storage, 'accounts'>, container: string): Account | undefined {
+  return accounts?.containers.get(container) ?? (isMovable(container) ? undefined : accounts?.list[0]);
+}
 const BEGINS_WITH_SLOT = /^[\da-f]{3}(?=\/)/;
 
 interface BlobAddress {
@@ -29,7 +34,8 @@ export function slotOfBlob(name: string): string {
 
 /** The account in which a blob is written. */
 export async function accountOfBlob(storage: Storage, { container, name }: BlobAddress): Promise<Storage> {
-  if (!storage.accounts || !isMovable(container)) return storage;
+  const whole = accountOfContainer(storage, container);
+  if (!storage.accounts || whole) return whole ?? storage;
   return (await ownerOfSlot(storage.accounts, slotOfBlob(name))).account;
 }
 
@@ -40,7 +46,8 @@ export async function readInAccount<Result>(
   read: (account: Storage) => Promise<Result | undefined>,
 ): Promise<Result | undefined> {
   const { accounts } = storage;
-  if (!accounts || !isMovable(container)) return read(storage);
+  const whole = accountOfContainer(storage, container);
+  if (!accounts || whole) return whole ? ofAccount(whole, read(whole)) : read(storage);
   for (;;) {
     const owner = await ownerOfSlot(accounts, slotOfBlob(name));
     const found = await ofAccount(owner.account, read(owner.account));
@@ -61,8 +68,9 @@ export async function changeInAccounts(
   change: (account: Storage, isOwner: boolean) => Promise<unknown>,
 ): Promise<void> {
   const { accounts } = storage;
-  if (!accounts || !isMovable(container)) {
-    await change(storage, true);
+  const whole = accountOfContainer(storage, container);
+  if (!accounts || whole) {
+    await (whole ? ofAccount(whole, change(whole, true)) : change(storage, true));
     return;
   }
   const owner = await ownerOfSlot(accounts, slotOfBlob(name));
@@ -91,8 +99,9 @@ export async function* listInAccounts<Listed extends { readonly name: string }>(
   container: string,
   list: (account: Storage) => AsyncGenerator<Listed>,
 ): AsyncGenerator<Listed> {
-  if (!storage.accounts || !isMovable(container)) {
-    yield* list(storage);
+  const whole = accountOfContainer(storage, container);
+  if (!storage.accounts || whole) {
+    yield* list(whole ?? storage);
     return;
   }
   const listings = accountsOf(storage).map((account) => ({ account, items: list(account) }));

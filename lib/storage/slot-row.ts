@@ -19,6 +19,8 @@ const ROW = 'owned';
 /** The names of all accounts, beside the shapes of the model: a process with one account reads it with them. */
 export const ACCOUNTS_PARTITION = 'model';
 export const ACCOUNTS_ROW = '~accounts';
+/** The accounts of the containers that the model places. */
+export const CONTAINERS_ROW = '~containers';
 const ACCOUNTS_TYPE = 'accounts';
 /** Of the rows that fence a move: see fence.ts. */
 export const FENCE_HEAD = '~own_';
@@ -27,7 +29,10 @@ export const REGISTRY_HEAD = 'slots-';
 
 /** False for the rows that say where others are. They stay in their account. */
 export function isOfApp({ table, partition, row }: Address): boolean {
-  if (row.startsWith('~') && (row === ACCOUNTS_ROW || row.startsWith(FENCE_HEAD) || row.startsWith(MARK_HEAD)))
+  if (
+    row.startsWith('~') &&
+    (row === ACCOUNTS_ROW || row === CONTAINERS_ROW || row.startsWith(FENCE_HEAD) || row.startsWith(MARK_HEAD))
+  )
     return false;
   return table !== SYSTEM_TABLE || (partition !== PARTITION && !partition.startsWith(REGISTRY_HEAD));
 }

@@ -65,6 +65,8 @@ export interface Account extends Storage {
 /** Several accounts of one app: slot-map.ts says which of them owns a partition. */
 export interface Accounts {
   readonly list: readonly [Account, ...Account[]];
+  /** The accounts of the containers that the model places. */
+  readonly containers: ReadonlyMap<string, Account>;
 }
 
 /** All accounts of the app: those of `storage.accounts`, or the only one. */
@@ -72,7 +74,13 @@ export function accountsOf(storage: Storage): readonly Storage[] {
   return storage.accounts?.list ?? [storage];
 }
 
-export type StorageOptions = AccountOptions | { readonly accounts: readonly NamedOptions[] };
+export type StorageOptions = AccountOptions | SeveralOptions;
+
+interface SeveralOptions {
+  readonly accounts: readonly NamedOptions[];
+  /** The name of the account of each container that is placed as a whole. */
+  readonly containers?: Readonly<Record<string, string>>;
+}
 
 /** The name of the first account, whose connection every app has. */
 export const FIRST_ACCOUNT = 'first';
@@ -126,7 +134,18 @@ export function openStorage(options: StorageOptions, prefix = '', pace: Pace = c
     return account[open](name);
   };
   const queues = { queue: openQueue('queue'), queueSentOnce: openQueue('queueSentOnce') };
-  return { ...first, ...queues, accounts: { list: [first, ...others] } };
+  const containers = new Map(
+    Object.entries(options.containers ?? {}).map(([container, name]) => {
+      const account = [first, ...others].find((each) => each.name === name);
+      if (account) return [container, account];
+      throw new RowkeyError(
+        'wrong-setting',
+        `Invalid settings: the model places the container ${container} in the storage account ${name}, which STORAGE_ACCOUNTS does not name.`,
+      );
+    }),
+  );
+  const container = (name: string) => (containers.get(name) ?? first).container(name);
+  return { ...first, ...queues, container, accounts: { list: [first, ...others], containers } };
 }
 
 /** The name of a queue in one of several accounts, such as `second/transfers`. A queue of the first account has its declared name. */
@@ -205,7 +224,8 @@ export function openUsableStorage(
 ): Storage {
   try {
     return openStorage(options, prefix, pace);
-  } catch {
+  } catch (error) {
+    if (error instanceof RowkeyError) throw error;
     const further = 'accounts' in options ? options.accounts.slice(1) : [];
     const wrong = further.find((account) => !isUsable(account))?.name ?? connection;
     throw new RowkeyError(

@@ -34,6 +34,7 @@ interface ModelParts {
   readonly operatorRole: string;
   readonly limits: readonly RequestLimit[];
   readonly prefix: string;
+  readonly containerAccounts: Readonly<Record<string, string>>;
 }
 
 /**
@@ -52,6 +53,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     ...entities.map((entity) => naming(entity, [...entityErrors(entity), ...ruleErrors(entity)])),
     ...patternErrors(entities, reserved),
     overlapErrors(entities),
+    containerErrors(model, reserved),
   ];
   const errors = checks.flatMap((found) => [...found]);
   // The tables of an invalid period have no names.
@@ -73,6 +75,14 @@ function patternErrors(entities: readonly Entity[], reserved: Reserved): Iterabl
 function* prefixErrors(prefix: string): Generator<string> {
   if (prefix !== '' && !PREFIX.test(prefix))
     yield `The prefix ${JSON.stringify(prefix)} is not accepted. Use 1 to 20 lower-case letters and digits from 1 to 9, a letter first, other than azure, insights and scm. The digit 0 ends the prefix in the names of tables.`;
+}
+
+/** An account is known only at the start, from the settings. */
+function* containerErrors({ entities, containerAccounts }: ModelParts, reserved: Reserved): Generator<string> {
+  const ofEntity = (entity: Entity) => entity.features.flatMap(({ stored }) => stored?.blobs?.containers(entity) ?? []);
+  const known = [...new Set([...reserved.containers, ...entities.flatMap(ofEntity)])].sort();
+  for (const container of Object.keys(containerAccounts).filter((name) => !known.includes(name)))
+    yield `containerAccounts names the container "${container}", which the model does not have. Use one of ${known.join(', ')}.`;
 }
 
 /** Without a prefix, every name that a declaration accepts is short enough. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createAppendBlob } from '../../../lib/storage/append-blobs.ts';
 import { slotOfBlob } from '../../../lib/storage/blob-owner.ts';
 import {
   copyBlob,
@@ -11,7 +12,7 @@ import {
 } from '../../../lib/storage/blobs.ts';
 import { lookAt } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, type SlotState } from '../../../lib/storage/slot-row.ts';
-import type { Account, Storage } from '../../../lib/storage/storage.ts';
+import { type Account, openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { accountNamed, provisionAccounts, type Several } from './several-accounts.ts';
 
 const [AT_FIRST, AT_SECOND] = ['000/a', 'fff/b'];
@@ -74,4 +75,20 @@ test('finds what a move has left if the process knows the former owner from befo
   // Of the two, only the row of the new owner is read again.
   await lookAt(process.accounts, second);
   expect(await textOf(process, '000/a')).toBe('000/a');
+});
+
+test('keeps the blobs of a container that the model places in one account, those that are appended to as well', async () => {
+  const { openWith } = await provisionAccounts(['first', 'second']);
+  const { options } = openWith(undefined, 0);
+  const storage = openStorage({ accounts: options, containers: { files: 'second' } });
+  for (const name of [AT_FIRST, AT_SECOND]) await write(storage, name);
+  await createAppendBlob(storage, blob('log'));
+  const [first, second] = storage.accounts?.list ?? [];
+  if (!first || !second) throw new Error('There is no second account.');
+  expect([await namesIn(first), await namesIn(second)]).toEqual([[], [AT_FIRST, AT_SECOND, 'log']]);
+  expect([await namesIn(storage), await textOf(storage, AT_FIRST)]).toEqual([[AT_FIRST, AT_SECOND, 'log'], AT_FIRST]);
+  await deleteBlob(storage, blob(AT_FIRST));
+  expect(await namesIn(second)).toEqual([AT_SECOND, 'log']);
+  const open = () => openStorage({ accounts: options, containers: { files: 'third' } });
+  expect(open).toThrow('places the container files in the storage account third, which STORAGE_ACCOUNTS does not name');
 });

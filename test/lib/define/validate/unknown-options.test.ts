@@ -103,11 +103,21 @@ test.each<[string, () => unknown, string]>([
   expect(declare).toThrow(`Entity "cars": ${sentence}`);
 });
 
+test('rejects an account for a container that the model does not have', () => {
+  const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
+  expect(() => defineModel({ ...model, containerAccounts: { audit: 'second', fotos: 'second' } })).toThrow(
+    'containerAccounts names the container "fotos", which the model does not have. Use one of audit, ',
+  );
+  expect(defineModel({ ...model, containerAccounts: { audit: 'second' } }).containerAccounts).toEqual({
+    audit: 'second',
+  });
+});
+
 test('rejects an unknown option of a model', () => {
   const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
   // @ts-expect-error The compiler rejects this option too.
   expect(() => defineModel({ ...model, prefx: 'a' })).toThrow(
-    '"prefx" is not an option. Use prefix, roles, operatorRole, limits, rulesMaxAge, maxStorageRequests, queueParts, entities, operations.',
+    '"prefx" is not an option. Use prefix, roles, operatorRole, limits, rulesMaxAge, maxStorageRequests, queueParts, containerAccounts, entities, operations.',
   );
 });
 
