@@ -39,8 +39,8 @@ const SLOTS_OF_SWITCH = 16;
 /** The rows are compared until only opened partitions differ. */
 const PASSES = 2;
 const WAIT_S = (MOVE_TIMING.leaseMs + MOVE_TIMING.lateMs) / 1_000;
-/** A write that opens its partition: the registry, the account's row, and the fence with its mark. */
-const OPENING_CALLS = 3;
+/** A write that opens its partition: it finds no fence, then the registry, the account's row, and the fence with its mark. */
+const OPENING_CALLS = 4;
 /** The mark, and the fence. */
 const SEALING_CALLS = 2;
 /** To read and to change the row of an account; a switch does so three times. */

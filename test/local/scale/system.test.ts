@@ -1,5 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
+import { moveSlots } from '../../../lib/operations/move-slots.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { scanTable, submit } from '../../../lib/storage/rows.ts';
+import { slotOf } from '../../../lib/storage/slots.ts';
 import type { EntityCost } from '../../../local/capacity/entity-cost.ts';
 import { readPublished } from '../../../local/capacity/published.ts';
 import { deployedApp } from '../../../local/instance/deployed-app.ts';
@@ -9,6 +13,7 @@ import { costOfMove } from '../../../local/scale/move.ts';
 import { createRandom } from '../../../local/scale/random.ts';
 import { SCALE_PAGE, updateScale } from '../../../local/scale/scale-page.ts';
 import { planSystem, serveLoad, usesOf } from '../../../local/scale/system.ts';
+import { createAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
 
 const { targets } = await readPublished();
@@ -99,6 +104,44 @@ test('a move takes the calls that its steps take', () => {
   expect(busy.opened).toBeCloseTo(100, 6);
   expect(busy.pause).toBeCloseTo(pause + (100 * 5 * 0.008) / 32, 6);
   expect(costOfMove({ ...move, together: 5 }).seconds).toBeGreaterThan(2 * 40);
+});
+
+test('the mover copies and compares with as many transactions as the model says', async () => {
+  const { open, requests } = createAccounts(['first', 'second']);
+  const [alone, storage] = [open(1), open()];
+  await provision(alone, RESOURCES);
+  const keys = Array.from({ length: 60 }, (_, index) => `p${index}`);
+  const actions = Array.from({ length: 40 }, (_, index) => ({
+    kind: 'upsert' as const,
+    row: `${index}`,
+    properties: { EntityType: 'thing' },
+  }));
+  for (const partition of keys) await submit(alone, { table: TABLE, partition, actions });
+  await provision(storage, RESOURCES);
+  await scanTable(storage, { table: TABLE, limit: 1 });
+  requests.length = 0;
+  const moved = [...new Set(keys.slice(0, 20).map(slotOf))];
+  const timing = { leaseMs: 50, lateMs: 50, holdMs: 5_000, pauseWithinMs: 5_000, openedPerSwitch: 100, keepMs: 0 };
+  await moveSlots(storage, [{ slots: moved, to: 'second' }], { timing, resources: RESOURCES });
+  const slots = new Set(keys.map(slotOf)).size;
+  const { transactions } = costOfMove({
+    rows: 2_400,
+    rowsOfTarget: 0,
+    rowsOfPartition: 40,
+    slots: moved.length,
+    ownedSlots: slots,
+    together: slots,
+    writes: 0,
+    delay: 0.005,
+    pageDelay: 0.05,
+  });
+  const sent = (account: string, method: string, url: RegExp) =>
+    requests.filter((each) => each.account === account && each.method === method && url.test(each.url)).length;
+  expect(sent('second', 'POST', /\$batch/)).toBe(transactions.copy);
+  const queries = sent('first', 'GET', /\/things\(\)/) + sent('second', 'GET', /\/things\(\)/);
+  // An empty table takes a query as well.
+  expect(queries - transactions.compare).toBeGreaterThanOrEqual(0);
+  expect(queries - transactions.compare).toBeLessThanOrEqual(1);
 });
 
 test('the model has the throughput of the bench within a fifth', async () => {
