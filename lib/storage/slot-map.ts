@@ -22,7 +22,7 @@ const RETRY_MS = 50;
 const WAIT_MS = 15_000;
 
 interface Lease {
-  known: (Owned & { readonly since: number }) | undefined;
+  known: (Owned & { readonly since: number; readonly at: number }) | undefined;
   reading: Promise<Owned> | undefined;
   next: Promise<Owned> | undefined;
 }
@@ -111,7 +111,8 @@ const NOT_FOUND = new Error('The account does not own the slot.');
 /** What the process may still use of the account's row. */
 function leased({ leases }: SlotMap, account: Account): Lease['known'] {
   const known = leases.get(account)?.known;
-  return known && performance.now() - known.since < LEASE_MS ? known : undefined;
+  // The clock of a process stands still while its machine is suspended, and that of the machine may be set back.
+  return known && performance.now() - known.since < LEASE_MS && Date.now() - known.at < LEASE_MS ? known : undefined;
 }
 
 /** Reads the row of an account by a read that begins after the call, one for all callers that wait. */
@@ -143,12 +144,12 @@ export async function lastKnown(accounts: Accounts, account: Account): Promise<O
 async function read(accounts: Accounts, account: Account, lease: Lease): Promise<Owned> {
   const map = slotMapOf(accounts);
   for (;;) {
-    const since = performance.now();
+    const [since, at] = [performance.now(), Date.now()];
     const owned = await readOwned(account);
     if (owned) {
       if (lease.known?.etag !== owned.etag)
         for (let index = 0; index < SLOTS; index += 1) if (isOwned(owned, index)) map.owners[index] = account;
-      lease.known = { ...owned, since };
+      lease.known = { ...owned, since, at };
       return owned;
     }
     map.creating ??= createOwned(accounts).finally(() => {

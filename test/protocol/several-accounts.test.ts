@@ -111,3 +111,27 @@ test('deletes children by the queue that would fill a transaction without its fe
   const { rows } = await readRange(late.storage, { table: 'projects', partition: 'north', from: '' });
   expect(rows.filter(({ properties }) => properties.EntityType === 'tasks')).toEqual([]);
 });
+
+test('writes while the account of an index entry is away, and fails if a unique value is there', async () => {
+  const { open: openAll, stopped } = createAccounts();
+  const storage = openAll();
+  const { store } = await open(storage);
+  const textIn = async (account: string, what: string) => {
+    for (let number = 0; ; number += 1)
+      if ((await ownerOf(storage, `${what}${number}`)).name === account) return `${what}${number}`;
+  };
+  const key = { area: await textIn('first', 'area'), projectId: 'p1' };
+  const [title, code, codeAway] = [
+    await textIn('second', 'title'),
+    await textIn('first', 'code'),
+    await textIn('second', 'code'),
+  ];
+  stopped.add('second');
+  await store.projects.create({ ...key, title, code });
+  expect((await store.projects.get(key)).values).toMatchObject({ title });
+  await expect(store.projects.by.code({ code })).resolves.toMatchObject({ title });
+  await expect(store.projects.create({ ...key, projectId: 'p2', title, code: codeAway })).rejects.toThrow(
+    'the account second does not respond',
+  );
+  await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow('the account second');
+});

@@ -1,9 +1,9 @@
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { compareResources, createTable, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { ownerOf } from '../../../lib/storage/slot-map.ts';
+import { LEASE_MS, ownerOf } from '../../../lib/storage/slot-map.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { rowUrl, tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { createAccounts, NAMES, provisionAccounts, RESOURCES, TABLE } from './several-accounts.ts';
@@ -59,6 +59,19 @@ test('sends each request to the account of its partition, and reads the map once
   }
   expect(requests).toHaveLength(60);
   expect(new Set(requests.map(({ account }) => account))).toEqual(new Set(NAMES));
+});
+
+test.each(['performance', 'Date'] as const)('reads the map again after five seconds by %s', async (clock) => {
+  const { requests, storage } = await provisionAccounts();
+  await ownerOf(storage, 'a');
+  requests.length = 0;
+  await ownerOf(storage, 'a');
+  expect(requests).toHaveLength(0);
+  const now = { performance, Date }[clock].now();
+  const spy = vi.spyOn({ performance, Date }[clock], 'now').mockReturnValue(now + LEASE_MS);
+  await ownerOf(storage, 'a');
+  spy.mockRestore();
+  expect(requests).toHaveLength(1);
 });
 
 test('merges a scan in the order of keys, with pages of any size', async () => {
