@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import pMap from 'p-map';
 import { hasCode, unavailable } from '../base/errors.ts';
 import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { literal } from './row-filter.ts';
@@ -126,18 +127,24 @@ export async function deleteFences(account: Account, isLive: (move: string) => b
     const client = account.table(table);
     await unlessRefused(['missing'], client.deleteEntity(partition, row), client.tableName);
   };
-  for await (const { opened, partitionKey, rowKey } of readRegistered(account, registriesFrom(REGISTRY_HEAD))) {
-    const move = partitionKey.slice(REGISTRY_HEAD.length).split('-')[0] ?? '';
-    if (isLive(move)) continue;
-    try {
-      for (const head of [FENCE_HEAD, MARK_HEAD]) await remove(opened.table, opened.partition, `${head}${move}`);
-    } catch (error) {
-      // The table was dropped.
-      if (!hasCode(error, 'not-provisioned')) throw error;
-    }
-    await remove(SYSTEM_TABLE, partitionKey, rowKey);
-  }
+  await pMap(
+    readRegistered(account, registriesFrom(REGISTRY_HEAD)),
+    async ({ opened, partitionKey, rowKey }) => {
+      const move = partitionKey.slice(REGISTRY_HEAD.length).split('-')[0] ?? '';
+      if (isLive(move)) return;
+      try {
+        for (const head of [FENCE_HEAD, MARK_HEAD]) await remove(opened.table, opened.partition, `${head}${move}`);
+      } catch (error) {
+        // The table was dropped.
+        if (!hasCode(error, 'not-provisioned')) throw error;
+      }
+      await remove(SYSTEM_TABLE, partitionKey, rowKey);
+    },
+    { concurrency: CONCURRENCY },
+  );
 }
+
+const CONCURRENCY = 8;
 
 /** Ends the writes of a move to a partition: those that storage executes late, too. */
 export async function sealPartition(account: Account, move: string, { table, partition }: Partition): Promise<void> {

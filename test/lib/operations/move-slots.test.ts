@@ -5,11 +5,12 @@ import { expect, test } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { becomeMover } from '../../../lib/operations/mover-hold.ts';
-import { findOwner, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
+import { findOwner, planBalance, readPlacement, slotsIn, stateIn } from '../../../lib/operations/placement.ts';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, isOwned, type Phase, slotIndex } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
@@ -305,7 +306,7 @@ test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', as
   };
   const calls = await play(0);
   expect(calls).toBeGreaterThan(40);
-  await pMap(samplePoints(calls, 2), play, { concurrency: IS_EVERY_POINT ? 8 : 2 });
+  await pMap(samplePoints(calls), play, { concurrency: IS_EVERY_POINT ? 8 : 2 });
 });
 
 test('waits for copies without a reply before it hands over', async () => {
@@ -379,4 +380,47 @@ test('lets a mover write no longer than its hold', async () => {
   hold.stop();
   await sleep(110);
   expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over');
+});
+
+test.each(FAULTS)('keeps what a writer knows to be written, whatever call of it meets a fault: %s', async (fault) => {
+  const play = async (at: number) => {
+    const { openWith, open, slots } = await storageToMove(2);
+    // The partition is written while the slot is in the first phase, and its mover dead.
+    const moving = moveSlots(openWith('crash before', 25).storage, [{ slots, to: 'second' }], quick);
+    await expect(moving).rejects.toThrow();
+    const { accounts } = open() as Several;
+    const [first] = await readPlacement(accounts);
+    expect(first && stateIn(first, slotOf('p0')).phase).toBe('fencing');
+    const writer = openWith(fault, at).storage;
+    const isWritten = await put(writer, 'p0', 'b', 1).then(
+      () => true,
+      () => false,
+    );
+    const resumed = resume(open);
+    const others = createTraffic(open, ['p1']);
+    await resumed;
+    await others.end();
+    const found = await contentsOf(open());
+    if (isWritten) expect(found['p0/b'], `${fault} at call ${at}`).toBe(1);
+    delete found['p0/b'];
+    expect(found).toEqual({ 'p0/a': 'p0', ...others.rows() });
+  };
+  await pMap(samplePoints(7), play, { concurrency: 4 });
+});
+
+/** A process that uses the map for as long as it may. */
+const kept = (open: () => Storage) => {
+  const storage = open();
+  return () => storage;
+};
+
+test.runIf(IS_EVERY_POINT)('loses nothing to processes that use the map until their lease ends', async () => {
+  const { open, keys, slots } = await storageToMove(8);
+  const timing = { ...QUICK, leaseMs: LEASE_MS };
+  const traffic = createTraffic(kept(open), keys);
+  const there = await moveSlots(open(), [{ slots, to: 'second' }], { ...quick, timing });
+  expect(there.slots).toBe(slots.length);
+  await moveBack(open(), undefined, { ...quick, timing });
+  await traffic.end();
+  expect(await contentsOf(open())).toEqual(traffic.rows());
 });
