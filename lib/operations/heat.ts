@@ -92,7 +92,7 @@ function kindOf({ indexes, totals }: Entity, { name }: Projection): PartitionKin
 
 function adviceOn(place: Place, { requests, written, partition }: HotPartition): string[] {
   const { kind, entities, projection } = place;
-  // Of the entities in one partition, the first one that may have many rows in it.
+  // The first entity that may have many rows in the partition.
   const entity = entities.find(({ partition, keyFields }) => keyFields.length > partition.fields.length) ?? entities[0];
   const isRead = written * 2 < requests;
   if (kind === 'queue') return ['Declare more parts of each queue: queueParts of the model.', 'Slow the writers down.'];

@@ -22,7 +22,7 @@ export const ACCOUNTS_ROW = '~accounts';
 /** The accounts of the containers that the model places. */
 export const CONTAINERS_ROW = '~containers';
 const ACCOUNTS_TYPE = 'accounts';
-/** Of the rows that fence a move: see fence.ts. */
+/** The rows that fence a move begin with these: see fence.ts. */
 export const FENCE_HEAD = '~own_';
 export const MARK_HEAD = '~open_';
 export const REGISTRY_HEAD = 'slots-';
