@@ -37,7 +37,7 @@ export type Action =
   | { readonly kind: 'upsert'; readonly row: string; readonly properties: Properties }
   | { readonly kind: 'upsert-merge'; readonly row: string; readonly properties: Properties }
   | { readonly kind: 'replace' | 'merge'; readonly row: string; readonly properties: Properties; readonly etag: string }
-  /** The ETag applies only to a single action: a delete in a transaction is unconditional. */
+  /** The ETag applies only to a single action, and with `deletesIf`: any other delete in a transaction is unconditional. */
   | { readonly kind: 'delete'; readonly row: string; readonly etag?: string };
 
 /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
@@ -196,9 +196,10 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
 
 async function submitTo(
   account: Storage,
-  { table, partition, actions, signal, isRepeatable, fence }: Transaction & { readonly fence?: string },
+  { table, partition, actions, signal, isRepeatable, deletesIf, fence }: Transaction & { readonly fence?: string },
 ): Promise<Map<string, string>> {
-  const client = isRepeatable || isConditional(actions) ? account.table(table) : account.tableSentOnce(table);
+  const client =
+    isRepeatable || deletesIf || isConditional(actions) ? account.table(table) : account.tableSentOnce(table);
   const options = signal ? { abortSignal: signal } : {};
   const [only] = actions;
   if (actions.length === 1 && only && fence === undefined) {
@@ -210,8 +211,9 @@ async function submitTo(
   const fenced: Action[] = fence === undefined ? [] : [{ kind: 'merge', row: fence, properties: {}, etag: ANY_ETAG }];
   const sent = [...fenced, ...actions].map((action) => toTransactionAction(partition, action));
   const submitAll = () => storageCall(client.submitTransaction(sent, options), client.tableName);
-  const isDeleteIf = actions.length === 1 && only?.kind === 'delete' && only.etag !== undefined;
-  const { subResponses } = await (isDeleteIf ? withDeleteIf(only.etag ?? ANY_ETAG, submitAll) : submitAll());
+  const etags = actions.flatMap((action) => (action.kind === 'delete' ? [action.etag ?? ANY_ETAG] : []));
+  const isDeleteIf = deletesIf || (actions.length === 1 && etags.length > 0);
+  const { subResponses } = await (isDeleteIf ? withDeleteIf(etags, submitAll) : submitAll());
   return new Map(
     actions.flatMap(({ row }, index) => {
       const etag = subResponses[index + fenced.length]?.etag;
@@ -285,12 +287,35 @@ interface Transaction {
    * repeated insert or delete could undo a change that another caller made since.
    */
   readonly isRepeatable?: boolean;
+  /** True if the deletes of a transaction require their ETags. */
+  readonly deletesIf?: boolean;
 }
 
 /** Submits a transaction. Returns undefined if a condition did not hold. */
 export async function trySubmit(storage: Storage, transaction: Transaction): Promise<Map<string, string> | undefined> {
   return unlessRefused(['exists', 'changed', 'missing'], submit(storage, transaction));
 }
+
+/**
+ * Deletes rows of one partition that have not changed, in as few transactions as possible. Returns those of transactions that were refused,
+ * because a row has changed or is gone, or because an earlier attempt was executed.
+ */
+export async function deleteUnchanged(
+  storage: Storage,
+  { table, partition, signal }: Pick<Transaction, 'table' | 'partition' | 'signal'>,
+  rows: readonly Row[],
+): Promise<readonly Row[]> {
+  const refused: Row[] = [];
+  for (let at = 0; at < rows.length; at += MAX_DELETED_TOGETHER) {
+    const some = rows.slice(at, at + MAX_DELETED_TOGETHER);
+    const actions = some.map(({ row, etag }) => ({ kind: 'delete', row, etag }) as const);
+    if (!(await trySubmit(storage, { table, partition, actions, signal, deletesIf: true }))) refused.push(...some);
+  }
+  return refused;
+}
+
+/** Leaves room for the fence of a partition that is moved between accounts. */
+const MAX_DELETED_TOGETHER = MAX_TRANSACTION_ACTIONS - 1;
 
 /** Executes one conditional action and returns whether its condition held. */
 export async function tryAction(

@@ -124,7 +124,7 @@ export function openStorage(options: StorageOptions, prefix = '', pace: Pace = c
   if (!('accounts' in options)) return openAccount(options, shared);
   const several = options.accounts.length > 1;
   const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
-    ...openAccount(account, { ...shared, ofTables: [conditionalDelete], name: several ? name : undefined }),
+    ...openAccount(account, { ...shared, name: several ? name : undefined }),
     name,
   }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
@@ -171,12 +171,10 @@ interface Opening {
   readonly clock: ServiceClock;
   /** The name of the account, if there are several. */
   readonly name?: string | undefined;
-  /** Policies of the tables, outside all others. */
-  readonly ofTables?: readonly PipelinePolicy[] | undefined;
 }
 
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
-function openAccount(account: AccountOptions, { prefix, pace, clock, name, ofTables = [] }: Opening): Storage {
+function openAccount(account: AccountOptions, { prefix, pace, clock, name }: Opening): Storage {
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const heat = createHeat();
@@ -186,7 +184,10 @@ function openAccount(account: AccountOptions, { prefix, pace, clock, name, ofTab
     noteOutcome,
     countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat, account: name }),
   ];
-  const table = through([...ofTables, ...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')], transport);
+  const table = through(
+    [conditionalDelete, ...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')],
+    transport,
+  );
   const queue = [clock.policy, ...ofAll('queue')];
   const retryOptions = { maxRetries: RETRIES, retryDelayInMs: FIRST_RETRY_MS, maxRetryDelayInMs: LAST_RETRY_MS };
   const otherOptions = (policies: readonly PipelinePolicy[], maxTries = RETRIES + 1) => ({

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import pMap from 'p-map';
-import { hasCode, isOutcomeUnknown } from '../../base/errors.ts';
+import { hasCode } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import {
   currentValues,
@@ -36,6 +35,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
+import { allEnded, deleteEntries, deleteTogether } from './delete-together.ts';
 import { holdFor } from './hold.ts';
 import type { Intent, IntentItem } from './intent.ts';
 import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
@@ -51,6 +51,8 @@ import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
  *                       -> write under the row's ETag; conflict: read the row again; never create the row
  *                       -> the intent's own claim was confirmed: read the entity again; changed: start over
  *   tombstone           deleted when every named entry agrees, unless the writer has left entries to the queue
+ *   several entities    the entries of deleted ones that are in one partition, and tombstones, are deleted in transactions under the
+ *                       ETags that were read; after a conflict one by one, as above
  *
  * A writer that has just committed reconciles its own intent, which is still hidden: its commit replaces the first read of the
  * entity, and its claim replaces the read of the row.
@@ -58,9 +60,6 @@ import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
  * The second read of the entity makes reordered intents safe. Contested entries are safe without it, unless another reconciler
  * may have left the row to the claim.
  */
-
-/** The most entities at a time, and the most entries of each. */
-const CONCURRENCY = 8;
 
 export interface ReconcileOptions {
   /** The hold on the intent's message. */
@@ -102,22 +101,22 @@ export const reconcile = inPattern(
     options: ReconcileOptions,
   ): Promise<void> => {
     const work: Work = { engine, entity, intent, isNew, ...options };
-    await allEnded(items, (item) => reconcileEntity(work, { ...item, table }, item.indexEntries));
+    if (items.length === 1) {
+      const [item] = items;
+      return item && reconcileEntity(work, { ...item, table }, item.indexEntries);
+    }
+    const tombstones: Row[] = [];
+    const begun = await beginTogether(work, table, items);
+    await allEnded(begun, ({ item, ...first }) =>
+      reconcileEntity({ ...work, tombstones }, { ...item, table }, item.indexEntries, first),
+    );
+    const refused = await deleteTogether(engine.storage, work.hold, tombstones);
+    const again = items.filter((item) =>
+      refused.some((row) => row.partition === item.partition && row.row === item.row),
+    );
+    await allEnded(again, (item) => reconcileEntity(work, { ...item, table }, item.indexEntries));
   },
 );
-
-/** Works on all items, or on none after a failure. All work has ended before an error is thrown, because the caller then gives up the hold. */
-async function allEnded<Item, Result>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<Result>,
-): Promise<(Result | undefined)[]> {
-  const failures: unknown[] = [];
-  const each = async (item: Item) =>
-    failures.length > 0 ? undefined : work(item).catch((error: unknown) => void failures.push(error));
-  const results = await pMap(items, each, { concurrency: CONCURRENCY });
-  if (failures.length > 0) throw failures.find(isOutcomeUnknown) ?? failures[0];
-  return results as (Result | undefined)[];
-}
 
 interface Work extends ReconcileOptions {
   readonly engine: Engine;
@@ -125,30 +124,76 @@ interface Work extends ReconcileOptions {
   readonly intent: string;
   /** True if the index entries are probably new. */
   readonly isNew: boolean;
+  /** Collects the tombstones of several entities, which are deleted together. */
+  readonly tombstones?: Row[];
+}
+
+/** The state of an entity when its reconciliation begins. */
+interface First {
+  readonly before: Committed;
+  /** True if the entity is deleted, and its tombstone only waits for its entries. */
+  readonly isTombstone: boolean;
+  /** The entries that agree with the entity already. */
+  readonly settled: ReadonlySet<IndexEntry>;
+}
+
+/** Reads several entities, and deletes the entries of deleted ones together. */
+async function beginTogether(
+  work: Work,
+  table: string,
+  items: readonly IntentItem[],
+): Promise<readonly (First & { readonly item: IntentItem })[]> {
+  const { engine, entity, isNew, written, hold } = work;
+  const begun = await allEnded(items, async (item) => {
+    const address = { table, partition: item.partition, row: item.row };
+    const committed = written?.entities.get(item.row);
+    if (committed) return { item, address, before: committed, isTombstone: false };
+    const snapshot = await readSnapshot(work, address);
+    const isTombstone = snapshot.state === 'tombstone' && !snapshot.movedTo;
+    return { item, address, before: { ...toCommitted(snapshot), isNew }, isTombstone };
+  });
+  const known = begun.flatMap((one) => one ?? []);
+  const left = known
+    .filter(({ before }) => !before.values)
+    .flatMap(({ item, address }) => item.indexEntries.map((indexEntry) => ({ address, indexEntry })))
+    .filter(({ indexEntry }) => !isContested(entity, indexEntry) && !remoteIndexOf(entity, indexEntry)?.merge);
+  const isOwn = (row: Row, address: Address) => isEntryOf(entity, address, row);
+  const settled = await deleteEntries(engine.storage, hold, { left, isOwn });
+  return known.map(({ address: _, ...one }) => ({ ...one, settled }));
 }
 
 async function reconcileEntity(
   work: Work,
   { table, partition, row }: Address,
   named: readonly IndexEntry[],
+  begun?: First,
 ): Promise<void> {
   const { engine, entity, hold } = work;
   const address = { table, partition, row };
   // Contested index entries only: if the entity changed while another entry was written, no message would name that entry any more.
   const contested = named.filter((indexEntry) => isContested(entity, indexEntry));
   let committed = work.written?.entities.get(row);
+  let first = begun;
   const isWanted = wantedBy(entity);
   for (let { isNew } = work; ; isNew = false) {
     // A commit replaces the first read, because every write below comes after it.
-    const before = committed ?? { ...toCommitted(await readSnapshot(work, address)), isNew };
+    const before = committed ?? first?.before ?? { ...toCommitted(await readSnapshot(work, address)), isNew };
     const known = committed;
+    const { settled: done, isTombstone = false } = first ?? {};
     const settled = await allEnded(named, async (indexEntry) => {
+      if (done?.has(indexEntry)) return 'settled';
       if (contested.includes(indexEntry)) return settleContested({ ...work, isWanted }, address, indexEntry, known);
       return (await settleOwn({ ...work, isWanted }, { address, of: before, indexEntry })) ? 'settled' : 'conflict';
     });
+    first = undefined;
     if (settled.includes('conflict')) {
       committed = undefined;
       continue;
+    }
+    // Deleted under the ETag that was read: that the entity is unchanged needs no other read.
+    if (isTombstone && work.tombstones && !work.leftRows?.has(row)) {
+      work.tombstones.push({ ...address, etag: before.etag, properties: {} });
+      return;
     }
     // Only a deleted entity has a tombstone.
     const isJudged = contested.length === named.length && !settled.includes('claim confirmed');
@@ -160,8 +205,11 @@ async function reconcileEntity(
     // A move deletes its own tombstone.
     const isDeleted = isExplained ? before.values === undefined : after.state === 'tombstone' && !after.movedTo;
     if (isDeleted && !work.leftRows?.has(row)) {
-      const where = { ...address, signal: await hold.keep() };
-      await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
+      if (work.tombstones) work.tombstones.push({ ...address, etag: before.etag, properties: {} });
+      else {
+        const where = { ...address, signal: await hold.keep() };
+        await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
+      }
     }
     return;
   }

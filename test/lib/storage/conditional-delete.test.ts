@@ -16,8 +16,8 @@ test('deletes in a transaction only the version with the ETag', async () => {
       ['delete', key],
     ]);
   await client.createEntity({ ...key, rowKey: 'b' });
-  await expect(withDeleteIf(former, remove)).rejects.toMatchObject({ code: 'UpdateConditionNotSatisfied' });
+  await expect(withDeleteIf([former], remove)).rejects.toMatchObject({ code: 'UpdateConditionNotSatisfied' });
   expect(await client.getEntity(key.partitionKey, key.rowKey)).toMatchObject({ value: 1 });
-  await withDeleteIf(etag, remove);
+  await withDeleteIf([etag], remove);
   await expect(client.getEntity(key.partitionKey, key.rowKey)).rejects.toMatchObject({ statusCode: 404 });
 });

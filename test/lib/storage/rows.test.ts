@@ -1,6 +1,6 @@
 import { createDefaultHttpClient, createHttpHeaders, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { type ReadBound, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { deleteUnchanged, type ReadBound, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -173,4 +173,18 @@ test('asks for a whole number of rows, also if a bound is shared among several r
     bound: { length: 10_000, rowsPerCall: 20 / 3 },
   });
   expect(tops).toEqual([6, 6]);
+});
+
+test('deletes rows of a partition together, and none of a transaction in which one has changed', async () => {
+  const at = { table: TABLE, partition: 'deleted' };
+  const names = Array.from({ length: 101 }, (_, index) => `r${String(index).padStart(3, '0')}`);
+  for (const some of [names.slice(0, 100), names.slice(100)])
+    await submit(storage, { ...at, actions: some.map((row) => ({ kind: 'insert', row, properties: {} })) });
+  const { rows } = await readRange(storage, { ...at, from: '' });
+  await submit(storage, { ...at, actions: [{ kind: 'upsert', row: 'r050', properties: { changed: 'yes' } }] });
+  expect(await deleteUnchanged(storage, at, rows)).toEqual(rows.slice(0, 99));
+  const left = await readRange(storage, { ...at, from: '' });
+  expect(left.rows.map(({ row }) => row)).toEqual(names.slice(0, 99));
+  expect(await deleteUnchanged(storage, at, left.rows)).toEqual([]);
+  expect(await readRange(storage, { ...at, from: '' })).toEqual({ rows: [], more: false });
 });

@@ -286,6 +286,8 @@ describe('a run', () => {
     await world.settle();
     expect((await readEntity(world.engine, memos, changed)).values).toMatchObject({ words: 'w', changedOn: dayOf(0) });
     for (const one of all) await putEntity(daysAgo(3), memos, one, one);
+    // The entries of a day are spread over several partitions.
+    const partitions = new Set((await rowsOf(world.storage, 'memosexpiry')).map(({ partitionKey }) => partitionKey));
     const costs = await measureCost(async (cost) => {
       expect(await run()).toEqual({ deleted: all.length, failed: 0 });
       const timer = cost.transactions;
@@ -295,13 +297,77 @@ describe('a run', () => {
       await consumeIntent({ engine: world.engine, entities: [memos], log }, message);
       return { timer, queue: cost.transactions - before };
     });
-    // The timer: entries, entities; intent, transaction, message. The queue: the entries and the tombstones.
-    expect(costs).toEqual({ timer: 1 + all.length + 3, queue: 5 * all.length + 2 });
+    // The timer: entries, entities; intent, transaction, message. The queue reads each tombstone and entry, deletes the entries of each
+    // partition in a transaction, and the tombstones in one.
+    expect(costs).toEqual({ timer: 1 + all.length + 3, queue: 2 * all.length + partitions.size + 1 + 2 });
     await world.settle();
     await createEntity(daysAgo(3), memos, { team: 'Alone', memoId: 'm' });
     // Entries, entity; intent, transaction; the entry and the tombstone; intent.
     expect(await costOf(run)).toBe(9);
     for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
+  });
+
+  describe('whose entries and tombstones a message deletes together', () => {
+    const log = { warn: () => undefined, error: () => undefined };
+    let counter = 0;
+    /** Twelve memos, of which several have their entries in one partition, and the message of their delete. */
+    const begin = async () => {
+      counter += 1;
+      const team = `team${counter}`;
+      const all = Array.from({ length: 12 }, (_, index) => ({ team, memoId: `m${index}` }));
+      await putAll(daysAgo(3), memos, all);
+      await expireEntities(world.queued, memos, { until: Number.POSITIVE_INFINITY });
+      const message = await world.take('index-changes', team);
+      const consume = (engine: Engine) => consumeIntent({ engine, entities: [memos], log }, message);
+      return { team, all, consume };
+    };
+    const rowsOfTeam = async (table: string, team: string) =>
+      (await rowsOf(world.storage, table)).filter(
+        (row) => JSON.stringify(row).includes(`${team}_`) || row.partitionKey === team,
+      );
+
+    test('leaves nothing behind after any fault', async () => {
+      await tryFaults(
+        async ({ client, timing, label }) => {
+          const { team, consume } = await begin();
+          await consume(world.engineThrough(client, timing)).catch(() => undefined);
+          await consume(world.engine);
+          await world.settle();
+          for (const table of ['memos', 'memosexpiry']) expect(await rowsOfTeam(table, team), label).toEqual([]);
+        },
+        { what: 'entries and tombstones that are deleted together', moreCallsThan: 20 },
+      );
+    });
+
+    test('keeps a memo that is created again at any call, and its entry', async () => {
+      await tryInterruptions(
+        world,
+        async () => {
+          const { team, all, consume } = await begin();
+          const again = all.slice(0, 2);
+          let at = 0;
+          return {
+            act: consume,
+            interrupt: async () => {
+              const one = again[at++];
+              if (one) await createEntity(world.queued, memos, one);
+            },
+            async check(label) {
+              await world.settle();
+              const kept = again.slice(0, at).map(({ memoId }) => memoId);
+              expect(
+                (await rowsOfTeam('memos', team)).map(({ rowKey }) => rowKey),
+                label,
+              ).toEqual(kept);
+              expect((await rowsOfTeam('memosexpiry', team)).map(({ SourceRow }) => SourceRow).sort(), label).toEqual(
+                kept,
+              );
+            },
+          };
+        },
+        { what: 'entries and tombstones that are deleted together, interrupted', size: 3 },
+      );
+    });
   });
 
   test('reads few entities of several rows before it deletes them, because they may be long', async () => {
