@@ -16,9 +16,12 @@ interface Added {
 /** Few keys are frequent, and some pauses are so long that the weights are scaled down. */
 const additions = fc.array(
   fc.record<Added>({
-    key: fc.oneof(fc.constantFrom('a', 'b', 'c'), fc.string({ minLength: 1, maxLength: 2 })),
+    key: fc.oneof(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(...'defghijklmnop')),
     weight: fc.integer({ min: 1, max: 100 }),
-    afterMs: fc.oneof(fc.integer({ min: 0, max: 100 }), fc.integer({ min: 0, max: 60_000 })),
+    afterMs: fc.oneof(
+      { weight: 20, arbitrary: fc.integer({ min: 0, max: 100 }) },
+      { weight: 1, arbitrary: fc.integer({ min: 0, max: 60_000 }) },
+    ),
   }),
   { minLength: 1, maxLength: 200 },
 );
