@@ -8,6 +8,7 @@ import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { provision } from '../../lib/storage/provision.ts';
@@ -134,4 +135,18 @@ test('writes while the account of an index entry is away, and fails if a unique 
     'the account second does not respond',
   );
   await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow('the account second');
+});
+
+test('a process starts while an account is away, unless it has what the model guard compares', async () => {
+  const { open: openAll, stopped } = createAccounts();
+  const { engine } = await open(openAll());
+  await guardModel(engine, entities, undefined);
+  const owner = await ownerOf(engine.storage, 'model');
+  for (const name of NAMES) {
+    stopped.add(name);
+    const starting = guardModel(createEngine(openAll()), entities, undefined);
+    if (name === owner.name) await expect(starting).rejects.toThrow(`the account ${name} does not respond`);
+    else expect(await starting).toEqual([]);
+    stopped.clear();
+  }
 });
