@@ -3,8 +3,9 @@ import type { Entity } from '../define/declaration/entity.ts';
 import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { listParts } from '../engine/reconcile/queues.ts';
-import { storageCall } from '../storage/errors.ts';
+import { ofAccount, storageCall } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
+import { accountOfQueue } from '../storage/storage.ts';
 import { readShapes } from './model-guard.ts';
 
 /** What operators see at a glance. Instants are in milliseconds. */
@@ -18,10 +19,11 @@ export function readQueueStates(engine: Engine) {
   const names = listParts(engine).flatMap((queue) => [queue, `${queue}-poison`]);
   return pMap(names, async (queue) => {
     const client = storage.queue(queue);
-    const [properties, peeked] = await Promise.all([
+    const both = Promise.all([
       storageCall(client.getProperties(), client.name),
       storageCall(client.peekMessages({ numberOfMessages: 1 }), client.name),
     ]);
+    const [properties, peeked] = await ofAccount(accountOfQueue(storage, queue), both);
     return {
       queue,
       messages: properties.approximateMessagesCount ?? 0,

@@ -42,6 +42,13 @@ test('every name has the prefix of the model', () => {
   });
 });
 
+test('every part of a queue is a queue, with a poison queue', () => {
+  const divided = JSON.parse(formatInfraModel({ ...model, queueParts: 2 }));
+  expect(divided.queues).toEqual(
+    [...(queues ?? []), ...['index-changes-1', 'transfers-1'].flatMap((part) => [part, `${part}-poison`])].toSorted(),
+  );
+});
+
 test('every queue has a poison queue', () => {
   const named = (queues ?? []).filter((queue) => !queue.endsWith('-poison'));
   expect(named).not.toEqual([]);

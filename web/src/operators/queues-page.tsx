@@ -63,5 +63,5 @@ function isAlarming({ queue, messages }: Queue): boolean {
 function purposeOf(queue: string): string {
   return isPoison(queue)
     ? 'Messages on which the host gave up; a timer empties it every minute'
-    : (PURPOSES[queue.replace(/-\d+$/, '')] ?? '');
+    : (PURPOSES[queue.replace(/^.*\/|-\d+$/g, '')] ?? '');
 }
