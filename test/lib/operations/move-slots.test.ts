@@ -219,9 +219,30 @@ async function sealedMove() {
 }
 
 test('reports and repeats what a mover has left between the seal and the switch', async () => {
-  const { open, slots } = await sealedMove();
+  const { open, memories, slots } = await sealedMove();
   const late = { ...quick, timing: { ...QUICK, pauseWithinMs: -1 } };
+  const ids = new Set<string>();
+  for (const memory of memories)
+    memory.intercept = (request, send) => {
+      for (const [, id] of String(request.body).matchAll(/\\"(m\w+)\\":/g)) if (id) ids.add(id);
+      return send();
+    };
   expect(await resumeMoves(open(), late)).toMatchObject({ slots: 0, left: slots });
+  // Each attempt has an id of its own: marks of the earlier one keep partitions closed.
+  expect(ids.size).toBe(3);
+});
+
+test('copies again what a lost request has not copied', async () => {
+  const { open, memories, keys, slots } = await storageToMove(2);
+  const [, memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  memory.intercept = async (request, send) => {
+    if (!`${request.url}${request.body}`.includes('p1')) return send();
+    memory.intercept = undefined;
+    throw new RestError('request lost', { code: 'ECONNRESET', request });
+  };
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
 });
 
 test('creates a table at the target that was created at the source alone', async () => {
@@ -423,4 +444,15 @@ test.runIf(IS_EVERY_POINT)('loses nothing to processes that use the map until th
   await moveBack(open(), undefined, { ...quick, timing });
   await traffic.end();
   expect(await contentsOf(open())).toEqual(traffic.rows());
+});
+
+test('gives a slot without an owner to the account to which it went last', async () => {
+  const { open, storage, slots } = await storageToMove(1, ['first', 'second', 'third']);
+  for (const [name, to, turn] of [
+    ['first', 'second', 1],
+    ['second', 'third', 2],
+  ] as const)
+    await changeSlots(accountNamed(storage, name), slots, () => ({ phase: 'gone', move: `m${turn}`, to, turn }));
+  await resumeMoves(open(), quick);
+  expect(findOwner(await readPlacement(storage.accounts), slots[0] ?? '')?.account.name).toBe('third');
 });

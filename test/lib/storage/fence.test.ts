@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
 import { type Action, ANY_ETAG, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf } from '../../../lib/storage/slot-map.ts';
@@ -110,12 +110,13 @@ test('lets the writes of a draining slot wait, and then writes at its new owner'
 
 test('lets a write wait between two owners', async () => {
   const { storage, open } = await beginMove('gone');
+  await write(accountNamed(storage, 'second'), { kind: 'insert', row: 'b', properties: {} });
   const writing = insert(storage, 'a');
   const scanning = scanTable(open(), { table: TABLE, limit: 10 });
   await set(storage, 'second', 'at rest');
   await writing;
-  await scanning;
-  expect(await rowsAt(storage)).toEqual(['a']);
+  expect((await scanning).rows.map(({ row }) => row)).toContain('b');
+  expect(await rowsAt(storage)).toEqual(['a', 'b']);
 });
 
 test('returns each row once in every phase, and none that the former owner has left', async () => {
@@ -186,7 +187,9 @@ test('does not write again what may have been written before the seal', async ()
   const { etag = '' } = (await readRow(storage, { ...AT, row: 'a' })) ?? {};
   const writing = write(losing, { kind: 'merge', row: 'a', properties: { Value: 2 }, etag });
   const failed = expect(writing).rejects.toMatchObject({ code: 'storage-unavailable' });
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  await vi.waitFor(async () =>
+    expect((await readRow(accountNamed(storage, 'first'), { ...AT, row: 'a' }))?.properties.Value).toBe(2),
+  );
   await set(storage, 'first', 'draining');
   await sealPartition(accountNamed(storage, 'first'), MOVE, AT);
   await switchOwner(storage);
@@ -327,4 +330,32 @@ test('changes slots of an account beside another process', async () => {
   const state = { phase: 'fencing', move: MOVE, to: 'second' } as const;
   await Promise.all(['000', '001', '002'].map((slot) => changeSlots(first, [slot], () => state)));
   expect((await readOwned(first))?.moves.size).toBe(3);
+});
+
+test('uses what it knows of a slot at rest for five seconds, and a read for less than the wait of a mover', async () => {
+  const { storage, open, memories } = await beginMove('at rest');
+  await insert(storage, 'a');
+  const now = performance.now.bind(performance);
+  let passed = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + passed);
+  try {
+    const [reader, writer] = [open(), open()];
+    for (const process of [reader, writer]) await ownerOf(process, PARTITION);
+    const [memory] = memories;
+    if (!memory) throw new Error('There is no account.');
+    memory.intercept = async (request, send) => {
+      const reply = await send();
+      if (!/things/.test(request.url)) return reply;
+      memory.intercept = undefined;
+      passed += 25_000;
+      await switchOwner(storage);
+      await write(accountNamed(storage, 'second'), { kind: 'upsert', row: 'a', properties: { Value: 2 } });
+      return reply;
+    };
+    expect((await readRow(reader, { ...AT, row: 'a' }))?.properties.Value).toBe(2);
+    await insert(writer, 'b');
+    expect(await rowsAt(accountNamed(storage, 'second'))).toEqual(['a', 'b']);
+  } finally {
+    clock.mockRestore();
+  }
 });
