@@ -52,10 +52,14 @@ export async function writeAtOwner<Result>(
   for (const end = performance.now() + WAIT_MS; ; ) {
     const owner = await ownerOfSlot(accounts, slot, { isWritable: true, signal });
     const { account, move } = owner;
-    const within = signal ?? AbortSignal.timeout(REPEATED_MS);
-    if (move === undefined) return ofAccount(account, send(account, { signal: within }));
+    const sendTo = (fenced: Sending) =>
+      ofAccount(
+        account,
+        inTime(signal, (within) => send(account, { ...fenced, signal: within })),
+      );
+    if (move === undefined) return sendTo({});
     try {
-      return await ofAccount(account, send(account, { fence: `${FENCE_HEAD}${move}`, signal: within }));
+      return await sendTo({ fence: `${FENCE_HEAD}${move}` });
     } catch (error) {
       if (!(error instanceof StorageConflict)) throw error;
       const { reason, action, cause, isRepeated } = error;
@@ -65,6 +69,20 @@ export async function writeAtOwner<Result>(
         throw unavailable('Storage is unavailable: the partition is moved to another account.', error);
     }
     await openPartition(accounts, owner, { table, partition });
+  }
+}
+
+/** Ends the repetitions of a write in time, also if its caller waits for longer, such as the holder of a message. */
+async function inTime<Result>(
+  signal: AbortSignal | undefined,
+  send: (within: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const ending = new AbortController();
+  const timer = setTimeout(() => ending.abort(), REPEATED_MS);
+  try {
+    return await send(signal ? AbortSignal.any([signal, ending.signal]) : ending.signal);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -359,3 +359,29 @@ test('uses what it knows of a slot at rest for five seconds, and a read for less
     clock.mockRestore();
   }
 });
+
+test('repeats no write for so long that a move could have begun and ended, even if its caller waits', async () => {
+  const { storage, memories } = await provisionAccounts(['first', 'second']);
+  await ownerOf(storage, PARTITION);
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  let sent = 0;
+  memory.intercept = async (request) => {
+    sent += 1;
+    // No reply, until the caller gives up.
+    await new Promise((_, reject) => {
+      request.abortSignal?.addEventListener('abort', () =>
+        reject(Object.assign(new Error('Given up.'), { name: 'AbortError' })),
+      );
+      vi.advanceTimersByTimeAsync(14_000).then(() => vi.advanceTimersByTimeAsync(1_000));
+    });
+    throw new Error('The request was not aborted.');
+  };
+  const { signal } = new AbortController();
+  const writing = submit(storage, { ...AT, signal, actions: [{ kind: 'insert', row: 'a', properties: {} }] });
+  await expect(writing)
+    .rejects.toMatchObject({ code: 'storage-unavailable' })
+    .finally(() => vi.useRealTimers());
+  expect(sent).toBe(1);
+});
