@@ -8,7 +8,7 @@ import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { features } from '../features/features.ts';
 import { dropTable } from '../storage/provision.ts';
-import { mostActions, type Row, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
+import { deleteUnchanged, mostActions, type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-guard.ts';
 import { resourcesOf } from './resources.ts';
@@ -152,9 +152,13 @@ async function deleteCopies({ storage }: Engine, copies: readonly Copy[]) {
       const [first] = some;
       if (!first) return;
       const { table, partition } = first.row;
-      const actions = some.map(({ row: { row, etag } }) => ({ kind: 'delete', row, etag }) as const);
-      if (await trySubmit(storage, { table, partition, actions, isRepeatable: true })) deleted.push(...some);
-      else refused.push(...some.map(({ row }) => row));
+      const left = await deleteUnchanged(
+        storage,
+        { table, partition },
+        some.map(({ row }) => row),
+      );
+      deleted.push(...some.filter(({ row }) => !left.includes(row)));
+      refused.push(...left);
     },
     { concurrency: CONCURRENCY },
   );

@@ -306,16 +306,14 @@ export async function deleteUnchanged(
   rows: readonly Row[],
 ): Promise<readonly Row[]> {
   const refused: Row[] = [];
-  for (let at = 0; at < rows.length; at += MAX_DELETED_TOGETHER) {
-    const some = rows.slice(at, at + MAX_DELETED_TOGETHER);
+  const most = mostActions(storage);
+  for (let at = 0; at < rows.length; at += most) {
+    const some = rows.slice(at, at + most);
     const actions = some.map(({ row, etag }) => ({ kind: 'delete', row, etag }) as const);
     if (!(await trySubmit(storage, { table, partition, actions, signal, deletesIf: true }))) refused.push(...some);
   }
   return refused;
 }
-
-/** Leaves room for the fence of a partition that is moved between accounts. */
-const MAX_DELETED_TOGETHER = MAX_TRANSACTION_ACTIONS - 1;
 
 /** Executes one conditional action and returns whether its condition held. */
 export async function tryAction(
