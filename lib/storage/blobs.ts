@@ -57,15 +57,20 @@ export async function writeBlob(
   { metadata = {}, encoding, tier, ...headers }: BlobContent,
 ): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'put' }))) return;
-  const account = await accountOfBlob(storage, { container, name });
-  const client = account.container(container).getBlockBlobClient(name);
   const coding = encoding === undefined ? {} : { blobContentEncoding: encoding };
   const options = {
     blobHTTPHeaders: { ...toHttpHeaders(headers), ...coding },
     metadata: { ...metadata },
     ...toTier(tier),
   };
-  await ofAccount(account, storageCall(client.upload(bytes, bytes.byteLength, options), container));
+  const upload = (to: Storage) => {
+    const client = to.container(container).getBlockBlobClient(name);
+    return storageCall(client.upload(bytes, bytes.byteLength, options), container);
+  };
+  // An empty blob takes the place of an upload, which a move may have copied.
+  if (bytes.byteLength === 0) return changeInAccounts(storage, { container, name }, upload);
+  const account = await accountOfBlob(storage, { container, name });
+  await ofAccount(account, upload(account));
 }
 
 function toTier(tier: Tier | undefined): { readonly tier?: 'Cool' | 'Cold' } {

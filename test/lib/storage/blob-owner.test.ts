@@ -92,3 +92,13 @@ test('keeps the blobs of a container that the model places in one account, those
   const open = () => openStorage({ accounts: options, containers: { files: 'third' } });
   expect(open).toThrow('places the container files in the storage account third, which STORAGE_ACCOUNTS does not name');
 });
+
+test('replaces an upload that was accepted by an empty blob wherever a move has copied it', async () => {
+  const { storage, open } = await provisionAccounts(['first', 'second']);
+  await write(storage, '000/a');
+  await set(storage, 'first', { phase: 'fencing', move: 'm1', to: 'second' });
+  await write(accountNamed(storage, 'second'), '000/a');
+  await write(open(), '000/a', '');
+  for (const name of ['first', 'second'])
+    expect(await readBlobRange(accountNamed(storage, name), blob('000/a'), { count: 1 })).toBeUndefined();
+});
