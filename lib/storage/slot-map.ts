@@ -4,7 +4,16 @@ import { keptFor } from '../base/once.ts';
 import { ofAccount } from './errors.ts';
 import { runUnexplained } from './explain.ts';
 import type { Address } from './row-query.ts';
-import { createOwned, isOfApp, isOwned, type Owned, readOwned, type SlotState, stateOf } from './slot-row.ts';
+import {
+  changeSlots,
+  createOwned,
+  isOfApp,
+  isOwned,
+  type Owned,
+  readOwned,
+  type SlotState,
+  stateOf,
+} from './slot-row.ts';
 import { SLOTS, slotOf } from './slots.ts';
 import type { Account, Accounts, Storage } from './storage.ts';
 
@@ -20,6 +29,8 @@ const SURE_MS = 25_000;
 /** Between two owners, a slot has none for the time of one request; while its last rows are copied, its writes wait. */
 const RETRY_MS = 50;
 const WAIT_MS = 15_000;
+/** Longer than a mover lets writes wait. After this time it has died, and a writer opens the slot again. */
+const OPEN_AFTER_MS = 10_000;
 
 interface Lease {
   known: (Owned & { readonly since: number; readonly at: number }) | undefined;
@@ -78,6 +89,7 @@ export async function ownerOfSlot(
     if (known) await lookAt(accounts, known);
     const owner = toOwner(known) ?? toOwner(await findOwner(accounts, index));
     if (owner && isUsable(owner)) return owner;
+    if (owner && !owner.isClosed && performance.now() > end - WAIT_MS + OPEN_AFTER_MS) await openAgain(owner, slot);
     if (signal?.aborted || performance.now() > end)
       throw unavailable(
         owner
@@ -86,6 +98,13 @@ export async function ownerOfSlot(
         undefined,
       );
   }
+}
+
+/** Ends the move of a slot as its mover can. A mover that lives after all lets no slot go that is not draining. */
+async function openAgain({ account, move }: Owner, slot: string): Promise<void> {
+  await changeSlots(account, [slot], (state) =>
+    state.phase === 'draining' && state.move === move ? { phase: 'at rest' } : undefined,
+  );
 }
 
 /** Reads the rows of all accounts, and waits for no other one when the owner is found. Undefined if no account owns the slot. */

@@ -6,7 +6,7 @@ type ScriptName = keyof typeof SCRIPTS;
 
 /** Those that a usual run visits completely. */
 const SMALL: readonly ScriptName[] = ['reads', 'backClean'];
-const LARGE: readonly ScriptName[] = ['existing', 'new', 'readsBack', 'lost', 'aborts', 'back', 'backLost'];
+const LARGE: readonly ScriptName[] = ['existing', 'new', 'readsBack', 'lost', 'aborts', 'back', 'backLost', 'opens'];
 
 test.each(IS_EVERY_POINT ? [...SMALL, ...LARGE] : SMALL)('a move loses nothing and can always end: %s', (name) => {
   expect(explore(SCRIPTS[name])).toEqual({ states: expect.any(Number), isComplete: true });
@@ -38,6 +38,7 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   noLastCopy: ['backClean', /older than what was acknowledged/],
   noDelete: ['back', /has 1, which is older than what was acknowledged/],
   noSettling: ['backLost', /older than what was acknowledged/],
+  blindSwitch: ['opens', /older than what was acknowledged/],
   blindPhase: ['backLost', /two owners/],
   noTakeOverWait: ['new', /older than what was acknowledged/],
   earlyAccept: ['backClean', /two owners/],

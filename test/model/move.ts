@@ -51,7 +51,7 @@ type Request = { isOfDead?: boolean } & (
   | { kind: 'register' | 'open'; by: 'writer'; at: Name; move: number; version: number }
   | { kind: 'mark' | 'unfence'; by: 'mover'; at: Name; move: number }
   | { kind: 'copy'; by: 'mover'; at: Name; value: number }
-  | { kind: 'phase'; by: 'mover'; at: Name; phase: Owned['phase']; move: number; version: number }
+  | { kind: 'phase'; by: 'mover' | 'writer'; at: Name; phase: Owned['phase']; move: number; version: number }
 );
 
 interface State {
@@ -66,7 +66,15 @@ interface State {
   /** Values in the order in which they were written, and the index of the newest that was acknowledged or read. */
   written: number[];
   least: number;
-  left: { moves: number; crashes: number; moverCrashes: number; lost: number; aborts: number; cleans: number };
+  left: {
+    moves: number;
+    crashes: number;
+    moverCrashes: number;
+    lost: number;
+    aborts: number;
+    cleans: number;
+    opens: number;
+  };
 }
 
 /** What each broken rule drops. */
@@ -84,6 +92,7 @@ export const RULES = {
   noLastCopy: 'a partition that was opened is not copied again',
   noDelete: 'a copy deletes nothing',
   noSettling: 'the target accepts while a copy with a lost reply is on its way',
+  blindSwitch: 'the mover lets a slot go that a writer has opened again',
   blindPhase: 'a phase is written without a condition',
   noTakeOverWait: 'a mover takes over without a wait',
   earlyAccept: 'the target accepts before the source lets go',
@@ -105,6 +114,8 @@ export interface Script {
   lost?: number;
   aborts?: number;
   cleans?: number;
+  /** How often a writer opens a draining slot again. */
+  opens?: number;
 }
 
 const other = (name: Name): Name => (name === 'A' ? 'B' : 'A');
@@ -122,6 +133,7 @@ function initialState(script: Script): State {
     lost = 0,
     aborts = 0,
     cleans = 0,
+    opens = 0,
   } = script;
   const partition = (value: number): Partition => ({ value, fences: [], marks: [] });
   return {
@@ -134,7 +146,7 @@ function initialState(script: Script): State {
     late: [],
     written: [initial],
     least: 0,
-    left: { moves, crashes, moverCrashes, lost, aborts, cleans },
+    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens },
   };
 }
 
@@ -299,6 +311,13 @@ const toPhase = (state: State, at: Name, phase: Owned['phase']): Request => ({
   version: state.owned[at].version,
 });
 
+/** False if a writer that waited for too long has opened the slot again. */
+function isMoving({ owned, mover }: State, broken?: Rule): boolean {
+  if (broken === 'blindSwitch' || broken === 'earlyAccept' || broken === 'noDraining') return true;
+  const { phase, move } = owned[mover.from];
+  return move === mover.move && phase !== 'rest';
+}
+
 /**
  * The steps of a mover. `request` is what the step sends, if anything; undefined if it has to wait. `next` is the step after it. Each step
  * reads what it needs, so it can be repeated.
@@ -323,6 +342,7 @@ const MOVER = {
   drain: {
     request: (state: State, broken?: Rule) => {
       if (broken === 'noDraining') return null;
+      if (!isMoving(state, broken)) return 'over';
       return isCopying(state) && broken !== 'noSettling' ? undefined : toPhase(state, state.mover.from, 'draining');
     },
     next: 'list',
@@ -345,8 +365,10 @@ const MOVER = {
   },
   copyAgain: { request: ({ mover }: State) => mover.plan, next: 'letGo' },
   letGo: {
-    request: (state: State, broken?: Rule) =>
-      isCopying(state) && broken !== 'noSettling' ? undefined : toPhase(state, state.mover.from, 'gone'),
+    request: (state: State, broken?: Rule) => {
+      if (!isMoving(state, broken)) return 'over';
+      return isCopying(state) && broken !== 'noSettling' ? undefined : toPhase(state, state.mover.from, 'gone');
+    },
     next: 'accept',
   },
   accept: { request: (state: State) => toPhase(state, other(state.mover.from), 'rest'), next: 'idle' },
@@ -436,6 +458,11 @@ function* movesOf(state: State, broken?: Rule): Generator<Found> {
   const { step } = mover;
   const next = copyOf(state);
   const request = MOVER[step].request(next, broken);
+  if (request === 'over') {
+    Object.assign(next.mover, { step: 'idle', plan: null });
+    yield ['mover: the slot was opened again', next];
+    return;
+  }
   const { phase } = state.owned[mover.from];
   if (left.aborts > 0 && step !== 'start' && (phase === 'fencing' || phase === 'draining')) {
     const aborted = copyOf(state);
@@ -474,6 +501,14 @@ function isPhase(state: State, { at, phase, move }: Request & { kind: 'phase' })
 }
 
 function* nextStates(state: State, broken?: Rule): Generator<Found> {
+  if (state.left.opens > 0 && state.owned[state.mover.from].phase === 'draining') {
+    const next = copyOf(state);
+    next.left.opens -= 1;
+    const { from, move } = state.mover;
+    const { version } = state.owned[from];
+    execute(next, { kind: 'phase', by: 'writer', at: from, phase: 'rest', move, version }, broken);
+    yield ['a writer opens the slot again', next];
+  }
   for (const [index, request] of state.late.entries())
     for (const isExecuted of [true, false]) {
       const next = copyOf(state);
@@ -584,6 +619,7 @@ export const SCRIPTS = {
   back: { initial: 1, writes: [2, 0], crashes: 1, moves: 2 },
   backLost: { initial: 1, writes: [2, 0], lost: 1, moves: 2, cleans: 1 },
   backClean: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, cleans: 1 },
+  opens: { initial: 1, writes: [2], moverCrashes: 1, lost: 1, moves: 2, opens: 1 },
   /** All at once; minutes. */
   all: { initial: 1, writes: [2, 0], reads: 1, crashes: 1, moverCrashes: 1, lost: 1, moves: 2, aborts: 1 },
 } satisfies Readonly<Record<string, Script>>;

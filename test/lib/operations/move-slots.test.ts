@@ -301,7 +301,7 @@ function createTraffic(open: () => Storage, keys: readonly string[]) {
 }
 
 /** Continues with other movers. A machine that is busy elsewhere may not renew the hold of one in time. */
-async function resume(open: () => Storage, attempts = 5): Promise<unknown> {
+async function resume(open: () => Storage, attempts = 10): Promise<unknown> {
   return resumeMoves(open(), quick).catch((error: unknown) => {
     if (attempts === 0 || !hasCode(error, 'busy')) throw error;
     return resume(open, attempts - 1);
@@ -315,8 +315,7 @@ test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', as
     const traffic = createTraffic(open, keys.slice(0, 2));
     const mover = openWith(call === 0 ? undefined : fault, call);
     const moving = moveSlots(mover.storage, [{ slots, to: 'second' }], quick);
-    if (call === 0) await moving;
-    else await moving.catch(() => resume(open));
+    await moving.catch(() => resume(open));
     await traffic.end();
     const placements = await readPlacement(storage.accounts);
     // The mover may have died before it began.

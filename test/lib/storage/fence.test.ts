@@ -5,6 +5,7 @@ import { ownerOf } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, type Phase, readOwned, type SlotState } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
+import { IS_EVERY_POINT } from '../../points.ts';
 import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './several-accounts.ts';
 
 /** A partition of the first of two accounts. */
@@ -385,3 +386,14 @@ test('repeats no write for so long that a move could have begun and ended, even 
     .finally(() => vi.useRealTimers());
   expect(sent).toBe(1);
 });
+
+test.runIf(IS_EVERY_POINT)(
+  'opens a slot again whose writes wait for a mover that has died',
+  async () => {
+    const { storage, open } = await beginMove('draining');
+    await Promise.all([insert(storage, 'a'), insert(open(), 'b')]);
+    expect(await rowsAt(open())).toEqual(['a', 'b']);
+    expect((await ownerOf(open(), PARTITION)).name).toBe('first');
+  },
+  30_000,
+);
