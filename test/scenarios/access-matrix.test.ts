@@ -224,8 +224,23 @@ async function create(entity: Entity, over: Values = {}): Promise<Instance> {
   return instance;
 }
 
-async function archived(entity: Entity): Promise<Instance> {
+/** An entity whose delete does not fit into a transaction. */
+async function withManyChildren(entity: Entity): Promise<Instance> {
   const one = await create(entity);
+  const [child] = entity.children;
+  const actions = Array.from({ length: 100 }, (_, index) => ({
+    create: {
+      ...SAMPLES[child?.name ?? '']?.(counter++),
+      ...pick(one.values, entity.keyFields),
+      year: 2_000 + index,
+    },
+  }));
+  await must(send(EVERYTHING, 'POST', `/api/${child?.name}/batch`, { actions }), 200);
+  return one;
+}
+
+async function archived(entity: Entity, given?: Instance): Promise<Instance> {
+  const one = given ?? (await create(entity));
   await must(send(EVERYTHING, 'POST', `${pathOf(entity.name, entity, one.values)}/archive`), 202);
   await arrived(pathOf(entity.archive?.name ?? '', entity, one.values));
   return one;
@@ -388,6 +403,14 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   }
   if (parts.at(-1) === '{operationId}') {
     const begin = at({ operationId: '' }).replace(/\/$/, '');
+    if (parts.at(-2) === 'delete') {
+      const [place = ''] = parts;
+      const one = await withManyChildren(entity);
+      if (place !== entity.name) await archived(entity, one);
+      const where = pathOf(place, entity, one.values);
+      const { body } = await must(send(EVERYTHING, 'DELETE', where), 202);
+      return { path: `${where}/delete/${body.operationId}`, instance: one };
+    }
     const one = await create(entity);
     const where = begin.replace(pathOf(entity.name, entity, instance.values), pathOf(entity.name, entity, one.values));
     const { body } = await must(
