@@ -171,8 +171,15 @@ test('lets writes wait for few opened partitions at a time', async () => {
 });
 
 test('moves closed slots without fences', async () => {
-  const { open, storage, keys, slots } = await storageToMove();
+  const { open, memories, storage, keys, slots } = await storageToMove();
+  const phases = new Set<string>();
+  for (const memory of memories)
+    memory.intercept = (request, send) => {
+      for (const phase of /"Slots":"([^"]+)"/.exec(String(request.body))?.[1] ?? '') phases.add(phase);
+      return send();
+    };
   await moveSlots(storage, [{ slots, to: 'second' }], { ...quick, isClosed: true });
+  expect(phases).toEqual(new Set(['o', 'd', 'g', '-']));
   expect((await rowsIn(storage, 'first')).filter((row) => row.includes('~'))).toEqual([]);
   expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
   expect(await rowsIn(storage, 'second')).toHaveLength(keys.length);
