@@ -50,6 +50,8 @@ export type MoveProgress =
 export interface MoveOptions {
   /** The tables and containers of the app: others may be in the same accounts. Tables of periods end with digits. */
   readonly resources: Pick<Resources, 'tables' | 'containers'>;
+  /** How long clients may write rows with a grant, without a fence. By default no client may. */
+  readonly grantedForMs?: number;
   readonly timing?: MoveTiming;
   readonly onProgress?: (progress: MoveProgress) => void;
   readonly signal?: AbortSignal;
@@ -71,6 +73,7 @@ export interface MoveReport {
 
 export interface Mover {
   readonly accounts: Accounts;
+  readonly grantedForMs: number;
   readonly timing: MoveTiming;
   /** Throws if this mover may write no more. */
   readonly mayWrite: () => void;
@@ -100,7 +103,7 @@ const CONCURRENCY = 8;
 /** Runs work as the only mover. The hold of work that fails ends by itself, because a request of it may be under way. */
 export async function asMover(
   storage: Storage,
-  { timing = MOVE_TIMING, onProgress: tell = () => {}, resources, signal }: MoveOptions,
+  { timing = MOVE_TIMING, onProgress: tell = () => {}, resources, grantedForMs = 0, signal }: MoveOptions,
   work: (mover: Mover) => Promise<void>,
 ): Promise<MoveReport> {
   const accounts = severalAccounts(storage);
@@ -115,6 +118,7 @@ export async function asMover(
   const moved = { ...resources, containers };
   const mover: Mover = {
     accounts,
+    grantedForMs,
     timing,
     mayWrite,
     tell,
@@ -197,8 +201,10 @@ export async function finishMoves(mover: Mover): Promise<void> {
     for (const leg of sealed) await switchAll(mover, leg);
     const legs = await legsOf(mover);
     if (legs.length > 0) {
-      // Nobody uses a lease from before, and nothing that was sent under one is under way, whether unfenced or with another fence.
-      await waitUntil(mover, startedAt + mover.timing.leaseMs + mover.timing.lateMs);
+      // Nobody uses a lease from before, or a grant that was signed under one, and nothing that was sent under either is under way,
+      // whether unfenced or with another fence.
+      const { leaseMs, lateMs } = mover.timing;
+      await waitUntil(mover, startedAt + leaseMs + mover.grantedForMs + lateMs);
       for (const leg of legs) await copyLeg(mover, leg);
       for (const leg of legs) await switchAll(mover, leg);
     }

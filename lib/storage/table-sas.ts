@@ -8,12 +8,13 @@ import {
 } from '@azure/core-rest-pipeline';
 import { AzureNamedKeyCredential, generateTableSas, type TableServiceClient } from '@azure/data-tables';
 import { z } from 'zod';
-import { RowkeyError } from '../base/errors.ts';
+import { RowkeyError, unavailable } from '../base/errors.ts';
 import { HOUR_MS, isoSeconds } from '../base/time.ts';
 import { countTransactions } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { Address } from './rows.ts';
-import { ownerOf } from './slot-map.ts';
+import { ownerOf, ownerOfSlot } from './slot-map.ts';
+import { slotOf } from './slots.ts';
 import { type Storage, through } from './storage.ts';
 
 /** Permissions for the rows of one partition, all or from `firstRow` to `lastRow` inclusive, for a while. */
@@ -35,7 +36,7 @@ export interface TableSasSigner {
 
 /**
  * Signs with the account key if there is one (the emulator), else with a key delegated to the app's identity: those of the account of the
- * partition.
+ * partition. The signer throws `storage-unavailable` for a signature to write to a partition that is being moved.
  */
 export function tableSasSigner(storage: Storage): TableSasSigner {
   const { accounts } = storage;
@@ -43,7 +44,10 @@ export function tableSasSigner(storage: Storage): TableSasSigner {
   const signers = new Map<Storage, TableSasSigner>(accounts.list.map((account) => [account, signerOf(account)]));
   return {
     async sign(request) {
-      const account = await ownerOf(storage, request.partition);
+      const { account, phase } = await ownerOfSlot(accounts, slotOf(request.partition));
+      // The holder of a signature passes no fence.
+      if (phase !== 'at rest' && request.permissions !== 'r')
+        throw unavailable('Storage is unavailable: the partition is moved to another account.', undefined);
       return (signers.get(account) ?? signerOf(account)).sign(request);
     },
   };

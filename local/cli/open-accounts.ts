@@ -1,3 +1,4 @@
+import { VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
@@ -12,6 +13,8 @@ import { storageOptions } from '../instance/storage-accounts.ts';
 export interface OpenAccounts {
   readonly storage: Storage;
   readonly resources: Resources;
+  /** How long clients of the model may write rows directly with a grant. */
+  readonly grantedForMs: number;
 }
 
 interface Found {
@@ -35,7 +38,11 @@ export function accountsOpener(model?: Model): (folder: string) => Promise<OpenA
   return async (folder) => {
     const { options, app } = (await localAccounts(folder)) ?? (await environmentAccounts(folder));
     const used = model ?? (await loadModel(app));
-    return { storage: openStorage(options, used.prefix), resources: resourcesOf(used.list, Date.now(), used) };
+    return {
+      storage: openStorage(options, used.prefix),
+      resources: resourcesOf(used.list, Date.now(), used),
+      grantedForMs: used.list.some(({ isWrittenByClients }) => isWrittenByClients) ? VALID_FOR_MS : 0,
+    };
   };
 }
 

@@ -14,6 +14,7 @@ import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, isOwned, type Phase, slotIndex } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
+import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
@@ -107,6 +108,30 @@ test('keeps the rows at the source until clients use it no more', async () => {
     kept: slots.length,
   });
   expect(await rowsIn(storage, 'first')).toHaveLength(keys.length);
+});
+
+test('waits until clients can no longer write with a grant, and signs none to write meanwhile', async () => {
+  const { open, slots } = await storageToMove(2);
+  const request = { table: TABLE, partition: 'p1', startsAt: new Date(0), expiresAt: new Date(1) };
+  const signed: string[] = [];
+  const waits: number[] = [];
+  await moveSlots(open(), [{ slots, to: 'second' }], {
+    ...quick,
+    grantedForMs: 900,
+    onProgress(progress) {
+      if (progress.what !== 'wait') return;
+      waits.push(progress.leftMs);
+      const { sign } = tableSasSigner(open());
+      for (const permissions of ['r', 'a'])
+        void sign({ ...request, permissions }).then(
+          () => signed.push(permissions),
+          ({ code }) => signed.push(code),
+        );
+    },
+  });
+  expect(waits[0]).toBeGreaterThan(900);
+  expect(new Set(signed)).toEqual(new Set(['r', 'storage-unavailable']));
+  await expect(tableSasSigner(open()).sign({ ...request, permissions: 'a' })).resolves.toContain('sp=a');
 });
 
 test('aborts a move that a mover has left, and refuses to begin another one', async () => {

@@ -24,7 +24,7 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
     printed.mockClear();
     const program = new Command().option('--data <folder>', '', '.').exitOverride();
     await addAccountsCommands(program, {
-      open: async () => ({ storage: open(), resources: RESOURCES }),
+      open: async () => ({ storage: open(), resources: RESOURCES, grantedForMs: 0 }),
       timing,
     }).parseAsync(given, { from: 'user' });
     return printed.mock.calls.map(([line]) => String(line));
