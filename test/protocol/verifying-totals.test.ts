@@ -142,7 +142,7 @@ test.each<[string, Record<string, Total>, object, string]>([
   ['many fields', named({ sum: Array(20).fill('sum'), max: Array(31).fill('sum') }), {}, 'have 51 sums and extremes'],
   ['a hash in the row key', named({ row: '{billId#}' }), {}, 'hashes and buckets in the partition key only'],
   ['a field only as a hash', named({ partition: '{billId#}' }), {}, 'only as a hash'],
-  ['a field twice', named({ partition: '{day.month}' }), {}, 'twice in their key. Remove one'],
+  ['a field twice', named({ partition: '{day.month}', appends: true }), {}, 'twice in their key. Remove one'],
   ['a period of a text', named({ row: '{shop.day}' }), {}, 'which has no day'],
   [
     'a period in a key',
