@@ -37,11 +37,14 @@ export async function becomeMover(
   const properties = { EntityType: 'mover', Holder: holder };
   let etag = '';
   let since = 0;
+  /** When the first write since then began: it may be the one that changed the row, whatever its reply. */
+  let begun: number | undefined;
   let isLost = false;
 
   /** Writes the row under the ETag that was seen, or inserts it. */
   const write = async (seen: string | undefined): Promise<void> => {
-    const begun = performance.now();
+    const startedAt = begun ?? performance.now();
+    begun = startedAt;
     const { row } = HOLD;
     const action: Action =
       seen === undefined ? { kind: 'insert', row, properties } : { kind: 'replace', row, properties, etag: seen };
@@ -49,9 +52,11 @@ export async function becomeMover(
     // A reply may be lost, and the row changed all the same.
     const found = await readRow(first, HOLD);
     isLost = found?.properties.Holder !== holder;
+    if (isLost) begun = undefined;
     if (isLost || !found || found.etag === seen) return;
     etag = found.etag;
-    since = begun;
+    since = startedAt;
+    begun = undefined;
   };
 
   for (let seen = await readRow(first, HOLD), unchangedSince = performance.now(); ; ) {

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { becomeMover } from '../../../lib/operations/mover-hold.ts';
@@ -478,6 +478,35 @@ test.runIf(IS_EVERY_POINT)('loses nothing to processes that use the map until th
   await moveBack(open(), undefined, { ...quick, timing });
   await traffic.end();
   expect(await contentsOf(open())).toEqual(traffic.rows());
+});
+
+test('counts the hold of a mover from the write that changed its row, if the reading of that write failed', async () => {
+  const { storage, memories } = await storageToMove(1);
+  const [first] = storage.accounts.list;
+  vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
+  try {
+    const hold = await becomeMover(first, { holdMs: 500, lateMs: 0 });
+    const [memory] = memories;
+    if (!memory) throw new Error('There is no account.');
+    let renewals = 0;
+    memory.intercept = async (request, send) => {
+      if (request.method === 'PUT') renewals += 1;
+      if (request.method === 'GET' && renewals === 1) throw new RestError('away', { statusCode: 400, request });
+      return send();
+    };
+    for (const renewal of [1, 2]) {
+      vi.advanceTimersByTime(100);
+      while (renewals < renewal) await setImmediate();
+      await sleep(20);
+    }
+    hold.stop();
+    vi.advanceTimersByTime(350);
+    hold.mayWrite();
+    vi.advanceTimersByTime(100);
+    expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over');
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('gives a slot without an owner to the account to which it went last', async () => {
