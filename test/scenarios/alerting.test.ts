@@ -68,7 +68,9 @@ function by(property: string, value: string) {
 /** The rows that the query of an alert reads: it names the metric and its properties. */
 function rowsFor(body: string): MetricRow[] {
   const [, operator, name = ''] = /where Name (==|startswith) '([\w.]+)'/.exec(body) ?? [];
-  const properties = [...body.matchAll(/Properties\.(\w+)/g)].map(([, property = '']) => property);
+  // With one account, no metric names it.
+  const named = [...body.matchAll(/Properties\.(\w+)/g)].map(([, property = '']) => property);
+  const properties = named.filter((property) => property !== 'account');
   return ingestion.metrics.filter(
     ({ Name, Properties }) =>
       (operator === '==' ? Name === name : Name.startsWith(name)) &&
