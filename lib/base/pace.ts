@@ -23,6 +23,10 @@ export interface Pace {
   enter(priority: Priority, signal?: Aborting): Promise<(report?: Report) => void>;
   /** How much background work may be in progress. */
   readonly allowed: number;
+  /** False if callers need not enter. */
+  readonly isLimited: boolean;
+  /** What the end of work says that began at `beganAt` (of `performance.now()`) and did not enter. */
+  note(beganAt: number, report: Report): void;
 }
 
 /** Ten milliseconds a request make 800 a second, less than a partition serves. */
@@ -111,6 +115,10 @@ export function createPace({ limit = Number.POSITIVE_INFINITY, first = FIRST }: 
   return {
     get allowed() {
       return allowed;
+    },
+    isLimited: limit < Number.POSITIVE_INFINITY,
+    note(beganAt, report) {
+      if (report) slowDown(beganAt, report.busyForMs);
     },
     async enter(priority, signal) {
       if (signal?.aborted) throw aborted();

@@ -97,7 +97,7 @@ export function createHeat(now?: () => number): Heat {
       if (service === 'blob') return;
       const partition = service === 'queue' ? '' : partitionOf(request);
       if (partition === undefined) return;
-      const written = request.method === 'GET' ? 0 : countChanges(request);
+      const written = request.method === 'GET' ? 0 : request.url.includes('/$batch') ? countChanges(request) : 1;
       const throttled = status === '429' || status === '503' ? 1 : 0;
       const key = service + SEPARATOR + resource + SEPARATOR + partition;
       partitions.add(key, Math.max(1, written), { requests: 1, written, throttled });
@@ -136,8 +136,8 @@ function decode(encoded: string | undefined): string | undefined {
 /** Begins each action of a transaction, and ends the last one. */
 const BOUNDARY = '\r\n--changeset_';
 
-function countChanges({ url, body }: PipelineRequest): number {
-  if (typeof body !== 'string' || !url.includes('/$batch')) return 1;
+function countChanges({ body }: PipelineRequest): number {
+  if (typeof body !== 'string') return 1;
   let found = -1;
   for (let at = body.indexOf(BOUNDARY); at >= 0; at = body.indexOf(BOUNDARY, at + BOUNDARY.length)) found += 1;
   return Math.max(1, found);

@@ -22,7 +22,14 @@ export function adaptToLoad(pace: Pace): PipelinePolicy {
   return {
     name: 'adaptToLoad',
     async sendRequest(request, next) {
-      const end = await pace.enter(background.getStore() ? 'background' : 'caller', request.abortSignal);
+      const isBackground = background.getStore();
+      if (!isBackground && !pace.isLimited) {
+        const beganAt = performance.now();
+        const response = await next(request);
+        if (response.status >= LEAST_BUSY) pace.note(beganAt, busyReport(response));
+        return response;
+      }
+      const end = await pace.enter(isBackground ? 'background' : 'caller', request.abortSignal);
       let report: Report;
       try {
         const response = await next(request);
@@ -38,13 +45,14 @@ export function adaptToLoad(pace: Pace): PipelinePolicy {
 /** A wrong header must not stop the work for longer. */
 const LONGEST_PAUSE_MS = 60_000;
 const THROTTLED = new Set([429, 503]);
+const LEAST_BUSY = 429;
 
 /**
  * https://learn.microsoft.com/rest/api/storageservices/common-rest-api-error-codes: `ServerBusy` is a 503, and `OperationTimedOut` a 500,
  * with which tables say the same.
  */
 function busyReport({ status, headers }: PipelineResponse): Report {
-  if (status < 429) return undefined;
+  if (status < LEAST_BUSY) return undefined;
   const isBusy = THROTTLED.has(status) || (status === 500 && headers.get('x-ms-error-code') === 'OperationTimedOut');
   const demandedMs = isBusy ? retryAfterMs(headers.get('retry-after')) : undefined;
   return isBusy ? { busyForMs: demandedMs && Math.min(demandedMs, LONGEST_PAUSE_MS) } : undefined;

@@ -42,7 +42,11 @@ interface Kept {
   readonly counts: Map<string, number>;
 }
 
-export function createHeavyHitters({ capacity, halfLifeMs, now = () => performance.now() }: Options): HeavyHitters {
+export function createHeavyHitters({
+  capacity,
+  halfLifeMs,
+  now = performance.now.bind(performance),
+}: Options): HeavyHitters {
   const kept = new Map<string, Kept>();
   const since = now();
   // What is added later is scaled up instead of scaling down all that was added earlier.
