@@ -93,7 +93,7 @@ async function othersWith(accounts: Accounts, { account, index, to }: Owner): Pr
   );
 }
 
-/** Merges listings of all accounts by name. Of a blob that a move has copied, only that of its owner counts. */
+/** Merges the listings of all accounts by name. A blob that a move has copied is listed once: from the account that owns its slot. */
 export async function* listInAccounts<Listed extends { readonly name: string }>(
   storage: Storage,
   container: string,

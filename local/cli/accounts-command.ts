@@ -126,7 +126,7 @@ function toShare(text: string): number {
   throw new InvalidArgumentError('A number above 0, up to 1, is needed.');
 }
 
-/** The slots of an option. A share is taken from the accounts that own the most. */
+/** Returns the slots that the options name. For a share, the accounts that own the most slots give them. */
 function chooseSlots(placements: readonly Placement[], { slots, key, share, to }: MoveOptions): string[] {
   if (slots) return [...slots];
   if (key) return [...new Set(key.map(slotOf))];

@@ -620,7 +620,7 @@ export const SCRIPTS = {
   backLost: { initial: 1, writes: [2, 0], lost: 1, moves: 2, cleans: 1 },
   backClean: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, cleans: 1 },
   opens: { initial: 1, writes: [2], moverCrashes: 1, lost: 1, moves: 2, opens: 1 },
-  /** All at once; minutes. */
+  /** Every fault in one script. Takes minutes. */
   all: { initial: 1, writes: [2, 0], reads: 1, crashes: 1, moverCrashes: 1, lost: 1, moves: 2, aborts: 1 },
 } satisfies Readonly<Record<string, Script>>;
 

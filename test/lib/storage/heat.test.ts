@@ -62,8 +62,7 @@ test('finds the partition in every request of an operation on rows', async () =>
       const [found, ...others] = storage.heat.top(10);
       expect(others).toEqual([]);
       expect(found).toMatchObject({ service: 'table', resource: 'employees', partition });
-      // Two reads, four single writes and two transactions of two.
-      // Older requests weigh less, which shows if the test is slow.
+      // Two reads, four single writes and two transactions of two. Older requests weigh less, which shows if the test is slow.
       expect((found?.load ?? 0) / (found?.requests ?? 1)).toBeCloseTo(10 / 8, 1);
       expect((found?.written ?? 0) / (found?.requests ?? 1)).toBeCloseTo(8 / 8, 1);
     }),
