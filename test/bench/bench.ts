@@ -97,7 +97,7 @@ function listComparisons(servers: Servers, quick: boolean): Comparison[] {
     ...requestComparisons(servers),
     // Before the import: the emulator saves all rows every five seconds, and serves nothing for a second if there are many.
     ...(quick ? [] : [lagComparison(servers), besideComparison(servers)]),
-    importComparison(servers, quick ? 5_000 : 10_000),
+    importComparison(servers, quick ? 10_000 : 20_000),
     reconcileComparison(servers, quick ? 300 : 500),
   ];
 }

@@ -17,7 +17,6 @@ const isSameWork = options.includes('--same-work');
 const MAX_ROWS = 100;
 /** As many transactions as the import command has in flight. */
 const CONCURRENCY = 4;
-const LINES_EVERY_ROWS = 1_000;
 
 const table = TableClient.fromConnectionString(BENCH_STORAGE, 'plaindoorevents', { allowInsecureConnection: true });
 await table.createTable();
@@ -25,14 +24,12 @@ const log = new AppendBlobClient(BENCH_STORAGE, ...PLAIN_BLOB);
 
 async function* batches(): AsyncGenerator<TransactionAction[]> {
   const waiting = new Map<string, TransactionAction[]>();
-  let read = 0;
   for await (const row of createReadStream(file).pipe(parse({ columns: true }))) {
     const { department, employeeId, hour, eventId } = row;
     const partitionKey = `${department}_${employeeId}`;
     const batch = waiting.get(partitionKey) ?? [];
     waiting.set(partitionKey, batch);
     batch.push(['upsert', { partitionKey, rowKey: `${hour}_${eventId}`, ...row, ...addedProperties() }, 'Replace']);
-    if (++read % LINES_EVERY_ROWS === 0) console.log(`${read} rows read`);
     if (batch.length < MAX_ROWS) continue;
     waiting.delete(partitionKey);
     yield batch;
