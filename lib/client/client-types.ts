@@ -136,7 +136,7 @@ export interface UploadOptions extends WriteOptions {
   readonly type?: string;
   /** Called while the bytes are sent; without `XMLHttpRequest` after each block, and of a smaller file at the end. */
   readonly onProgress?: (sent: number, total: number) => void;
-  /** A larger file is sent in blocks of so many bytes, four of them concurrently. Default: 4 MiB. */
+  /** A larger file is sent in blocks of so many bytes, four of them concurrently. Default: 8 MiB. Storage is faster with more than 4 MiB. */
   readonly blockBytes?: number;
 }
 
