@@ -40,6 +40,7 @@ export type ErrorCode =
   | 'duplicate-key'
   | 'duplicate-value'
   | 'referenced'
+  | 'partition-full'
   | 'busy'
   | 'etag-mismatch'
   | 'too-large'

@@ -95,6 +95,15 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     action: 'Delete or change the entities that refer to it first.',
     see: { References: 'model.md#references' },
   },
+  'partition-full': {
+    status: 409,
+    title: 'Conflict',
+    retry: 'after others are deleted',
+    when: 'The partition has as many entities as the model allows: the maximum of the field that counts them. `accepted` names it. A move to the partition fails with this reason.',
+    action:
+      'Delete entities of the partition, or use another partition. An expired entity counts until the timer deletes it.',
+    see: { 'Bound a partition': 'model.md#bound-a-partition' },
+  },
   'length-required': {
     status: 411,
     title: 'Length required',

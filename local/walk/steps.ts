@@ -26,6 +26,7 @@ const EXPECTED = new Set<string>([
   'duplicate-key',
   'duplicate-value',
   'referenced',
+  'partition-full',
   'busy',
   'etag-mismatch',
   'too-large',

@@ -1,9 +1,12 @@
+import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
+import { transact, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import { readOperation } from '../../lib/engine/write/operation.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
@@ -26,11 +29,33 @@ const declaredShelves = defineEntity('shelves', {
   key: { partition: '{place}', row: 'shelf' },
   counts: { boxCount: declaredBoxes },
 });
-const { boxes, shelves } = deploy(declaredBoxes, declaredShelves);
+/** At most three in a place. */
+const declaredCrates = defineEntity('crates', {
+  ...common,
+  table: 'crates',
+  schema: z.object({ place: z.string(), crateId: z.string(), until: z.iso.datetime().optional() }),
+  key: { partition: '{place}', row: 'crate_{crateId}' },
+  expiry: { at: 'until' },
+  movable: ['place'],
+});
+const cellarsWith = (crateCount: z.ZodType) =>
+  defineEntity('cellars', {
+    ...common,
+    table: 'crates',
+    schema: z.object({ place: z.string(), note: z.string().optional(), crateCount }),
+    key: { partition: '{place}', row: 'cellar' },
+    counts: { crateCount: declaredCrates },
+  });
+const { boxes, shelves, crates, cellars } = deploy(
+  declaredBoxes,
+  declaredShelves,
+  declaredCrates,
+  cellarsWith(z.int32().max(3).optional()),
+);
 
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [boxes, shelves]);
+  world = await openWorld(import.meta.url, [boxes, shelves, crates, cellars]);
 });
 
 const countOf = async (department: string) =>
@@ -132,5 +157,90 @@ describe('a maintained count', () => {
     const rows = await rowsOf(world.storage, 'boxes');
     const attic = rows.filter(({ partitionKey }) => partitionKey === box.place);
     expect(attic).toMatchObject([{ rowKey: 'shelf', boxCount: 0 }]);
+  });
+});
+
+describe('the maximum of a count', () => {
+  const store = (place: string, crateId: string, over = {}, engine = world.engine) =>
+    createEntity(engine, crates, { place, crateId, ...over });
+  const fill = (place: string) => Promise.all(['1', '2', '3'].map((crateId) => store(place, crateId)));
+  const crateCountOf = async (place: string) =>
+    (await rowsOf(world.storage, 'crates')).find(
+      ({ partitionKey, rowKey }) => partitionKey === place && rowKey === 'cellar',
+    )?.crateCount;
+  const full = { code: 'partition-full', accepted: 'at most 3 entities of crates in a partition' };
+
+  test('is never exceeded, by concurrent creates of two processes and by a batch, and a delete makes room', async () => {
+    const other = world.engineThrough(createDefaultHttpClient());
+    const ids = Array.from({ length: 8 }, (_, index) => String(index));
+    const outcomes = await Promise.allSettled(
+      ids.map((id, index) => store('Busy', id, {}, index % 2 === 0 ? other : world.engine)),
+    );
+    const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []));
+    expect(refused).toHaveLength(5);
+    for (const reason of refused) expect(reason).toMatchObject(full);
+    const stored = ids.find((_, index) => outcomes[index]?.status === 'fulfilled') ?? '';
+    await deleteEntity(world.engine, crates, { place: 'Busy', crateId: stored });
+    const batch = ['7', '8', '9'].map((crateId) => ({ create: { place: 'Batch', crateId } }));
+    expect(await putAll(world.engine, crates, [{ place: 'Busy', crateId: 'next' }])).toEqual(['created']);
+    const [, , , ...late] = await writeBatch(world.engine, crates, [
+      ...batch,
+      { create: { place: 'Batch', crateId: '10' } },
+      { put: { place: 'Batch', crateId: '7' } },
+    ]);
+    expect(late).toMatchObject([full, { outcome: 'unchanged' }]);
+    expect([await crateCountOf('Busy'), await crateCountOf('Batch')]).toEqual([3, 3]);
+  });
+
+  test('rejects a transaction as a whole, unless it makes room first', async () => {
+    await fill('Once');
+    const create = { entity: crates, action: { create: { place: 'Once', crateId: '4' } } };
+    await expect(transact(world.engine, [create])).rejects.toMatchObject(full);
+    await transact(world.engine, [{ entity: crates, action: { delete: { place: 'Once', crateId: '1' } } }, create]);
+    expect(await crateCountOf('Once')).toBe(3);
+  });
+
+  test('makes a move fail, and the entity stays where it is', async () => {
+    await fill('Full');
+    await store('Roomy', '4');
+    const key = { place: 'Roomy', crateId: '4' };
+    const operationId = await requestMove(world.engine, crates, key, { place: 'Full' });
+    await world.settle();
+    // No retry would help.
+    expect(world.logged.filter((line) => line.includes('attempt'))).toEqual([]);
+    expect(await readOperation(world.engine, { operation: 'move', entity: 'crates', operationId })).toMatchObject({
+      status: 'failed',
+      reason: 'The partition cannot have more than 3 entities of crates.',
+    });
+    expect((await readEntity(world.engine, crates, key)).values).toEqual(key);
+    expect([await crateCountOf('Full'), await crateCountOf('Roomy')]).toEqual([3, 1]);
+  });
+
+  test('returns the entity of an earlier attempt, and replaces an expired entity with the key', async () => {
+    const last = { place: 'Again', crateId: '3', until: new Date(Date.now() + 60_000).toISOString() };
+    await store('Again', '1');
+    await store('Again', '2');
+    const { etag } = await createEntity(world.engine, crates, last, 'attempt');
+    expect(await createEntity(world.engine, crates, last, 'attempt')).toMatchObject({ etag });
+    const later = { ...world.engine, now: () => Date.now() + 120_000 };
+    await expect(store('Again', '4', {}, later)).rejects.toMatchObject(full);
+    expect((await store('Again', '3', {}, later)).values).toEqual({ place: 'Again', crateId: '3' });
+    expect(await crateCountOf('Again')).toBe(3);
+  });
+
+  test('costs no transaction, and if it is lowered, what is there stays and can be changed', async () => {
+    await store('Less', '1');
+    expect(await costOf(() => store('Less', '2'))).toBe(1);
+    await store('Less', '3');
+    await createEntity(world.engine, cellars, { place: 'Less' });
+    const lowered = deploy(declaredCrates, cellarsWith(z.int32().max(1).optional()));
+    await patchEntity(world.engine, lowered.crates, { place: 'Less', crateId: '1' }, { until: '2999-01-01T00:00:00Z' });
+    await patchEntity(world.engine, lowered.cellars, { place: 'Less' }, { note: 'Damp' });
+    await replaceEntity(world.engine, lowered.cellars, { place: 'Less' }, { place: 'Less', note: 'Dry' });
+    await deleteEntity(world.engine, lowered.crates, { place: 'Less', crateId: '2' });
+    await expect(createEntity(world.engine, lowered.crates, { place: 'Less', crateId: '4' })).rejects.toMatchObject({
+      code: 'partition-full',
+    });
+    expect((await readEntity(world.engine, lowered.cellars, { place: 'Less' })).values.crateCount).toBe(2);
   });
 });

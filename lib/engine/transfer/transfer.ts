@@ -185,7 +185,7 @@ async function findRecord(engine: Engine, transfer: Transfer): Promise<Values | 
 const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
 /** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
-const REFUSALS = ['duplicate-value', 'referenced', 'too-large', 'invalid-input'] as const;
+const REFUSALS = ['duplicate-value', 'referenced', 'partition-full', 'too-large', 'invalid-input'] as const;
 
 /** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
 async function transferEntity(work: Work): Promise<string | undefined> {

@@ -26,7 +26,7 @@ import { findOperation, newOperationId, writeOperation } from './operation.ts';
 /** Writes one entity. entity-batch.ts writes many. */
 
 /** Errors of a create that an earlier attempt of the same request may have caused. */
-const BY_ITSELF: readonly ErrorCode[] = ['duplicate-key', 'duplicate-value', 'busy'];
+const BY_ITSELF: readonly ErrorCode[] = ['duplicate-key', 'duplicate-value', 'partition-full', 'busy'];
 
 /**
  * Creates an entity. `incarnation` identifies the request: if an earlier attempt of the request created the entity, its
@@ -188,7 +188,7 @@ export const putEntity: Change<Put> = async (engine, entity, key, input, conditi
     const { outcome, ...stored } = await writeOne(engine, write);
     return { ...stored, isCreated: outcome === 'created' };
   } catch (error) {
-    if (!mustBeNew || !hasCode(error, 'duplicate-key', 'duplicate-value')) throw error;
+    if (!mustBeNew || !hasCode(error, 'duplicate-key', 'duplicate-value', 'partition-full')) throw error;
     // The row may be of another kind.
     const found = await readLive(engine, entity, write.address);
     if (found) checkConditions(conditions, found.etag);

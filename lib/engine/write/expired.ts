@@ -30,7 +30,7 @@ export async function findExpired(
   planned: readonly PlannedWrite[],
   failure: unknown,
 ): Promise<Collisions> {
-  if (!hasCode(failure, 'duplicate-key', 'duplicate-value')) return { deletes: [], isFree: false };
+  if (!hasCode(failure, 'duplicate-key', 'duplicate-value', 'partition-full')) return { deletes: [], isFree: false };
   const suspects = await pMap(
     planned.filter(({ entity, after }) => after && expiryFields(entity).length > 0),
     async ({ entity, address, after }) => {

@@ -1,3 +1,4 @@
+import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { PLACEHOLDER } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues } from '../../define/declaration/change.ts';
@@ -5,6 +6,7 @@ import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { buildKey } from '../../define/keys/key-template.ts';
+import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { sameFields, unreadableErrors } from '../../define/validate/disclosure.ts';
 import { staleIndexErrors } from '../../define/validate/feature-errors.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
@@ -13,6 +15,8 @@ import { type Action, type Properties, type Row, readRange, readRow, tryAction }
  * Maintained counts: a field of one entity is the number of entities of another kind in its partition. The field changes in
  * the entity group transaction that creates or deletes a counted entity, so the count is exact. If the entity with the count
  * does not exist, a placeholder row under its key has the count.
+ *
+ * The maximum of the field's schema bounds the partition, for the transaction that would exceed it knows the count.
  */
 export const maintainedCount: Feature = {
   name: 'maintained count',
@@ -46,6 +50,7 @@ export const maintainedCount: Feature = {
     complete: (entity, { before, after }) => ({ ...after, ...readCounts(entity, before) }),
     plan(entity, changes, { siblings, actions }) {
       for (const [row, by] of sumCountChanges(entity, changes)) {
+        checkMaximum(entity, siblings.get(row), by);
         const action = planCounts(row, siblings.get(row), by);
         if (!action) continue;
         // The transaction may already write the row with the count. A transaction must not name a row twice.
@@ -124,6 +129,18 @@ function sumCountChanges(
     }
   }
   return rows;
+}
+
+/** Throws `partition-full`. A partition that has more already, as its maximum was lowered, may have fewer. */
+function checkMaximum({ name, countedBy }: Entity, found: Row | undefined, by: ReadonlyMap<string, number>): void {
+  for (const { target, field } of countedBy) {
+    const change = by.get(field) ?? 0;
+    const { maximum = Infinity } = fieldSchemas(target().schema)[field] ?? {};
+    if (change > 0 && Number(found?.properties[field] ?? 0) + change > maximum)
+      throw new RowkeyError('partition-full', `The partition cannot have more than ${maximum} entities of ${name}.`, {
+        accepted: `at most ${maximum} entities of ${name} in a partition`,
+      });
+  }
 }
 
 /** Plans the change of the counts of a row under its ETag, or the creation of its placeholder. */
