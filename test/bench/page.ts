@@ -18,7 +18,7 @@ export function formatEnvironment(): string {
   return `${cpus().length} × ${cpu?.model.trim()}, ${memory} GiB, ${process.platform}, Node ${process.version}, ${day}. Load average when the run began: ${load}`;
 }
 
-const ASIDE = `The sides alternate in one run and share the machine with the load and the emulator, so only the ratios can be compared with another run.`;
+const ASIDE = `The sides alternate in one run and share the machine with the load and the emulator, so only the ratios can be compared with another run, on the same machine: they differ between machines, as the product has more code than plain code. To compare two commits, run both.`;
 
 export function formatPage({ environment, results, settling: { inline, queue }, chapter }: Measured): string {
   return `# Benchmarks
