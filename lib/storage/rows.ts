@@ -153,11 +153,16 @@ export function transactionBytes(partition: string, actions: readonly Action[]):
     const values: unknown[] = [];
     for (const [name, value] of Object.entries(action.kind === 'delete' ? {} : action.properties)) {
       bytes += 2 * name.length + PROPERTY_BYTES;
-      values.push(typeof value === 'bigint' ? String(value) : value);
+      if (value instanceof Uint8Array) bytes += base64Length(value);
+      else values.push(typeof value === 'bigint' ? String(value) : value);
     }
     bytes += Buffer.byteLength(JSON.stringify(values));
   }
   return bytes;
+}
+
+function base64Length({ length }: Uint8Array): number {
+  return 4 * Math.ceil(length / 3);
 }
 
 /**

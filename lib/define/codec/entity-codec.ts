@@ -207,8 +207,9 @@ function rowSize(properties: Properties): number {
 
 /** At least the bytes of a property in a row. */
 export function propertySize(name: string, value: unknown): number {
-  const text = typeof value === 'string' ? value : '';
-  return PROPERTY_OVERHEAD + 2 * name.length + 2 * text.length;
+  const text = typeof value === 'string' ? 2 * value.length : 0;
+  const bytes = value instanceof Uint8Array ? value.length : text;
+  return PROPERTY_OVERHEAD + 2 * name.length + bytes;
 }
 
 /**

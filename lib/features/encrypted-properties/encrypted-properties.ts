@@ -4,10 +4,11 @@ import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import { MINUTE_MS } from '../../base/time.ts';
 import { pick, type Values } from '../../base/values.ts';
-import { isSealed, MAX_STRING_LENGTH, ReferenceBroken, type Sealed } from '../../define/codec/entity-codec.ts';
+import { isSealed, ReferenceBroken, type Sealed } from '../../define/codec/entity-codec.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { keysWith } from '../../define/validate/feature-errors.ts';
 import { type KeyRing, UnwrapFailed } from '../../storage/key-ring.ts';
 
@@ -17,6 +18,11 @@ import { type KeyRing, UnwrapFailed } from '../../storage/key-ring.ts';
  * decrypted in another row or field. Copies in indexes contain the ciphertext, as do all reads that bypass the API.
  *
  *   v1.{id of the wrapping key}.{wrapped data key}.{nonce}.{ciphertext and tag}     each base64url
+ *
+ * A row has the same parts as a binary property, in less than half of the bytes: a character of a text takes two. Rows of earlier
+ * releases have the text.
+ *
+ *   1, {length of the id}{id of the wrapping key}, {length of the data key}{wrapped data key}, {nonce}, {ciphertext and tag}
  */
 export const encryptedProperties: Feature = {
   name: 'encrypted properties',
@@ -35,12 +41,16 @@ export const encryptedProperties: Feature = {
     references: ({ encrypted }) => encrypted,
     columns: {
       names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
-      encode: (_entity, field, value) => (isSealed(value) ? [[field, value.sealed]] : undefined),
+      encode: (_entity, field, value) => (isSealed(value) ? [[field, toStored(field, value)]] : undefined),
       decode(_entity, field, properties) {
         const stored = properties[field];
-        return stored === undefined || stored === null ? undefined : { sealed: String(stored) };
+        if (stored === undefined || stored === null) return undefined;
+        return stored instanceof Uint8Array ? fromBytes(Buffer.from(stored)) : { sealed: String(stored) };
       },
-      longest: () => MAX_STRING_LENGTH,
+      longest({ schema }, field) {
+        const { maxLength = MAX_BINARY_BYTES } = fieldSchemas(schema)[field] ?? {};
+        return Math.min(MAX_BINARY_BYTES, MAX_BYTES_AROUND + UTF8_BYTES * maxLength);
+      },
     },
     async store(engine, entity, values, current) {
       const plain: Record<string, string> = {};
@@ -124,6 +134,15 @@ const CIPHER = 'aes-256-gcm';
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
+const BINARY_FORM = 1;
+/** Of a number before each part of variable length. */
+const LENGTH_BYTES = 2;
+/** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
+const MAX_BINARY_BYTES = 65_536;
+/** The most bytes of a UTF-16 code unit in UTF-8. */
+const UTF8_BYTES = 3;
+/** At least the bytes beside a ciphertext: the id of a key, and a data key that RSA has wrapped. */
+const MAX_BYTES_AROUND = 1_000;
 /** Unwrapping a data key is a request to Key Vault, so data keys are cached. */
 const KEYS_KEPT = 2_000;
 const KEYS_KEPT_MS = 5 * MINUTE_MS;
@@ -189,6 +208,46 @@ function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'cipher
   const { keyId, wrapped, nonce, ciphertext } = parts;
   const texts = [keyId, wrapped, nonce, ciphertext].map((bytes) => Buffer.from(bytes).toString('base64url'));
   return { sealed: [FORM, ...texts].join('.') };
+}
+
+/** The property of a sealed value. A value of an unknown form stays the text that it is. Throws `too-large`. */
+function toStored(field: string, sealed: Sealed): Uint8Array | string {
+  if (!hasSealedForm(sealed)) return sealed.sealed;
+  const { keyId, wrapped, nonce, ciphertext } = parseSealed(sealed);
+  const counted = [keyId, wrapped].map((text) => Buffer.from(text, 'base64url'));
+  const length = [...counted, nonce].reduce((sum, part) => sum + part.length, 1 + counted.length * LENGTH_BYTES);
+  const room = MAX_BINARY_BYTES - length;
+  if (ciphertext.length > room)
+    throw new RowkeyError('too-large', `The encrypted field ${field} is longer than it can be.`, {
+      field,
+      accepted: `at most ${room - TAG_BYTES} bytes in UTF-8`,
+    });
+  const bytes = Buffer.concat([Buffer.of(BINARY_FORM), ...counted.flatMap(withLength), nonce, ciphertext]);
+  // A text that was changed by hand may be another spelling of the same bytes.
+  return fromBytes(bytes).sealed === sealed.sealed ? bytes : sealed.sealed;
+}
+
+function withLength(part: Buffer): [Buffer, Buffer] {
+  const length = Buffer.alloc(LENGTH_BYTES);
+  length.writeUInt16BE(part.length);
+  return [length, part];
+}
+
+/** Never throws, because rows are also changed by hand: bytes of an unknown form become a text of an unknown form. */
+function fromBytes(bytes: Buffer): Sealed {
+  const lengthAt = (at: number) => (at + LENGTH_BYTES <= bytes.length ? bytes.readUInt16BE(at) : 0);
+  const keyIdAt = 1 + LENGTH_BYTES;
+  const keyIdEnd = keyIdAt + lengthAt(1);
+  const wrappedAt = keyIdEnd + LENGTH_BYTES;
+  const nonceAt = wrappedAt + lengthAt(keyIdEnd);
+  const ciphertextAt = nonceAt + NONCE_BYTES;
+  if (bytes[0] !== BINARY_FORM) return { sealed: bytes.toString('base64url') };
+  return toSealed({
+    keyId: bytes.subarray(keyIdAt, keyIdEnd),
+    wrapped: bytes.subarray(wrappedAt, nonceAt),
+    nonce: bytes.subarray(nonceAt, ciphertextAt),
+    ciphertext: bytes.subarray(ciphertextAt),
+  });
 }
 
 function hasSealedForm(value: unknown): boolean {

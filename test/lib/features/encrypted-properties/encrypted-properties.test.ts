@@ -1,10 +1,65 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import fc from 'fast-check';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { fieldsToProperties, type Sealed, toValues } from '../../../../lib/define/codec/entity-codec.ts';
 import { open, seal } from '../../../../lib/features/encrypted-properties/encrypted-properties.ts';
 import type { KeyRing } from '../../../../lib/storage/key-ring.ts';
 import { employees } from '../../../fixtures/model.ts';
+
+describe('the stored form of a ciphertext', () => {
+  const base64url = (least: number) =>
+    fc.uint8Array({ minLength: least, maxLength: 60 }).map((bytes) => Buffer.from(bytes).toString('base64url'));
+  const nonces = fc
+    .uint8Array({ minLength: 12, maxLength: 12 })
+    .map((bytes) => Buffer.from(bytes).toString('base64url'));
+  const stored = (sealed: string) => fieldsToProperties(employees, { nationalId: { sealed } }).nationalId;
+  const read = (nationalId: unknown) => (toValues(employees, { nationalId }).nationalId as Sealed).sealed;
+
+  test('is binary, and gives the same text again', () => {
+    const texts = fc
+      .tuple(base64url(0), base64url(0), nonces, base64url(16))
+      .map((parts) => ['v1', ...parts].join('.'));
+    fc.assert(
+      fc.property(texts, (text) => {
+        const bytes = stored(text);
+        expect(bytes).toBeInstanceOf(Uint8Array);
+        expect(read(bytes)).toBe(text);
+      }),
+    );
+  });
+
+  test('is any text of an earlier release, or of another form', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        expect(read(text)).toBe(text);
+      }),
+    );
+    for (const text of ['v1.broken', `v1.AB.AA.${'A'.repeat(16)}.${'A'.repeat(32)}`]) expect(stored(text)).toBe(text);
+  });
+
+  test('reads any bytes without throwing', () => {
+    const bytes = fc
+      .tuple(fc.constantFrom(0, 1, 2), fc.uint8Array())
+      .map(([form, rest]) => Uint8Array.of(form, ...rest));
+    fc.assert(
+      fc.property(bytes, (given) => {
+        expect(read(given)).toBeTypeOf('string');
+      }),
+    );
+    expect(read(new Uint8Array())).toBe('');
+  });
+
+  test('rejects a ciphertext that one property cannot hold', () => {
+    const text = `v1.AA.AA.${'A'.repeat(16)}.`;
+    const most = Buffer.alloc(65_536 - 19).toString('base64url');
+    expect(stored(text + most)).toHaveLength(65_536);
+    expect(() => stored(`${text}${most}AA`)).toThrow(
+      expect.objectContaining({ code: 'too-large', field: 'nationalId', accepted: 'at most 65501 bytes in UTF-8' }),
+    );
+  });
+});
 
 test('cached data keys retain no larger buffers', async () => {
   const SECRETS = 300;
