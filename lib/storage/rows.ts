@@ -74,13 +74,11 @@ export async function readRow(
 
 /** Reads at most `limit` rows of one partition in key order. */
 export async function readRange(storage: Storage, range: RowRange): Promise<RowPage> {
-  const { table, partition, from, after, before, without = [], select, limit = Number.POSITIVE_INFINITY } = range;
+  const { table, partition, from, after, before, select, limit = Number.POSITIVE_INFINITY } = range;
   const conditions = [`PartitionKey eq ${literal(partition)}`];
   conditions.push(after === undefined ? `RowKey ge ${literal(from)}` : `RowKey gt ${literal(after)}`);
   if (before !== undefined) conditions.push(`RowKey lt ${literal(before)}`);
-  for (const gap of without) conditions.push(`(RowKey le ${literal(gap.after)} or RowKey ge ${literal(gap.before)})`);
-  const used = conditions.length + without.length;
-  const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - used)].join(' and ');
+  const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - conditions.length)].join(' and ');
   const { counted, bound, mayPause, resume } = range;
   const query = { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
   return storage.accounts
@@ -97,8 +95,6 @@ export interface RowRange extends RowFilter, Pausing {
   readonly after?: string | undefined;
   /** Exclusive. */
   readonly before?: string | undefined;
-  /** Omits the rows between each two keys, both exclusive. */
-  readonly without?: readonly { readonly after: string; readonly before: string }[] | undefined;
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
   readonly bound?: ReadBound | undefined;

@@ -13,6 +13,8 @@ import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../
 import { deleteRange, writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { explain } from '../../lib/storage/explain.ts';
+import { submit } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient, lateHttpClient } from '../faulty-http-client.ts';
@@ -50,12 +52,27 @@ const declaredNotes = defineEntity('notes', {
   references: { projectId: { to: declaredProjects, onDelete: 'refuse' } },
   access,
 });
-const { projects, tasks, notes } = deploy(declaredProjects, declaredTasks, declaredNotes);
+/** The keys of other lots begin with the key of a lot, and storage cannot compare its number in each row. */
+const declaredLots = defineEntity('lots', {
+  schema: z.object({ area: z.string(), lot: z.int32() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'lot_{lot}' },
+  access,
+});
+const declaredItems = defineEntity('items', {
+  schema: z.object({ area: z.string(), lot: z.int32(), item: z.string() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'lot_{lot}_{item}' },
+  childOf: declaredLots,
+  access,
+});
+const declared = [declaredProjects, declaredTasks, declaredNotes, declaredLots, declaredItems] as const;
+const { projects, tasks, notes, lots, items } = deploy(...declared);
 
 let world: World;
 let engine: Engine;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [projects, tasks, notes]);
+  world = await openWorld(import.meta.url, [projects, tasks, notes, lots, items]);
   engine = world.queued;
 });
 
@@ -123,6 +140,50 @@ describe('an employee and its reviews', () => {
       code: 'invalid-input',
       field: 'employeeId',
     });
+  });
+
+  test('are read without the rows between them, and without an "or" of row keys', async () => {
+    const area = 'Between';
+    const keys = ['P', 'P1', 'P!', 'P-1'];
+    await putAll(
+      engine,
+      projects,
+      keys.map((projectId) => ({ area, projectId })),
+    );
+    const all = keys.map((projectId) => ({ area, projectId, task: `of ${projectId}` }));
+    for (const task of all) await createEntity(engine, tasks, task);
+    const readP = () => readWithChildren(engine, projects, { area, projectId: 'P' }, [tasks]);
+    expect((await readP()).values.tasks).toEqual([all[0]]);
+    const [step, ...others] = await explain(readP);
+    expect(others).toEqual([]);
+    const filter = step && 'filter' in step ? step.filter : '';
+    expect(filter).toContain("RowKey ge 'project_P' and RowKey lt 'project_P`'");
+    expect(filter.match(/projectId eq 'P'/g)).toHaveLength(2);
+    expect(filter).not.toMatch(/RowKey le|\(RowKey|or RowKey/);
+  });
+
+  test('are read in a second query if rows between them fill the first', async () => {
+    const area = 'Full';
+    for (const lot of [1, 2]) await createEntity(engine, lots, { area, lot });
+    const own = ['a', 'b'].map((item) => ({ area, lot: 1, item }));
+    for (const item of own) await createEntity(engine, items, item);
+    const readLot = () => readWithChildren(engine, lots, { area, lot: 1 }, [items]);
+    expect(await costOf(readLot)).toBe(1);
+    for (let first = 10_000; first < 11_100; first += 100) {
+      const numbers = Array.from({ length: 100 }, (_, index) => first + index);
+      await submit(engine.storage, {
+        table: 'projects',
+        partition: area,
+        actions: numbers.map((lot) => ({
+          kind: 'insert',
+          row: `lot_${lot}`,
+          properties: { lot, EntityType: 'lots', EntityVersion: 1, WriteId: 'w', Incarnation: 'i' },
+        })),
+      });
+    }
+    expect((await readLot()).values).toEqual({ area, lot: 1, items: own });
+    // Storage returns the first 1,001 rows in two calls.
+    expect(await costOf(readLot)).toBe(3);
   });
 
   test('are all stored when forty are written concurrently', async () => {

@@ -25,6 +25,7 @@ import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { type Action, submit } from '../../lib/storage/rows.ts';
 import { allItems, allPages } from '../all-pages.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
@@ -173,6 +174,29 @@ describe('a read', () => {
       );
       expect(items).toEqual([one, other, third]);
     }
+  });
+
+  test('of one group reads no other group, and takes a second query if other keys fill the first', async () => {
+    const one = asset({ office: 'Crowded', assetId: 'A', contract: 'Signed', secret: '1234' });
+    await create(one);
+    const readText = () => read(one, ['text']);
+    expect(await explain(readText)).toMatchObject([
+      { filter: expect.stringContaining("EntityType ne 'assets.legal'") },
+    ]);
+    expect(JSON.stringify(await explain(readText))).not.toContain(' or ');
+    const change = async (kind: 'upsert' | 'delete') => {
+      for (const letter of ['x', 'y']) {
+        const actions = Array.from({ length: 100 }, (_, index): Action => {
+          return { kind, row: `asset_A ${letter}${index}`, properties: { EntityType: 'others' } };
+        });
+        await submit(world.storage, { table: assets.table, partition: 'Crowded', actions });
+      }
+    };
+    await change('upsert');
+    expect((await readText()).values).toEqual({ ...without(one), ...pick(one, split.text) });
+    expect(await whole(one)).toEqual(one);
+    expect(await costOf(readText)).toBe(2);
+    await change('delete');
   });
 
   test('includes groups and children in one query', async () => {

@@ -8,6 +8,7 @@ import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-c
 import {
   formatListedRows,
   furtherRowRange,
+  furtherRowType,
   groupsToRead,
   joinRows,
   listedRows,
@@ -22,6 +23,7 @@ import { parseKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import {
   type Address,
+  MAX_TRANSACTION_ACTIONS,
   type Row,
   type RowPage,
   type RowRange,
@@ -90,7 +92,7 @@ export async function readJoinedRow(
     return isPart ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
   }
   for (let attempt = 1, before = ''; ; attempt += 1) {
-    const rows = await readRowsOf(engine, address, groups);
+    const rows = await readRowsOf(engine, entity, address, groups);
     const own = rows.find(({ row }) => row === address.row);
     if (!own) return undefined;
     const { row, lost } = joinRows(entity, own, rows, groups);
@@ -111,13 +113,21 @@ export async function readJoinedRow(
 /** The row of an entity and its further rows of these groups: one range query. */
 async function readRowsOf(
   { storage }: Engine,
+  entity: Entity,
   { table, partition, row, select }: PointQuery,
   groups: readonly string[],
 ): Promise<readonly Row[]> {
   const { first, before } = furtherRowRange(row, groups);
-  // Keys of other entities may lie between.
-  const without = [{ after: row, before: first }];
-  return (await readRange(storage, { table, partition, from: row, before, without, select })).rows;
+  const unread = groupsToRead(entity, Object.keys(entity.columns)).filter((group) => !groups.includes(group));
+  const values = unread.map((group) => furtherRowType(entity.name, group));
+  const where = values.map((type) => ({ name: 'EntityType', operator: 'ne', values: [type] }) as const);
+  const range = { table, partition, before, select, where };
+  // One transaction writes all rows of an entity.
+  const { rows, more } = await readRange(storage, { ...range, from: row, limit: MAX_TRANSACTION_ACTIONS + 1 });
+  if (!more) return rows;
+  // Other keys that continue with a space lie between. The list of further rows tells whether a write came between the two reads.
+  const further = await readRange(storage, { ...range, from: first });
+  return [...rows.filter((own) => own.row === row), ...further.rows];
 }
 
 /** The rows of a page, each with its further rows. */

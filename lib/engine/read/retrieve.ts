@@ -2,7 +2,7 @@ import { pMapIterable } from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { storedNames } from '../../define/codec/entity-codec.ts';
-import { furtherRowRange, groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
+import { groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
 import {
   comparedFields,
   type Filter,
@@ -134,31 +134,27 @@ export const readWithChildren = inPattern(
     const isBeside = prefix.startsWith(row);
     const names = fields.get(entity);
     const groups = groupsToRead(entity, names);
-    const further = furtherRowRange(row, groups);
-    // Keys of other entities may lie between the rows.
-    const between =
-      groups.length === 0
-        ? [{ after: row, before: prefix }]
-        : [
-            { after: row, before: further.first },
-            { after: further.before, before: prefix },
-          ];
-    const { rows, more } = await readRange(engine.storage, {
+    const [, ...further] = typesToRead(entity, names);
+    const filters = all.map((kind) => {
+      const filter = [...(where[kind.name] ?? []), ...ownKeyFilter(entity, key, kind)];
+      return { type: kind.name, ...rowFilterOf(kind, filter) };
+    });
+    const range = {
       table,
       partition,
-      from: isBeside ? row : prefix,
       before,
-      without: isBeside ? between : undefined,
-      type: [
-        ...typesToRead(entity, names),
-        ...kinds.map((kind) => ({ type: kind.name, ...rowFilterOf(kind, where[kind.name]) })),
-      ],
+      type: [...filters, ...further],
       select: read,
       limit: MAX_CHILDREN + 1 + (groups.length > 0 ? MAX_TRANSACTION_ACTIONS : 0),
       bound: readBound(all),
-    });
-    const own = isBeside ? rows.find((found) => found.row === row) : undefined;
-    const joined = own && joinRows(entity, own, rows, groups);
+    };
+    const beginning = isBeside ? await readRange(engine.storage, { ...range, from: row }) : undefined;
+    // Rows of other entities that storage did not leave out may fill the page before the children end.
+    const isFilled = beginning?.more && beginning.rows.some((found) => found.row > row && found.row < prefix);
+    const { rows, more } =
+      beginning && !isFilled ? beginning : await readRange(engine.storage, { ...range, from: prefix });
+    const own = beginning?.rows.find((found) => found.row === row);
+    const joined = own && joinRows(entity, own, beginning?.rows ?? [], groups);
     // The parent is read by itself if it is not beside its children, or if the query met a write of it.
     const found = joined?.lost.length === 0 ? entityIn(entity, joined.row) : undefined;
     const address = { table, partition, row, select: read };
@@ -184,6 +180,19 @@ export const readWithChildren = inPattern(
     return { etag: snapshot.etag, values: { ...selectValues(entity, snapshot.values, names), ...lists } };
   },
 );
+
+/**
+ * Leaves out the rows between a parent and its children: with the key `empid_1`, those of `empid_10`. The service reads an `or` of row
+ * keys as a scan of the partition, so this compares the field. Empty if there are no such keys, or if not every row has the field as
+ * this text.
+ */
+function ownKeyFilter({ row, columns }: Entity, key: Values, kind: Entity): Filter {
+  const last = row.parts.at(-1);
+  if (last?.after !== '' || last.hash || last.newestFirst || last.unit || last.width !== undefined) return [];
+  const { field } = last;
+  const isText = columns[field] === 'String' && kind.columns[field] === 'String';
+  return isText ? [{ field, operator: 'eq', values: [String(key[field])] }] : [];
+}
 
 /** The default fields of a list: all except those that patterns leave out. Undefined if it is all. */
 export function listedFields(entity: Entity): string[] | undefined {

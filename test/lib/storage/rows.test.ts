@@ -111,7 +111,6 @@ test('sends at most 15 comparisons, which is the limit of the service', async ()
   for (const filter of [
     { type: 'odd', where },
     { type, where },
-    { type, without: [{ after: 'a', before: 'b' }] },
     { type: Array.from({ length: 12 }, (_, at) => `type${at}`) },
   ]) {
     filters.length = 0;
