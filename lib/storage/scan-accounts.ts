@@ -1,12 +1,9 @@
-import pMap from 'p-map';
 import { z } from 'zod';
 import { hasCode, type RowkeyError } from '../base/errors.ts';
 import { ofAccount } from './errors.ts';
 import { type Query, queryRows, type Row, type RowPage, textLength } from './row-query.ts';
 import { readShares } from './slot-map.ts';
 import type { Accounts } from './storage.ts';
-
-const CONCURRENCY = 8;
 
 interface Place {
   readonly partition: string;
@@ -39,22 +36,39 @@ export async function scanAccounts<Wanted extends Scan>(
   const paused = scan.resume === undefined ? undefined : Resume.parse(JSON.parse(scan.resume));
   const after = paused ? paused.after : scan.after;
   const query = toQuery({ ...scan, after });
-  const pages = await readShares(accounts, (shares) =>
-    pMap(
-      shares,
-      async ({ account, owns, etag }) => {
-        const at = paused?.tokens[account.name];
-        const resume = at?.slots === etag ? at.token : undefined;
-        const reading = ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
-        const page: RowPage & { readonly missing?: RowkeyError } = await reading.catch(toMissing);
-        return { ...page, name: account.name, slots: etag };
-      },
-      { concurrency: CONCURRENCY },
-    ),
-  );
+  const shared = await readShares(accounts, async ({ account, owns, etag, isWhole }) => {
+    const at = paused?.tokens[account.name];
+    const resume = isWhole && at?.slots === etag ? at.token : undefined;
+    const reading = ofAccount(account, queryRows(account, { ...query, resume, keeps: owns }));
+    const page: RowPage & { readonly missing?: RowkeyError } = await reading.catch(toMissing);
+    return { ...page, name: account.name, slots: etag, isWhole };
+  });
+  const pages = shared.map(({ share: { owns }, result }) => ({
+    ...result,
+    rows: result.rows.filter(owns),
+    last: result.rows.at(-1),
+  }));
   const [missing] = pages.map((page) => page.missing);
   if (missing && pages.every((page) => page.missing)) throw missing;
-  return mergePages(pages, { ...scan, after });
+  const page = mergePages(pages, { ...scan, after });
+  if (query.mayPause || page.resume === undefined) return page;
+  // Rows do not count that an account has let go meanwhile. A read that may not pause goes on until its limit.
+  const { rows } = page;
+  const limit = scan.limit - countRows(rows, scan);
+  const rest = await scanAccounts(accounts, { ...scan, after: rows.at(-1) ?? after, limit }, toQuery);
+  return { ...rest, rows: [...rows, ...rest.rows] };
+}
+
+const countRows = (rows: readonly Row[], { counted }: Scan) =>
+  rows.filter(({ properties }) => counted === undefined || properties.EntityType === counted).length;
+
+/** The rows of a page that count, and where it ended. */
+interface AccountPage extends RowPage {
+  readonly name: string;
+  readonly slots: string;
+  /** False for a page of some slots of the account: a continuation would leave out rows of the others. */
+  readonly isWhole: boolean;
+  readonly last: Row | undefined;
 }
 
 /** A table that the app creates itself may be in some accounts only. */
@@ -63,12 +77,9 @@ function toMissing(error: unknown): RowPage & { readonly missing: RowkeyError } 
   throw error;
 }
 
-function mergePages(
-  pages: readonly (RowPage & { readonly name: string; readonly slots: string })[],
-  scan: Scan,
-): RowPage {
+function mergePages(pages: readonly AccountPage[], scan: Scan): RowPage {
   const all = pages.flatMap((page) => page.rows).sort(compareKeys);
-  const known = pages.filter(({ more }) => more).map(({ rows }) => rows.at(-1));
+  const known = pages.filter(({ more }) => more).map((page) => page.last);
   const rows: Row[] = [];
   let [count, length] = [0, 0];
   for (const row of all) {
@@ -82,12 +93,9 @@ function mergePages(
   }
   if (known.length === 0) return { rows, more: false };
   const last = rows.at(-1);
-  const isReturned = ({ rows: read }: RowPage) => {
-    const end = read.at(-1);
-    return !end || (last !== undefined && compareKeys(end, last) <= 0);
-  };
+  const isReturned = ({ last: end }: AccountPage) => !end || (last !== undefined && compareKeys(end, last) <= 0);
   const tokens = pages.flatMap((page) =>
-    page.resume !== undefined && isReturned(page)
+    page.resume !== undefined && page.isWhole && isReturned(page)
       ? [[page.name, { slots: page.slots, token: page.resume }] as const]
       : [],
   );

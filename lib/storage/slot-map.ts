@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import pMap from 'p-map';
 import { unavailable } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
 import { ofAccount } from './errors.ts';
@@ -12,6 +13,7 @@ import {
   type Owned,
   readOwned,
   type SlotState,
+  slotIndex,
   stateOf,
 } from './slot-row.ts';
 import { SLOTS, slotOf } from './slots.ts';
@@ -31,6 +33,8 @@ const RETRY_MS = 50;
 const WAIT_MS = 15_000;
 /** Longer than a mover lets writes wait. After this time it has died, and a writer opens the slot again. */
 const OPEN_AFTER_MS = 10_000;
+/** The most accounts that one read of a table reads at a time. */
+const SHARES_CONCURRENCY = 8;
 
 interface Lease {
   known: (Owned & { readonly since: number; readonly at: number }) | undefined;
@@ -199,23 +203,30 @@ export async function isStillOwner(accounts: Accounts, { account, index, phase, 
   return phase !== 'at rest' && isOwned(now, index) && stateOf(now, index).move === move;
 }
 
-/** An account with the rows that it owns. */
+/** Slots that an account owns, whose rows one read returns. Rows of other slots may be left in the account. */
 export interface Share {
   readonly account: Account;
   /** Changes with its slots. */
   readonly etag: string;
-  /** True for a row of a slot that the account owns. */
+  /** True if these are all the slots that the account owns. */
+  readonly isWhole: boolean;
+  /** True for a row of one of the slots; after the read, of those that the account has not let go. */
   owns(row: Address): boolean;
 }
 
-/** Reads all accounts that own slots. Rows of other slots may be left in an account. */
+/**
+ * Reads the rows of every slot at its owner. If an account lets slots go while it is read, its other rows count, and only the accounts that
+ * have got these slots are read again: else a scan would not end while slots are handed over one after another.
+ */
 export async function readShares<Result>(
   accounts: Accounts,
-  read: (shares: readonly Share[]) => Promise<Result>,
-): Promise<Result> {
+  read: (share: Share) => Promise<Result>,
+): Promise<{ readonly share: Share; readonly result: Result }[]> {
   const map = slotMapOf(accounts);
-  let isFresh = false;
-  for (const end = performance.now() + WAIT_MS; ; isFresh = true) {
+  /** The account at which the rows of each slot were read. */
+  const readAt: (Account | undefined)[] = new Array(SLOTS).fill(undefined);
+  const done = new Map<Account, { readonly share: Share; readonly result: Result }>();
+  for (let [isFresh, end] = [false, performance.now() + WAIT_MS]; ; isFresh = true) {
     const all = await Promise.all(
       accounts.list.map(async (account) => {
         const since = performance.now();
@@ -223,44 +234,53 @@ export async function readShares<Result>(
         return { account, since, ...(known ?? (await lookAt(accounts, account))) };
       }),
     );
-    const isWhole = isPartition(all);
-    if (!isWhole && performance.now() > end)
-      throw unavailable('Storage is unavailable: a move between accounts does not end.', undefined);
-    if (!isWhole) {
+    const owners = ownersIn(all);
+    const left = ALL.filter((index) => readAt[index] === undefined);
+    if (left.some((index) => owners[index] === undefined)) {
+      if (performance.now() > end)
+        throw unavailable('Storage is unavailable: a move between accounts does not end.', undefined);
       if (isFresh) await sleep(RETRY_MS);
       continue;
     }
-    const shares = all.filter(({ text }) => /[ofd]/.test(text));
-    const result = await read(
-      shares.map((owned) => ({
-        account: owned.account,
-        etag: owned.etag,
-        owns: (row) => isOfApp(row) && isOwned(owned, Number.parseInt(slotOf(row.partition), 16)),
-      })),
+    const gaining = new Set(left.map((index) => owners[index]));
+    for (const index of ALL) if (gaining.has(readAt[index])) readAt[index] = undefined;
+    await pMap(
+      all.filter(({ account }) => gaining.has(account)),
+      async (owned) => {
+        const { account, etag } = owned;
+        const slots = ALL.filter((index) => owners[index] === account && readAt[index] === undefined);
+        for (const index of slots) readAt[index] = account;
+        const owns = (row: Address) => isOfApp(row) && readAt[slotIndex(slotOf(row.partition))] === account;
+        const share = { account, etag, isWhole: slots.length === owned.text.match(/[ofd]/g)?.length, owns };
+        done.set(account, { share, result: await read(share) });
+        const hasStayed = await stayedSlots(accounts, owned);
+        for (const index of slots) if (!hasStayed(index)) readAt[index] = undefined;
+      },
+      { concurrency: SHARES_CONCURRENCY },
     );
-    const isSure = (owned: (typeof shares)[number]) =>
-      !/[fd]/.test(owned.text) && performance.now() - owned.since < SURE_MS;
-    const checked = shares.filter((owned) => !isSure(owned));
-    const stayed = await Promise.all(checked.map((owned) => haveStayed(accounts, owned)));
-    if (stayed.every(Boolean)) return result;
+    if (!readAt.includes(undefined)) return [...done.values()];
+    end = performance.now() + WAIT_MS;
   }
 }
 
-/** True if each slot has one owner: the rows were read at different times. */
-function isPartition(all: readonly Owned[]): boolean {
-  for (let index = 0; index < SLOTS; index += 1) {
-    let owners = 0;
-    for (const owned of all) if (isOwned(owned, index)) owners += 1;
-    if (owners !== 1) return false;
-  }
-  return true;
+const ALL = Array.from({ length: SLOTS }, (_, index) => index);
+
+/** The owner of each slot. As the rows of accounts were read at different times, a slot may seem to have none, or two: then undefined. */
+function ownersIn(all: readonly (Owned & { readonly account: Account })[]): (Account | undefined)[] {
+  return ALL.map((index) => {
+    const [owner, other] = all.filter((owned) => isOwned(owned, index));
+    return other ? undefined : owner?.account;
+  });
 }
 
-/** Looks whether the account had all the slots until now. */
-async function haveStayed(accounts: Accounts, before: Owned & { readonly account: Account; readonly since: number }) {
+/** Says which slots of a read the account had all the time until now. */
+async function stayedSlots(
+  accounts: Accounts,
+  before: Owned & { readonly account: Account; readonly since: number },
+): Promise<(index: number) => boolean> {
+  if (!/[fd]/.test(before.text) && performance.now() - before.since < SURE_MS) return () => true;
   const now = await lookAt(accounts, before.account);
-  if (now.etag === before.etag) return true;
-  if (performance.now() - before.since > SURE_MS) return false;
-  for (let index = 0; index < SLOTS; index += 1) if (isOwned(before, index) && !isOwned(now, index)) return false;
-  return true;
+  if (now.etag === before.etag) return () => true;
+  if (performance.now() - before.since > SURE_MS) return () => false;
+  return (index) => isOwned(now, index);
 }

@@ -228,6 +228,64 @@ test('reads at the new owner if the slot was moved during the read', async () =>
   }
 });
 
+/** A process that scans, and the slots that the first account hands over, one at each read of it. */
+async function handOverWhileScanned(keys: readonly string[]) {
+  const { storage, open, memories, requests } = await beginMove('at rest');
+  const [first, second] = storage.accounts.list;
+  for (const partition of keys)
+    await submit(storage, { table: TABLE, partition, actions: [{ kind: 'insert', row: 'a', properties: {} }] });
+  const moving = [...new Set(keys.toSorted().map(slotOf))].filter((slot) => slot < '800');
+  const [memory] = memories;
+  if (!first || !second || !memory) throw new Error('There are no accounts.');
+  await changeSlots(first, moving, () => ({ phase: 'draining', move: MOVE, to: 'second' }));
+  const handedOver: string[] = [];
+  memory.intercept = async (request, send) => {
+    const reply = await send();
+    const slot = request.method === 'GET' && /things/.test(request.url) ? moving[handedOver.length] : undefined;
+    if (slot === undefined) return reply;
+    handedOver.push(slot);
+    for (const partition of keys.filter((key) => slotOf(key) === slot)) {
+      await submit(second, {
+        table: TABLE,
+        partition,
+        actions: [{ kind: 'upsert', row: 'a', properties: { New: 1 } }],
+      });
+      await submit(first, { table: TABLE, partition, actions: [{ kind: 'delete', row: 'a' }] });
+    }
+    await changeSlots(first, [slot], (state) => ({ ...state, phase: 'gone' }));
+    await changeSlots(second, [slot], () => ({ phase: 'at rest' }));
+    return reply;
+  };
+  const process = open();
+  requests.length = 0;
+  return { process, handedOver, requests };
+}
+
+test('reads again only accounts that got slots during a scan, while slots are handed over one after another', async () => {
+  const keys = Array.from({ length: 40 }, (_, index) => `p${index}`);
+  const { process, handedOver, requests } = await handOverWhileScanned(keys);
+  const { rows } = await scanTable(process, { table: TABLE, limit: 100 });
+  expect(rows.map(({ partition }) => partition)).toEqual(keys.toSorted());
+  expect(rows.filter(({ properties }) => properties.New).map(({ partition }) => slotOf(partition))).toEqual(handedOver);
+  expect(handedOver).toHaveLength(1);
+  // The first account once, and the second one twice.
+  expect(requests.filter(({ method, url }) => method === 'GET' && /things/.test(url))).toHaveLength(3);
+});
+
+test('fills the page of a scan from which a hand-over has taken rows', async () => {
+  const keys = Array.from({ length: 20 }, (_, index) => `p${index}`);
+  const { process } = await handOverWhileScanned(keys);
+  const found: string[] = [];
+  for (let after: { partition: string; row: string } | undefined, more = true; more; ) {
+    const page = await scanTable(process, { table: TABLE, limit: 2, after });
+    if (page.more) expect(page.rows).toHaveLength(2);
+    found.push(...page.rows.map(({ partition }) => partition));
+    ({ more } = page);
+    after = page.rows.at(-1);
+  }
+  expect(found).toEqual(keys.toSorted());
+});
+
 test.each(FAULTS)('keeps what was written and registers each open partition: %s at each call', async (fault) => {
   // Two rows of accounts are read, the write is rejected, and the partition registered, looked at, opened and written.
   for (let at = 1; at <= 7; at += 1) {
