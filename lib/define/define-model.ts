@@ -9,26 +9,13 @@ import type { DeclaredOperation, OperationsOf } from './define-operation.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
-export interface ModelDeclaration<
-  Declared extends readonly DeclaredEntity[],
-  Roles extends readonly string[] = readonly string[],
-  Own extends readonly DeclaredOperation[] = readonly DeclaredOperation[],
-> {
+/** The options whose type is the same for every model. */
+interface PlainOptions {
   /**
    * Begins the names of all tables, queues and containers of the model, so that several apps can share a storage account: 1 to
-   * 20 lower-case letters and digits from 1 to 9, a letter first. Without it, the names are the declared ones.
+   * 20 lower-case letters and digits from 1 to 9, a letter first. Without it, the names are the declared ones. The entities keep their names.
    */
   readonly prefix?: string;
-  /** The roles that a token may have (its claim `roles`) and that `access` of an entity may name. */
-  readonly roles: Roles;
-  /** The role that may run the operations: consistency checks, poison messages, the audit log. */
-  readonly operatorRole: NoInfer<Roles[number]>;
-  /** How many requests each caller with a role may make. By default any number. */
-  readonly limits?: readonly RequestLimit<
-    NoInfer<Roles[number]>,
-    NoInfer<Declared[number]['name']>,
-    NoInfer<Own[number]['name']>
-  >[];
   /**
    * Seconds for which a process remembers what rules on rows have read, the caller's memberships and own entity: 1 to 3,600, by default 30.
    * For so long, a caller may do what another process has just revoked.
@@ -49,10 +36,49 @@ export interface ModelDeclaration<
    * means nothing. By default files and texts are in the accounts of their slots, and the audit log is in the first account.
    */
   readonly containerAccounts?: Readonly<Record<string, string>>;
+}
+
+export interface ModelDeclaration<
+  Declared extends readonly DeclaredEntity[],
+  Roles extends readonly string[] = readonly string[],
+  Own extends readonly DeclaredOperation[] = readonly DeclaredOperation[],
+> extends PlainOptions {
+  /** The roles that a token may have (its claim `roles`) and that `access` of an entity may name. */
+  readonly roles: Roles;
+  /** The role that may run the operations: consistency checks, poison messages, the audit log. */
+  readonly operatorRole: NoInfer<Roles[number]>;
+  /** How many requests each caller with a role may make. By default any number. */
+  readonly limits?: readonly RequestLimit<
+    NoInfer<Roles[number]>,
+    NoInfer<Declared[number]['name']>,
+    NoInfer<Own[number]['name']>
+  >[];
   readonly entities: CheckedRoles<Declared, Roles[number]>;
   /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
   readonly operations?: CheckedRoles<Own, Roles[number]>;
 }
+
+/** Each part is a function with a queue of its own, which every instance of the app asks for messages. */
+const MAX_QUEUE_PARTS = 32;
+
+/** What each option accepts, and its default. */
+const ModelOptions = optionsOf({
+  prefix: z.string().default(''),
+  roles: names,
+  operatorRole: z.string(),
+  limits: z.array(RequestLimitOptions).readonly().default([]),
+  rulesMaxAge: z.int().min(1).max(3_600).default(RULES_MAX_AGE_S),
+  maxStorageRequests: z.int().min(2).optional(),
+  queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).default(1),
+  containerAccounts: z.record(z.string(), z.string()).default({}),
+  entities: z.array(declaredEntity()).readonly(),
+  operations: z
+    .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
+    .readonly()
+    .default([]),
+} satisfies Record<keyof ModelDeclaration<readonly DeclaredEntity[]>, z.ZodType>);
+
+type CompiledOptions = Readonly<Omit<z.output<typeof ModelOptions>, 'entities' | 'operations'>>;
 
 /** The entities or operations, if their roles are declared; otherwise a sentence for the compiler to show. */
 type CheckedRoles<Declared extends readonly unknown[], Role extends string> = [
@@ -82,7 +108,7 @@ export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
 export interface Model<
   Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[],
   Own extends readonly DeclaredOperation[] = readonly DeclaredOperation[],
-> {
+> extends CompiledOptions {
   readonly entities: EntitiesOf<Declared>;
   readonly operations: OperationsOf<Own>;
   /**
@@ -90,15 +116,6 @@ export interface Model<
    * @internal The types of the package end at the declarations.
    */
   readonly list: readonly Entity[];
-  readonly roles: readonly string[];
-  readonly operatorRole: string;
-  readonly limits: readonly RequestLimit[];
-  readonly rulesMaxAge: number;
-  readonly maxStorageRequests: number | undefined;
-  readonly queueParts: number;
-  readonly containerAccounts: Readonly<Record<string, string>>;
-  /** The prefix of the names in the storage account; empty for none. The entities have their declared names. */
-  readonly prefix: string;
 }
 
 /** What the library needs of a model. */
@@ -106,37 +123,14 @@ export interface LinkedModel extends Omit<Model, 'entities'> {
   readonly list: readonly Entity[];
 }
 
-interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends readonly DeclaredOperation[]> {
-  readonly prefix?: string;
+interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends readonly DeclaredOperation[]>
+  extends PlainOptions {
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly limits?: readonly RequestLimit[];
-  readonly rulesMaxAge?: number;
-  readonly maxStorageRequests?: number | undefined;
-  readonly queueParts?: number;
-  readonly containerAccounts?: Readonly<Record<string, string>>;
   readonly entities: Declared;
   readonly operations?: Own;
 }
-
-/** Each part is a function with a queue of its own, which every instance of the app asks for messages. */
-const MAX_QUEUE_PARTS = 32;
-
-const ModelOptions = optionsOf({
-  prefix: z.string().optional(),
-  roles: names,
-  operatorRole: z.string(),
-  limits: z.array(RequestLimitOptions).readonly().optional(),
-  rulesMaxAge: z.int().min(1).max(3_600).optional(),
-  maxStorageRequests: z.int().min(2).optional(),
-  queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).optional(),
-  containerAccounts: z.record(z.string(), z.string()).optional(),
-  entities: z.array(declaredEntity()).readonly(),
-  operations: z
-    .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))
-    .readonly()
-    .optional(),
-} satisfies Record<keyof ModelDeclaration<readonly DeclaredEntity[]>, z.ZodType>);
 
 /** Validates and links a model. Throws an error that lists everything that is wrong. */
 export function linkModel<
@@ -147,25 +141,16 @@ export function linkModel<
   { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature[] },
 ): Model<Declared, Own> {
   refuse(optionErrors(ModelOptions, declaration));
-  const { entities, roles, operatorRole, operations = [], limits = [], prefix = '' } = declaration;
-  const { rulesMaxAge = RULES_MAX_AGE_S, maxStorageRequests, queueParts = 1, containerAccounts = {} } = declaration;
+  const options = frozenCopy(ModelOptions.parse(declaration, { jitless: true }));
+  const { entities, operations = [] } = declaration;
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
-  refuse(
-    validateModel({ entities: list, operations, roles, operatorRole, limits, prefix, containerAccounts }, reserved),
-  );
+  refuse(validateModel({ ...options, entities: list, operations }, reserved));
   return Object.freeze({
+    ...options,
     entities: byName<EntitiesOf<Declared>>(list),
     operations: byName<OperationsOf<Own>>(operations),
     list,
-    roles: Object.freeze([...roles]),
-    operatorRole,
-    limits: frozenCopy(limits),
-    rulesMaxAge,
-    maxStorageRequests,
-    queueParts,
-    containerAccounts: frozenCopy(containerAccounts),
-    prefix,
   });
 }
 

@@ -10,11 +10,11 @@ export interface RequestLimit<
 > {
   readonly role: Role;
   /** The entity whose requests count; by default those of all entities, and those of the app's own operations and functions. */
-  readonly entity?: Name;
+  readonly entity?: Name | undefined;
   /** The operation of the app whose requests count, in place of an entity. */
-  readonly operation?: Operation;
+  readonly operation?: Operation | undefined;
   /** What counts; by default everything. `write`: creates, updates and deletes. */
-  readonly action?: Action | 'write';
+  readonly action?: Action | 'write' | undefined;
   /** 1 to 1,000,000. */
   readonly requests: number;
   /** A minute, an hour or a day of UTC: the count begins again at its start. */
