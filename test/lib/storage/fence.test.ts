@@ -228,8 +228,10 @@ test('reads at the new owner if the slot was moved during the read', async () =>
   }
 });
 
-/** A process that scans, and the slots that the first account hands over, one at each read of it. */
-async function handOverWhileScanned(keys: readonly string[]) {
+/**
+ * A process that scans, and the slots that the first account hands over, one at each read of it. Their rows are changed or deleted then.
+ */
+async function handOverWhileScanned(keys: readonly string[], { isDeleted = false } = {}) {
   const { storage, open, memories, requests } = await beginMove('at rest');
   const [first, second] = storage.accounts.list;
   for (const partition of keys)
@@ -238,6 +240,7 @@ async function handOverWhileScanned(keys: readonly string[]) {
   const [memory] = memories;
   if (!first || !second || !memory) throw new Error('There are no accounts.');
   await changeSlots(first, moving, () => ({ phase: 'draining', move: MOVE, to: 'second' }));
+  const changed: Action = { kind: 'upsert', row: 'a', properties: { New: 1 } };
   const handedOver: string[] = [];
   memory.intercept = async (request, send) => {
     const reply = await send();
@@ -245,11 +248,7 @@ async function handOverWhileScanned(keys: readonly string[]) {
     if (slot === undefined) return reply;
     handedOver.push(slot);
     for (const partition of keys.filter((key) => slotOf(key) === slot)) {
-      await submit(second, {
-        table: TABLE,
-        partition,
-        actions: [{ kind: 'upsert', row: 'a', properties: { New: 1 } }],
-      });
+      if (!isDeleted) await submit(second, { table: TABLE, partition, actions: [changed] });
       await submit(first, { table: TABLE, partition, actions: [{ kind: 'delete', row: 'a' }] });
     }
     await changeSlots(first, [slot], (state) => ({ ...state, phase: 'gone' }));
@@ -274,7 +273,7 @@ test('reads again only accounts that got slots during a scan, while slots are ha
 
 test('fills the page of a scan from which a hand-over has taken rows', async () => {
   const keys = Array.from({ length: 20 }, (_, index) => `p${index}`);
-  const { process } = await handOverWhileScanned(keys);
+  const { process, handedOver } = await handOverWhileScanned(keys, { isDeleted: true });
   const found: string[] = [];
   for (let after: { partition: string; row: string } | undefined, more = true; more; ) {
     const page = await scanTable(process, { table: TABLE, limit: 2, after });
@@ -283,7 +282,10 @@ test('fills the page of a scan from which a hand-over has taken rows', async () 
     ({ more } = page);
     after = page.rows.at(-1);
   }
-  expect(found).toEqual(keys.toSorted());
+  // What was deleted may have been returned before.
+  const left = keys.filter((key) => !handedOver.includes(slotOf(key)));
+  expect(found).toEqual(expect.arrayContaining(left));
+  expect(found.toSorted()).toEqual([...new Set(found)]);
 });
 
 test.each(FAULTS)('keeps what was written and registers each open partition: %s at each call', async (fault) => {
