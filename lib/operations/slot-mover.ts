@@ -8,8 +8,8 @@ import { type Copied, copyRows } from '../storage/copy-rows.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
 import { createTable, listTables, type Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
-import { changeSlots, type Phase, type SlotState, slotAt, stateOf } from '../storage/slot-row.ts';
-import { slotOf } from '../storage/slots.ts';
+import { changeSlots, heirOf, type Phase, type SlotState, slotAt, stateOf } from '../storage/slot-row.ts';
+import { SLOTS, slotOf } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
 import { becomeMover, type HoldTiming } from './mover-hold.ts';
 import { findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
@@ -387,15 +387,10 @@ async function accept(mover: Mover, target: Account, slots: readonly string[]): 
 
 /** Gives the slots that no account owns to the one that their last owner has let them go to: a mover has died in between. */
 export async function acceptAll(mover: Mover): Promise<void> {
-  const placements = await readPlacement(mover.accounts);
-  const last = new Map<string, { readonly to: string; readonly turn: number }>();
-  for (const { owned } of placements)
-    for (const [index, { to, turn }] of owned.moves) {
-      const slot = slotAt(index);
-      if (!findOwner(placements, slot) && turn > (last.get(slot)?.turn ?? -1)) last.set(slot, { to, turn });
-    }
+  const all = (await readPlacement(mover.accounts)).map(({ owned }) => owned);
+  const heirs = Array.from({ length: SLOTS }, (_, index) => [slotAt(index), heirOf(all, index)] as const);
   for (const target of mover.accounts.list) {
-    const slots = [...last].filter(([, { to }]) => to === target.name).map(([slot]) => slot);
+    const slots = heirs.filter(([, heir]) => heir === target.name).map(([slot]) => slot);
     if (slots.length > 0) await accept(mover, target, slots);
     mover.report.slots += slots.length;
   }

@@ -8,11 +8,13 @@ import type { Address } from './row-query.ts';
 import {
   changeSlots,
   createOwned,
+  heirOf,
   isOfApp,
   isOwned,
   type Owned,
   readOwned,
   type SlotState,
+  slotAt,
   slotIndex,
   stateOf,
 } from './slot-row.ts';
@@ -33,6 +35,8 @@ const RETRY_MS = 50;
 const WAIT_MS = 15_000;
 /** Longer than a mover lets writes wait. After this time it has died, and a writer opens the slot again. */
 const OPEN_AFTER_MS = 10_000;
+/** Longer than a mover takes between the source's row and the target's. After this time it has died, and a process that needs the slot ends the hand-over. */
+const HAND_OVER_AFTER_MS = 1_000;
 /** The most accounts that one read of a table reads at a time. */
 const SHARES_CONCURRENCY = 8;
 
@@ -88,20 +92,27 @@ export async function ownerOfSlot(
   };
   const last = toOwner(map.owners[index]);
   if (last && isUsable(last)) return last;
-  for (const end = performance.now() + WAIT_MS; ; await sleep(RETRY_MS)) {
+  const since = performance.now();
+  for (;;) {
     const known = map.owners[index];
     if (known) await lookAt(accounts, known);
-    const owner = toOwner(known) ?? toOwner(await findOwner(accounts, index));
+    const found = toOwner(known) ? known : await findOwner(accounts, index);
+    const owner = toOwner(found);
     if (owner && isUsable(owner)) return owner;
-    if (owner && !owner.isClosed && performance.now() > end - WAIT_MS + OPEN_AFTER_MS) await openAgain(owner, slot);
-    if (signal?.aborted || performance.now() > end)
-      throw unavailable(
-        owner
-          ? `Storage is unavailable: the move of the slot ${slot} from ${owner.account.name} to ${owner.to} does not end.`
-          : `Storage is unavailable: no account owns the slot ${slot}.`,
-        undefined,
-      );
+    const waitedMs = performance.now() - since;
+    if (owner && !owner.isClosed && waitedMs > OPEN_AFTER_MS) await openAgain(owner, slot);
+    if (!found && waitedMs > HAND_OVER_AFTER_MS) await endHandOver(accounts, slot);
+    if (signal?.aborted || waitedMs > WAIT_MS) throw unavailable(whyNotOwned(slot, owner, found), undefined);
+    await sleep(RETRY_MS);
   }
+}
+
+function whyNotOwned(slot: string, owner: Owner | undefined, found: Account | undefined): string {
+  if (owner)
+    return `Storage is unavailable: the move of the slot ${slot} from ${owner.account.name} to ${owner.to} does not end.`;
+  if (found)
+    return `Storage is unavailable: the account ${found.name} takes more than ${LEASE_MS / 1_000} seconds to return the row that says which slots it owns.`;
+  return `Storage is unavailable: no account owns the slot ${slot}.`;
 }
 
 /** Ends the move of a slot as its mover can. A mover that lives after all lets no slot go that is not draining. */
@@ -109,6 +120,24 @@ async function openAgain({ account, move }: Owner, slot: string): Promise<void> 
   await changeSlots(account, [slot], (state) =>
     state.phase === 'draining' && state.move === move ? { phase: 'at rest' } : undefined,
   );
+}
+
+/**
+ * Lets the target accept a slot that its source has let go. The rows of all accounts are read after the target's, which may not change until
+ * it is written: else the target may have accepted the slot, and let it go, before.
+ */
+async function endHandOver({ list }: Accounts, slot: string): Promise<void> {
+  const readHeir = async () => {
+    const all = await Promise.all(list.map(readOwned));
+    return heirOf(
+      all.filter((owned) => owned !== undefined),
+      slotIndex(slot),
+    );
+  };
+  const heir = await readHeir();
+  const target = list.find(({ name }) => name === heir);
+  if (target)
+    await changeSlots(target, [slot], async () => ((await readHeir()) === heir ? { phase: 'at rest' } : undefined));
 }
 
 /** Reads the rows of all accounts, and waits for no other one when the owner is found. Undefined if no account owns the slot. */
@@ -236,9 +265,12 @@ export async function readShares<Result>(
     );
     const owners = ownersIn(all);
     const left = ALL.filter((index) => readAt[index] === undefined);
-    if (left.some((index) => owners[index] === undefined)) {
+    const unowned = left.filter((index) => owners[index] === undefined);
+    if (unowned.length > 0) {
       if (performance.now() > end)
         throw unavailable('Storage is unavailable: a move between accounts does not end.', undefined);
+      if (performance.now() > end - WAIT_MS + HAND_OVER_AFTER_MS)
+        await pMap(unowned, (index) => endHandOver(accounts, slotAt(index)), { concurrency: 1 });
       if (isFresh) await sleep(RETRY_MS);
       continue;
     }

@@ -89,6 +89,17 @@ export function isOwned({ text }: Owned, index: number): boolean {
   return character === 'o' || character === 'f' || character === 'd';
 }
 
+/**
+ * The name of the account that gets a slot that no account owns, because a mover has died between its last two requests: the one to which
+ * its last owner has let it go. Undefined if an account owns the slot.
+ */
+export function heirOf(all: readonly Owned[], index: number): string | undefined {
+  if (all.some((owned) => isOwned(owned, index))) return undefined;
+  const states = all.map((owned) => stateOf(owned, index)).filter(({ phase }) => phase === 'gone');
+  return states.reduce((one, other) => ((other.turn ?? 0) > (one.turn ?? -1) ? other : one), {} as Partial<SlotState>)
+    .to;
+}
+
 /** The slots of a move, as three digits each. */
 const Moves = z.record(
   z.string(),
@@ -131,6 +142,8 @@ function toEntity(account: Account, { text, moves }: Omit<Owned, 'etag'>) {
   return { partitionKey: PARTITION, rowKey: ROW, ...properties };
 }
 
+type Changed = SlotState | undefined;
+
 /**
  * Changes the states of slots in the row of an account, all or none: `change` returns the next state, or undefined if the slot may not be
  * changed. Returns false then. A change that `change` repeats for its own result can be repeated after a lost reply.
@@ -138,7 +151,7 @@ function toEntity(account: Account, { text, moves }: Omit<Owned, 'etag'>) {
 export async function changeSlots(
   account: Account,
   slots: readonly string[],
-  change: (state: SlotState, slot: string) => SlotState | undefined,
+  change: (state: SlotState, slot: string) => Changed | Promise<Changed>,
 ): Promise<boolean> {
   for (let unknown = 0; ; ) {
     const owned = await readOwned(account);
@@ -147,7 +160,7 @@ export async function changeSlots(
     const moves = new Map(owned.moves);
     for (const slot of slots) {
       const index = slotIndex(slot);
-      const next = change(stateOf(owned, index), slot);
+      const next = await change(stateOf(owned, index), slot);
       if (!next) return false;
       characters[index] = CHARACTERS.get(next.phase) ?? '-';
       const { move, to, turn = 0, isClosed = false, goneAt = 0 } = next;

@@ -6,7 +6,17 @@ type ScriptName = keyof typeof SCRIPTS;
 
 /** Those that a usual run visits completely. */
 const SMALL: readonly ScriptName[] = ['reads', 'backClean'];
-const LARGE: readonly ScriptName[] = ['existing', 'new', 'readsBack', 'lost', 'aborts', 'back', 'backLost', 'opens'];
+const LARGE: readonly ScriptName[] = [
+  'existing',
+  'new',
+  'readsBack',
+  'lost',
+  'aborts',
+  'back',
+  'backLost',
+  'opens',
+  'accepts',
+];
 
 test.each(IS_EVERY_POINT ? [...SMALL, ...LARGE] : SMALL)('a move loses nothing and can always end: %s', (name) => {
   expect(explore(SCRIPTS[name])).toEqual({ states: expect.any(Number), isComplete: true });
@@ -40,6 +50,7 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   noSettling: ['backLost', /older than what was acknowledged/],
   blindSwitch: ['opens', /older than what was acknowledged/],
   blindPhase: ['backLost', /two owners/],
+  blindAccept: ['accepts', /two owners/],
   noTakeOverWait: ['new', /older than what was acknowledged/],
   earlyAccept: ['backClean', /two owners/],
   noVerify: ['readsBack', /a read returned 1/],

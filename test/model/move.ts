@@ -74,6 +74,7 @@ interface State {
     aborts: number;
     cleans: number;
     opens: number;
+    accepts: number;
   };
 }
 
@@ -94,6 +95,7 @@ export const RULES = {
   noSettling: 'the target accepts while a copy with a lost reply is on its way',
   blindSwitch: 'the mover lets a slot go that a writer has opened again',
   blindPhase: 'a phase is written without a condition',
+  blindAccept: 'a process gives a slot to the target by what it read before, without a condition',
   noTakeOverWait: 'a mover takes over without a wait',
   earlyAccept: 'the target accepts before the source lets go',
   noVerify: 'a read of a moving slot is not verified',
@@ -116,6 +118,8 @@ export interface Script {
   cleans?: number;
   /** How often a writer opens a draining slot again. */
   opens?: number;
+  /** How often a process gives a slot that its source has let go to the target. */
+  accepts?: number;
 }
 
 const other = (name: Name): Name => (name === 'A' ? 'B' : 'A');
@@ -134,6 +138,7 @@ function initialState(script: Script): State {
     aborts = 0,
     cleans = 0,
     opens = 0,
+    accepts = 0,
   } = script;
   const partition = (value: number): Partition => ({ value, fences: [], marks: [] });
   return {
@@ -146,7 +151,7 @@ function initialState(script: Script): State {
     late: [],
     written: [initial],
     least: 0,
-    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens },
+    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens, accepts },
   };
 }
 
@@ -191,7 +196,8 @@ function execute(state: State, request: Request, broken?: Rule): boolean {
       return true;
     case 'phase': {
       const owned = state.owned[request.at];
-      if (broken !== 'blindPhase' && owned.version !== request.version) return false;
+      const isBlind = broken === 'blindPhase' || (broken === 'blindAccept' && request.by === 'writer');
+      if (!isBlind && owned.version !== request.version) return false;
       Object.assign(owned, { phase: request.phase, move: request.move, version: owned.version + 1 });
       return true;
     }
@@ -282,7 +288,11 @@ function isUnderWay(state: State, broken?: Rule): boolean {
   const isOld = (move: number, version: number, at: Name) =>
     owned[at].version !== version && (move === 0 || (move !== mover.move && broken !== 'noWaitForFences'));
   return (
-    late.some((request) => request.by === 'mover' || isOld(request.move, request.version, request.at)) ||
+    // A phase that a process writes has a condition.
+    late.some(
+      (request) =>
+        request.by === 'mover' || (request.kind !== 'phase' && isOld(request.move, request.version, request.at)),
+    ) ||
     state.writers.some(
       ({ known }) => known && isOld(known.phase === 'rest' ? 0 : known.move, known.version, known.account),
     ) ||
@@ -509,6 +519,16 @@ function* nextStates(state: State, broken?: Rule): Generator<Found> {
     execute(next, { kind: 'phase', by: 'writer', at: from, phase: 'rest', move, version }, broken);
     yield ['a writer opens the slot again', next];
   }
+  const { from, move } = state.mover;
+  const target = other(from);
+  const { phase, move: last } = state.owned[from];
+  if (state.left.accepts > 0 && phase === 'gone' && last === move && !isOwner(state.owned[target])) {
+    const next = copyOf(state);
+    next.left.accepts -= 1;
+    const { version } = state.owned[target];
+    next.late.push({ kind: 'phase', by: 'writer', at: target, phase: 'rest', move, version });
+    yield ['a process gives the slot to the target', next];
+  }
   for (const [index, request] of state.late.entries())
     for (const isExecuted of [true, false]) {
       const next = copyOf(state);
@@ -620,6 +640,7 @@ export const SCRIPTS = {
   backLost: { initial: 1, writes: [2, 0], lost: 1, moves: 2, cleans: 1 },
   backClean: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, cleans: 1 },
   opens: { initial: 1, writes: [2], moverCrashes: 1, lost: 1, moves: 2, opens: 1 },
+  accepts: { initial: 1, writes: [2], reads: 1, moverCrashes: 1, moves: 2, accepts: 1 },
   /** Every fault in one script. Takes minutes. */
   all: { initial: 1, writes: [2, 0], reads: 1, crashes: 1, moverCrashes: 1, lost: 1, moves: 2, aborts: 1 },
 } satisfies Readonly<Record<string, Script>>;

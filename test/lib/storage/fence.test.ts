@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
 import { type Action, ANY_ETAG, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { ownerOf } from '../../../lib/storage/slot-map.ts';
+import { LEASE_MS, ownerOf } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, type Phase, readOwned, type SlotState } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
@@ -118,6 +118,64 @@ test('lets a write wait between two owners', async () => {
   await writing;
   expect((await scanning).rows.map(({ row }) => row)).toContain('b');
   expect(await rowsAt(storage)).toEqual(['a', 'b']);
+});
+
+test('ends a hand-over whose mover has died between two owners, for a write and for a scan', async () => {
+  for (const use of [
+    (storage: Storage) => insert(storage, 'a'),
+    (storage: Storage) => scanTable(storage, { table: TABLE, limit: 1 }),
+  ]) {
+    const { storage, open } = await beginMove('gone');
+    await use(storage);
+    expect((await ownerOf(open(), PARTITION)).name).toBe('second');
+  }
+});
+
+test('gives a slot to no account that has had it and let it go meanwhile', async () => {
+  const { storage, open, memories } = await beginMove('gone');
+  let [before, isBack] = ['', false];
+  for (const [index, memory] of memories.entries())
+    memory.intercept = async (request, send) => {
+      const name = storage.accounts.list[index]?.name ?? '';
+      const isRow = request.method === 'GET' && /owned/.test(request.url);
+      // The target's row is read twice in succession only to be changed.
+      if (isRow && !isBack && name === 'second' && before === 'second') {
+        isBack = true;
+        await set(storage, 'second', 'at rest');
+        expect(
+          await changeSlots(accountNamed(storage, 'second'), [SLOT], () => ({
+            phase: 'gone',
+            move: 'm2',
+            to: 'first',
+            turn: 2,
+          })),
+        ).toBe(true);
+        await set(storage, 'first', 'at rest');
+      }
+      if (isRow) before = name;
+      return send();
+    };
+  await insert(open(), 'a');
+  expect(isBack).toBe(true);
+  for (const memory of memories) memory.intercept = undefined;
+  expect(await rowsAt(accountNamed(storage, 'first'))).toEqual(['a']);
+  const owned = await readOwned(accountNamed(storage, 'second'));
+  expect(owned?.text[Number.parseInt(SLOT, 16)]).toBe('g');
+});
+
+test('names an account whose row takes longer than a process may use it', async () => {
+  const { storage, memories } = await beginMove('at rest');
+  vi.useFakeTimers({ toFake: ['performance'] });
+  try {
+    for (const memory of memories)
+      memory.intercept = (request, send) => {
+        if (/owned/.test(request.url)) vi.advanceTimersByTime(LEASE_MS);
+        return send();
+      };
+    await expect(insert(storage, 'a')).rejects.toThrow('the account first takes more than 5 seconds');
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('returns each row once in every phase, and none that the former owner has left', async () => {
