@@ -3,10 +3,11 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
@@ -14,7 +15,7 @@ import { deleteRange, writeAtomically, writeBatch } from '../../lib/engine/write
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { explain } from '../../lib/storage/explain.ts';
-import { submit } from '../../lib/storage/rows.ts';
+import { readRange, submit } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient, lateHttpClient } from '../faulty-http-client.ts';
@@ -54,9 +55,13 @@ const declaredNotes = defineEntity('notes', {
 });
 /** The keys of other lots begin with the key of a lot, and storage cannot compare its number in each row. */
 const declaredLots = defineEntity('lots', {
-  schema: z.object({ area: z.string(), lot: z.int32() }),
+  schema: z.object({ area: z.string(), lot: z.int32(), isOpen: z.boolean().optional() }),
   table: 'projects',
   key: { partition: '{area}', row: 'lot_{lot}' },
+  indexes: {
+    all: intraPartitionIndex({ row: 'alllots_{lot:8}' }),
+    open: intraPartitionIndex({ row: 'openlots_{lot:8}', when: ({ isOpen }) => isOpen === true }),
+  },
   access,
 });
 const declaredItems = defineEntity('items', {
@@ -185,6 +190,27 @@ describe('an employee and its reviews', () => {
     // Storage returns the first 1,001 rows in two calls.
     expect(await costOf(readLot)).toBe(3);
   });
+
+  test.each([
+    ['all', [1, 2, 3]],
+    ['open', [2]],
+  ] as const)(
+    'are not read by a list of parents through the index "%s": storage reads the listed rows only',
+    async (name, listed) => {
+      const area = `Dense ${name}`;
+      for (const lot of [1, 2, 3]) {
+        await createEntity(engine, lots, { area, lot, isOpen: lot === 2 });
+        for (const item of ['a', 'b']) await createEntity(engine, items, { area, lot, item });
+      }
+      const list = () => readByCopies(engine, lots, lots.indexes[name], { area }, { top: 100 });
+      expect((await list()).items.map(({ lot }) => lot)).toEqual(listed);
+      const [step] = await explain(list);
+      const bounds = /RowKey ge '(.+?)' and RowKey lt '(.+?)'/.exec(step && 'filter' in step ? step.filter : '');
+      const [, from = '', before = ''] = bounds ?? [];
+      const { rows } = await readRange(engine.storage, { table: 'projects', partition: area, from, before });
+      expect(rows).toHaveLength(listed.length);
+    },
+  );
 
   test('are all stored when forty are written concurrently', async () => {
     const one = await hire('Busy');
