@@ -56,7 +56,7 @@ interface Counter {
 const countersOf = keptFor((_: Storage) => new LRUCache<string, Counter>({ max: MAX_COUNTERS }));
 
 /** What a request is counted as. */
-export interface Counted {
+interface Counted {
   readonly limits: readonly RequestLimit[];
   readonly caller: Caller;
   /** The roles of the caller that admit it to the operation. */

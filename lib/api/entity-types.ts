@@ -181,7 +181,7 @@ export interface Binding {
 export type One<As extends Binding, Value> = undefined extends As['one']
   ? Promise<Value>
   : (As & { readonly item: Value })['one'];
-export type Many<As extends Binding, Item> = (As & { readonly item: Item })['many'];
+type Many<As extends Binding, Item> = (As & { readonly item: Item })['many'];
 export type Read<As extends Binding, Of extends Declared> = As['isWhole'] extends true ? Output<Of> : Listed<Of>;
 
 /** Filters by the fields that a list has. */

@@ -18,7 +18,7 @@ export class RowkeyError extends Error implements ErrorFields {
 }
 
 /** What an error says beside its code and message. Safe to show to a caller. */
-export interface ErrorFields {
+interface ErrorFields {
   /** The first invalid field. */
   readonly field?: string;
   readonly accepted?: string;

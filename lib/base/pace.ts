@@ -7,7 +7,7 @@
 export type Priority = 'caller' | 'background';
 
 /** The signals of the storage SDKs have no reason. */
-export type Aborting = Pick<AbortSignal, 'aborted'> & {
+type Aborting = Pick<AbortSignal, 'aborted'> & {
   addEventListener(type: 'abort', listener: () => void): void;
   removeEventListener(type: 'abort', listener: () => void): void;
 };
@@ -37,7 +37,7 @@ const FORGET_AFTER_MS = 60_000;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 15_000;
 
-export interface PaceOptions {
+interface PaceOptions {
   /** The most pieces of work, of callers and in the background. Default: no limit for callers. */
   readonly limit?: number | undefined;
   /** How much background work may be in progress at first. */

@@ -63,7 +63,7 @@ export function readList(query: URLSearchParams, name: string): string[] | undef
 
 /** The description of `select` for an entity, and for lists. */
 export const SELECT_ONE = 'Fields to return, separated by commas; all without it';
-export const SELECT = 'Fields to return, separated by commas; large fields are returned only if selected';
+const SELECT = 'Fields to return, separated by commas; large fields are returned only if selected';
 
 /** The names of the fields to return; undefined without `select`. */
 export function readSelect(query: URLSearchParams): readonly string[] | undefined {

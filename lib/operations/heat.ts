@@ -17,7 +17,7 @@ const BUCKETS = 8;
 const MAX_BUCKETS = 256;
 
 /** What a partition has. `engine` stands for the engine's own rows. */
-export type PartitionKind = 'entity' | 'index' | 'list' | 'totals' | 'expiry' | 'queue' | 'engine';
+type PartitionKind = 'entity' | 'index' | 'list' | 'totals' | 'expiry' | 'queue' | 'engine';
 
 export interface HotSpot extends HotPartition {
   readonly account: string | undefined;

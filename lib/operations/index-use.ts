@@ -26,7 +26,7 @@ interface Remembered {
   readonly last?: string | undefined;
 }
 
-export interface IndexUse {
+interface IndexUse {
   readonly entity: Entity;
   readonly index: string;
   readonly kind: 'index' | 'list' | 'totals';

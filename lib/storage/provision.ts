@@ -24,7 +24,7 @@ export async function provision(storage: Storage, { tables, queues, containers }
 }
 
 /** What the accounts have in comparison with what is needed. */
-export interface Compared {
+interface Compared {
   /** The resources that do not exist, as the account names them: `table employees`. */
   readonly missing: readonly string[];
   /** Other queues of the app, by their declared names. */

@@ -6,7 +6,7 @@
  * - a key whose weight is above `total / capacity` is kept,
  * - the weight of a kept key is too large by at most its `error`, which is at most `total / capacity`, and never too small.
  */
-export interface HeavyHitters {
+interface HeavyHitters {
   /** `counts` are added up beside the weight, from when the key was kept: they are never too large. */
   add(key: string, weight: number, counts: Readonly<Record<string, number>>): void;
   /** The keys with the largest weights, the largest first. */
@@ -16,7 +16,7 @@ export interface HeavyHitters {
 }
 
 /** All numbers are rates per minute, which follow the traffic of the last minutes. */
-export interface Hitter {
+interface Hitter {
   readonly key: string;
   readonly weight: number;
   readonly error: number;

@@ -39,7 +39,7 @@ export type Term<Of = Declared> =
     };
 
 /** A term that is one value of the caller. */
-export type SetTerm = Extract<Term, { is: 'subject' | 'claim' }>;
+type SetTerm = Extract<Term, { is: 'subject' | 'claim' }>;
 
 /** The rows that a role reaches. */
 export interface Alternative<Role extends string = string, Of = Declared> {

@@ -476,7 +476,7 @@ export type ColumnType = 'String' | 'Boolean' | 'Int32' | 'Int64' | 'Double' | '
  * Another declaration, or a function that returns it. Of two declarations that refer to each other, the first needs the function:
  * `(): DeclaredEntity => departments`. Without its return type, the type of each declaration would follow from the other.
  */
-export type Declared = DeclaredEntity | (() => DeclaredEntity);
+type Declared = DeclaredEntity | (() => DeclaredEntity);
 
 export function resolveDeclared(declared: Declared): DeclaredEntity {
   return typeof declared === 'function' ? declared() : declared;

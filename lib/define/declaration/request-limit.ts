@@ -21,7 +21,7 @@ export interface RequestLimit<
   readonly per: 'minute' | 'hour' | 'day';
 }
 
-export const MAX_REQUESTS = 1_000_000;
+const MAX_REQUESTS = 1_000_000;
 
 export const RequestLimitOptions = optionsOf({
   role: z.string(),

@@ -10,7 +10,7 @@ import { keepsExactly } from './validate-entity.ts';
  */
 
 /** A field of the entity, and the one of the other entity that has the same value in each row from which it is made. */
-export type SameField = readonly [field: string, other: string];
+type SameField = readonly [field: string, other: string];
 
 /** Where a caller with these roles sees a field: in the rows for which all terms hold. Several of them may compare one field. */
 interface Sight {

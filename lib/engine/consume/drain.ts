@@ -12,7 +12,7 @@ const HIDE_WORK_SECONDS = 600;
 const BATCH = 32;
 const DRAIN_CONCURRENCY = 8;
 
-export interface DrainOptions {
+interface DrainOptions {
   /** No batch starts after this time, in milliseconds. */
   readonly until: number;
   /** The queues of parts that the model no longer declares. */

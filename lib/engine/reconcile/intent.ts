@@ -35,7 +35,7 @@ const FanOut = z.object({
 });
 
 /** Fields of every message: its version, and the trace that its handling continues. */
-export const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
+const MESSAGE = { version: z.literal(MESSAGE_VERSION), traceparent: z.string().optional() };
 
 /**
  * Not strict: a later release may add fields that an earlier one ignores, without a new version. Top-level names must differ from
