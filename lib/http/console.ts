@@ -5,7 +5,7 @@ import { toContentEtag } from '../base/content-etag.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { loadOnce } from '../base/once.ts';
 import { isNamed } from '../define/declaration/conditions.ts';
-import type { Storage } from '../storage/storage.ts';
+import { accountsOf, type Storage } from '../storage/storage.ts';
 import { parseEncodings } from './built-once.ts';
 import type { Handler } from './handler.ts';
 import { catchProblems } from './response.ts';
@@ -24,7 +24,7 @@ export interface ConsoleSettings {
 
 /** What the console needs to know of the app. */
 export interface ConsoleApp {
-  readonly storage: Pick<Storage, 'tables' | 'blobs' | 'accounts'>;
+  readonly storage: Storage;
   /** Undefined if the console is off. */
   readonly console: (ConsoleSettings & { readonly issuer: string }) | undefined;
 }
@@ -54,7 +54,7 @@ export function createConsoleHandler(app: () => ConsoleApp, { folder, root }: Co
     const { console, storage } = app();
     if (!console) throw consoleIsOff();
     const { issuer, clientId, scope = DEFAULT_SCOPE, connectTo = [] } = console;
-    const accounts = storage.accounts?.list ?? [storage];
+    const accounts = accountsOf(storage);
     const [tables, blobs] = [
       accounts.map((account) => account.tables.url),
       accounts.map((account) => account.blobs.url),

@@ -12,7 +12,7 @@ import type { Engine } from '../engine.ts';
 import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
 import { type Message, unwrap } from '../reconcile/hold.ts';
-import { existingPart } from '../reconcile/queues.ts';
+import { existingPart, isPartOf } from '../reconcile/queues.ts';
 
 /** The records of messages that cannot succeed, newest first, with the reason and the text of each. An operator sends a message again or drops it. */
 
@@ -127,7 +127,7 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
   return poison;
 }
 
-/** Selects messages by their queue, by a text that the reason contains, or by both. */
+/** Selects messages by their queue, whose name stands for all of its parts in all accounts, by a text that the reason contains, or by both. */
 export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
 /** Replays the messages of a page that match the filter. Returns their ids, without those that another request replays. */
@@ -137,7 +137,7 @@ export async function replayPage(
 ): Promise<{ replayed: string[]; last: string | undefined; more: boolean }> {
   const { items, more } = await listPoison(engine, page);
   const wanted = items.filter(
-    (poison) => (!queue || poison.queue === queue) && (!reason || poison.reason.includes(reason)),
+    (poison) => (!queue || isPartOf(poison.queue, queue)) && (!reason || poison.reason.includes(reason)),
   );
   const replayed = await pMap(
     wanted,

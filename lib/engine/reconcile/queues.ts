@@ -45,6 +45,11 @@ export function queueOfPart(part: string): Queue {
   return readPart(part)?.queue ?? INDEX_CHANGES_QUEUE;
 }
 
+/** True for each part of a queue of the engine in each account, and for the part of exactly this name. */
+export function isPartOf(part: string, name: string): boolean {
+  return part === name || readPart(part)?.queue === name;
+}
+
 /** A part that exists, for work that was in a part of a model with more of them, or in an account that the app no longer has. */
 export function existingPart({ storage, queueParts }: Pick<Engine, 'storage' | 'queueParts'>, part: string): string {
   const { account, queue, number } = readPart(part) ?? {};

@@ -5,7 +5,7 @@ import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type FailedMessage, MessageCard } from './message-card.tsx';
-import { call, type Items, walk } from './operations.ts';
+import { call, type Items, queueOf, walk } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 import { useAction } from './use-action.ts';
 
@@ -90,7 +90,7 @@ export function FailedMessagesPage() {
                     onChange={({ currentTarget }) => setFilter({ ...filter, queue: currentTarget.value })}
                   >
                     <option value="">all</option>
-                    {[...new Set(items.map(({ queue }) => queue))].map((queue) => (
+                    {[...new Set(items.map(({ queue }) => queueOf(queue)))].map((queue) => (
                       <option key={queue}>{queue}</option>
                     ))}
                   </select>
@@ -162,7 +162,7 @@ function describeFilter({ queue, reason }: Filter): string[] {
 }
 
 function matches(message: FailedMessage, { queue, reason }: Filter): boolean {
-  return (queue === '' || message.queue === queue) && message.reason.includes(reason);
+  return (queue === '' || queueOf(message.queue) === queue) && message.reason.includes(reason);
 }
 
 function toggle(chosen: ReadonlySet<string>, id: string, isChosen: boolean): ReadonlySet<string> {

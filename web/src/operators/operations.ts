@@ -35,3 +35,8 @@ export async function walk<Body>(api: Api, { path, method = 'POST', body, signal
     after = nextOf(headers);
   }
 }
+
+/** The queue of a part: `index-changes` for `second/index-changes-1`. */
+export function queueOf(part: string): string {
+  return part.replace(/^.*\/|-\d+$/g, '');
+}

@@ -2,7 +2,7 @@ import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
 import { formatAge, formatCount } from '../ui/format.ts';
 import { useLoaded } from '../ui/use-loaded.ts';
-import { type Items, read } from './operations.ts';
+import { type Items, queueOf, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
 
 interface Queue {
@@ -63,5 +63,5 @@ function isAlarming({ queue, messages }: Queue): boolean {
 function purposeOf(queue: string): string {
   return isPoison(queue)
     ? 'Messages on which the host gave up; a timer empties it every minute'
-    : (PURPOSES[queue.replace(/^.*\/|-\d+$/g, '')] ?? '');
+    : (PURPOSES[queueOf(queue)] ?? '');
 }

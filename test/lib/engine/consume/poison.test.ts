@@ -8,6 +8,7 @@ import {
   listPoison,
   POISON_TABLE,
   recordPoison,
+  replayPage,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
@@ -143,6 +144,14 @@ describe('a replayed message', () => {
     expect(['busy', 'not-found']).toEqual(expect.arrayContaining(others));
     expect((await queue.receiveMessages({ numberOfMessages: 8 })).receivedMessageItems).toHaveLength(1);
     expect(await idOf()).toBe('');
+  });
+
+  test('is selected by its queue, whichever part it was in', async () => {
+    await engine.storage.queue('index-changes').createIfNotExists();
+    await recordPoison(engine, message({ queue: 'index-changes-3' }), 'of a part');
+    const page = { limit: 10, reason: 'of a part' };
+    expect((await replayPage(engine, { ...page, queue: 'transfers' })).replayed).toEqual([]);
+    expect((await replayPage(engine, { ...page, queue: 'index-changes' })).replayed).toHaveLength(1);
   });
 
   test('stays on the list if the replay fails, and can be replayed after a delay', async () => {

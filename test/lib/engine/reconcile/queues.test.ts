@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { SYSTEM_TABLE } from '../../../../lib/engine/read/continuation.ts';
-import { existingPart, isFormerPart, partFor, partNames } from '../../../../lib/engine/reconcile/queues.ts';
+import { existingPart, isFormerPart, isPartOf, partFor, partNames } from '../../../../lib/engine/reconcile/queues.ts';
 import { provision } from '../../../../lib/storage/provision.ts';
 import { ownerOf } from '../../../../lib/storage/slot-map.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
@@ -35,6 +35,13 @@ test('only parts beyond the declared number are former ones', () => {
   expect([...partNames(2), 'transfers-1-poison', 'transfers-poison', 'mine-7', 'transfers-x'].filter(isFormer)).toEqual(
     [],
   );
+});
+
+test('the name of a queue stands for all of its parts in all accounts, and that of another part for itself', () => {
+  const parts = ['index-changes', 'index-changes-1', 'second/index-changes', 'second/index-changes-1', 'transfers', 'x'];
+  expect(parts.filter((part) => isPartOf(part, 'index-changes'))).toEqual(parts.slice(0, 4));
+  expect(parts.filter((part) => isPartOf(part, 'second/index-changes'))).toEqual(['second/index-changes']);
+  expect(parts.filter((part) => isPartOf(part, 'x'))).toEqual(['x']);
 });
 
 test('work of a former part goes to a part that exists', () => {
