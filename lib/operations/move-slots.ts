@@ -1,7 +1,8 @@
 import { deleteBlobs } from '../storage/copy-blobs.ts';
 import { deleteRows } from '../storage/copy-rows.ts';
 import { deleteFences } from '../storage/fence.ts';
-import { changeSlots, isOwned, slotAt } from '../storage/slot-row.ts';
+import { changeSlots, isOwned, type Layers } from '../storage/slot-row.ts';
+import { slotAt } from '../storage/slots.ts';
 import type { Account, Storage } from '../storage/storage.ts';
 import { findOwner, type Plan, readPlacement } from './placement.ts';
 import {
@@ -9,11 +10,11 @@ import {
   asMover,
   copyBlobsOf,
   finishMoves,
-  isOfSlots,
   legsOf,
   type MoveOptions,
   type MoveReport,
   type Mover,
+  membersOf,
   openAgain,
   startMove,
   tablesIn,
@@ -98,13 +99,10 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
       // Clients may have uploaded blobs with grants of the former account.
       for (const { account: target } of placements) {
         const slots = due.map(({ slot }) => slot).filter((slot) => findOwner(placements, slot)?.account === target);
-        if (slots.length > 0) await copyBlobsOf(mover, { source: account, target, slots });
+        if (slots.length > 0) await copyBlobsOf(mover, { source: account, target, slots, layers: owned.layers });
       }
-      const deleted = await cleanUpSlots(
-        mover,
-        account,
-        due.map(({ slot }) => slot),
-      );
+      const slots = due.map(({ slot }) => slot);
+      const deleted = await cleanUpSlots(mover, { account, slots, layers: owned.layers });
       report.rows += deleted.rows;
       report.blobs += deleted.blobs;
       mover.mayWrite();
@@ -114,15 +112,20 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
   return report;
 }
 
-async function cleanUpSlots({ mayWrite, resources }: Mover, account: Account, slots: readonly string[]) {
+interface ToCleanUp {
+  readonly account: Account;
+  readonly slots: readonly string[];
+  readonly layers: Layers;
+}
+
+async function cleanUpSlots({ mayWrite, resources }: Mover, { account, slots, layers }: ToCleanUp) {
   const deleted = { rows: 0, blobs: 0 };
   if (slots.length === 0) return deleted;
-  const isMoved = isOfSlots(slots);
+  const { inTable, hasBlob: isMoved } = membersOf({ slots, layers });
   for (const table of await tablesIn(account, resources))
-    deleted.rows += await deleteRows(account, { table, isMoved, mayWrite });
-  const moved = new Set(slots);
+    deleted.rows += await deleteRows(account, { table, isMoved: inTable(table), mayWrite });
   for (const container of resources.containers)
-    deleted.blobs += await deleteBlobs(account, { container, isMoved: (slot) => moved.has(slot), mayWrite });
+    deleted.blobs += await deleteBlobs(account, { container, isMoved, mayWrite });
   await changeSlots(account, slots, (state) => {
     mayWrite();
     return state.phase === 'gone' ? { phase: 'none' } : state;

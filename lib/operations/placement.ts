@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { accountOfContainer, isMovable } from '../storage/blob-owner.ts';
@@ -8,18 +9,19 @@ import {
   ACCOUNTS_ROW,
   accountsIn,
   CONTAINERS_ROW,
+  changeLayers,
   createOwned,
   isOwned,
+  type Layers,
+  mergeLayers,
   type Owned,
   type Phase,
   readOwned,
   type SlotState,
   SYSTEM_TABLE,
-  slotAt,
-  slotIndex,
   stateOf,
 } from '../storage/slot-row.ts';
-import { SLOTS } from '../storage/slots.ts';
+import { type LayerDefinition, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import { type Account, type Accounts, FIRST_ACCOUNT, type Storage } from '../storage/storage.ts';
 
 /** An account and what its row says of the slots. */
@@ -51,15 +53,49 @@ export async function readPlacement(accounts: Accounts): Promise<Placement[]> {
   });
 }
 
+/** The mover that changes layers, and what it may write. */
+interface LayerWriter {
+  readonly accounts: Accounts;
+  readonly mayWrite: () => void;
+}
+
+/** What the accounts say, after the layers that a mover has carved or removed in some accounts are carved or removed in all. */
+export async function completeLayers(mover: LayerWriter): Promise<Placement[]> {
+  for (;;) {
+    const placements = await readPlacement(mover.accounts);
+    const layers = mergeLayers(placements.map(({ owned }) => owned));
+    if (placements.every(({ owned }) => isDeepStrictEqual(owned.layers, layers))) return placements;
+    await writeLayers(mover, layers);
+  }
+}
+
+export async function writeLayers({ accounts, mayWrite }: LayerWriter, layers: Layers): Promise<void> {
+  for (const account of accounts.list)
+    await changeLayers(account, layers, (owned) => {
+      mayWrite();
+      requireAtRest(owned);
+    });
+}
+
+export function requireAtRest({ text }: Pick<Owned, 'text'>): void {
+  if (/[fd]/.test(text)) throw new RowkeyError('busy', 'Slots are moving. Resume or abort their moves first.');
+}
+
+/** The layers of the accounts by name, each with its number. */
+export function layersIn([first]: readonly Placement[]): Map<string, { readonly number: number } & LayerDefinition> {
+  const layers = first?.owned.layers ?? [];
+  return new Map(layers.flatMap((layer, index) => (layer ? [[layer.name, { ...layer, number: index + 1 }]] : [])));
+}
+
 export const stateIn = ({ owned }: Placement, slot: string): SlotState => stateOf(owned, slotIndex(slot));
 
 /** The account that owns the slot. Undefined for the moment between two owners. */
 export const findOwner = (placements: readonly Placement[], slot: string): Placement | undefined =>
   placements.find(({ owned }) => isOwned(owned, slotIndex(slot)));
 
-/** The slots that are in the phase at the account. */
-export function slotsIn(placement: Placement, phase: Phase): string[] {
-  const all = Array.from({ length: SLOTS }, (_, index) => slotAt(index));
+/** The slots of a layer that are in the phase at the account. */
+export function slotsIn(placement: Placement, phase: Phase, layer = 0): string[] {
+  const all = Array.from({ length: SLOTS }, (_, index) => slotAt(layer * SLOTS + index));
   return all.filter((slot) => stateIn(placement, slot).phase === phase);
 }
 

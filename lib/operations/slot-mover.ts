@@ -3,16 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import { MINUTE_MS } from '../base/time.ts';
+import { placeOfBlob } from '../storage/blob-owner.ts';
 import { copyBlobs } from '../storage/copy-blobs.ts';
 import { type Copied, copyRows } from '../storage/copy-rows.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
 import { createTable, listTables, type Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
-import { changeSlots, heirOf, type Phase, type SlotState, slotAt, stateOf } from '../storage/slot-row.ts';
-import { SLOTS, slotOf } from '../storage/slots.ts';
+import { changeSlots, heirOf, indexIn, type Layers, type Phase, type SlotState, stateOf } from '../storage/slot-row.ts';
+import { layerOf, placeOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
 import { becomeMover, type HoldTiming } from './mover-hold.ts';
-import { findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
+import { completeLayers, findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
 
 /**
  * Moves slots between the storage accounts of an app while it serves. docs/accounts.md explains the phases, and test/model/move.ts visits
@@ -90,6 +91,8 @@ interface Leg {
   readonly target: Account;
   readonly id: string;
   readonly slots: readonly string[];
+  /** Those of the source, with which the target agrees. */
+  readonly layers: Layers;
   readonly isClosed: boolean;
 }
 
@@ -143,7 +146,7 @@ export async function startMove(mover: Mover, { slots, to }: Plan, isClosed: boo
     throw new RowkeyError('invalid-input', `Storage account "${to}" not found.`, {
       accepted: mover.accounts.list.map(({ name }) => name).join(', '),
     });
-  const placements = await readPlacement(mover.accounts);
+  const placements = await completeLayers(mover);
   const turn =
     1 + Math.max(0, ...placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn)));
   for (const placement of placements) {
@@ -184,7 +187,14 @@ export async function legsOf(mover: Mover, phases: readonly Phase[] = ['fencing'
     for (const [index, { move, to, isClosed }] of owned.moves) {
       const target = mover.accounts.list.find(({ name }) => name === to);
       if (!target || !phases.includes(stateOf(owned, index).phase)) continue;
-      const leg = legs.get(move) ?? { source: account, target, id: move, slots: [] as string[], isClosed };
+      const leg = legs.get(move) ?? {
+        source: account,
+        target,
+        id: move,
+        slots: [] as string[],
+        layers: owned.layers,
+        isClosed,
+      };
       leg.slots.push(slotAt(index));
       legs.set(move, leg);
     }
@@ -238,18 +248,25 @@ export async function tablesIn(account: Account, { tables }: MoveOptions['resour
   return (await listTables(account, '')).filter((name) => names.has(name) || names.has(withoutPeriod(name)));
 }
 
-export function isOfSlots(slots: readonly string[]): (partition: string) => boolean {
-  const set = new Set(slots);
-  let last: readonly [partition: string, isMoved: boolean] | undefined;
-  return (partition) => {
-    if (last?.[0] !== partition) last = [partition, set.has(slotOf(partition))];
-    return last[1];
+/** Returns which partitions of a table, and which blobs, are in the slots. */
+export function membersOf({ slots, layers }: Pick<Leg, 'slots' | 'layers'>) {
+  const indexes = new Set(slots.map(slotIndex));
+  return {
+    inTable(table: string): (partition: string) => boolean {
+      let last: readonly [partition: string, isMoved: boolean] | undefined;
+      return (partition) => {
+        if (last?.[0] !== partition) last = [partition, indexes.has(indexIn({ layers }, placeOf(table, partition)))];
+        return last[1];
+      };
+    },
+    hasBlob: (name: string) => indexes.has(indexIn({ layers }, placeOfBlob(name))),
   };
 }
 
 /** Copies all rows of the slots, until a comparison finds a difference in opened partitions only. */
-async function copyLeg(mover: Mover, { source, target, id, slots }: Leg): Promise<void> {
-  const isMoved = isOfSlots(slots);
+async function copyLeg(mover: Mover, leg: Leg): Promise<void> {
+  const { source, target, id } = leg;
+  const { inTable } = membersOf(leg);
   const tables = await tablesIn(source, mover.resources);
   for (let pass = 1; ; pass += 1) {
     const changed = new Set<string>();
@@ -259,7 +276,7 @@ async function copyLeg(mover: Mover, { source, target, id, slots }: Leg): Promis
       async (table) => {
         const onRows = (rows: number) => mover.tell({ what: 'copy', pass, table, rows });
         if (pass === 1) await createTable(target, table);
-        const copied = await copy(mover, { source, target }, { table, isMoved, onRows });
+        const copied = await copy(mover, { source, target }, { table, isMoved: inTable(table), onRows });
         if (!copied) return;
         if (pass === 1) mover.report.rows += copied.rows;
         unknown += copied.unknown;
@@ -275,15 +292,15 @@ async function copyLeg(mover: Mover, { source, target, id, slots }: Leg): Promis
         `The rows of the accounts ${source.name} and ${target.name} differ after ${pass} comparisons.`,
       );
   }
-  await copyBlobsOf(mover, { source, target, slots });
+  await copyBlobsOf(mover, leg);
 }
 
 /** Blobs do not change, and readers find those that are not copied yet. */
-export async function copyBlobsOf(mover: Mover, { source, target, slots }: Pick<Leg, 'source' | 'target' | 'slots'>) {
-  const moved = new Set(slots);
+export async function copyBlobsOf(mover: Mover, leg: Pick<Leg, 'source' | 'target' | 'slots' | 'layers'>) {
+  const { source, target } = leg;
+  const { hasBlob: isMoved } = membersOf(leg);
   for (const container of mover.resources.containers) {
     mover.tell({ what: 'copy', pass: 1, table: container, rows: 0 });
-    const isMoved = (slot: string) => moved.has(slot);
     mover.report.blobs += await copyBlobs(source, target, { container, isMoved, mayWrite: mover.mayWrite });
   }
 }
@@ -313,7 +330,9 @@ async function copy(
 
 async function switchAll(mover: Mover, leg: Leg): Promise<void> {
   for (let done = 0; done < leg.slots.length; ) {
-    const slots = await nextToSwitch(mover, { ...leg, slots: leg.slots.slice(done, done + SLOTS_PER_SWITCH) });
+    // Most slots of a layer have no partition.
+    const most = layerOf(slotIndex(leg.slots[done] ?? '')) > 0 ? SLOTS : SLOTS_PER_SWITCH;
+    const slots = await nextToSwitch(mover, { ...leg, slots: leg.slots.slice(done, done + most) });
     await switchSlots(mover, { ...leg, slots });
     done += slots.length;
     mover.tell({ what: 'switch', slots: done, of: leg.slots.length });
@@ -323,10 +342,10 @@ async function switchAll(mover: Mover, leg: Leg): Promise<void> {
 /** The first of the slots, and those after it with which few partitions are open. */
 async function nextToSwitch({ timing }: Mover, { source, id, slots, isClosed }: Leg): Promise<readonly string[]> {
   if (isClosed) return slots;
-  const registries = await pMap(slots, (slot) => listRegistered(source, id, slot), { concurrency: CONCURRENCY });
+  const registries = Map.groupBy(await openedIn(source, id, slots), ({ slot }) => slot);
   let count = 0;
   for (let opened = 0; count < slots.length; count += 1) {
-    opened += registries[count]?.length ?? 0;
+    opened += registries.get(slots[count] ?? '')?.length ?? 0;
     if (opened > timing.openedPerSwitch) break;
   }
   return slots.slice(0, Math.max(1, count));
@@ -356,13 +375,22 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<void> {
   report.pauses.push(...slots.map(() => pause));
 }
 
+/** The partitions of the slots that were opened. For many slots, one query of all that the move has opened. */
+async function openedIn(source: Account, id: string, slots: readonly string[]) {
+  if (slots.length > SLOTS_PER_SWITCH) {
+    const wanted = new Set(slots);
+    return (await listRegistered(source, id)).filter(({ slot }) => wanted.has(slot));
+  }
+  const lists = await pMap(slots, (slot) => listRegistered(source, id, slot), { concurrency: CONCURRENCY });
+  return lists.flat();
+}
+
 /** Copies the partitions that were opened; with `isLast`, seals them before. False if a copy may still be under way. */
 async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<boolean> {
   const { source, id, slots } = leg;
-  const registries = await pMap(slots, (slot) => listRegistered(source, id, slot), { concurrency: CONCURRENCY });
   const before = mover.unknownAt;
   await pMap(
-    registries.flat(),
+    await openedIn(source, id, slots),
     async (opened) => {
       try {
         mover.mayWrite();

@@ -1,7 +1,7 @@
 import { ofAccount } from './errors.ts';
-import { isStillOwner, lastKnown, lookAt, type Owner, ownerOfSlot } from './slot-map.ts';
-import { isOwned, stateOf } from './slot-row.ts';
-import { slotOf } from './slots.ts';
+import { isStillOwner, lastKnown, lookAt, type Owner, ownerOfPlace } from './slot-map.ts';
+import { indexIn, isOwned, stateOf } from './slot-row.ts';
+import { type Placed, slotOf } from './slots.ts';
 import { type Account, type Accounts, accountsOf, type Storage } from './storage.ts';
 
 /**
@@ -20,23 +20,27 @@ export const isMovable = (container: string) => !FIXED.includes(container);
 export function accountOfContainer({ accounts }: Pick<Storage, 'accounts'>, container: string): Account | undefined {
   return accounts?.containers.get(container) ?? (isMovable(container) ? undefined : accounts?.list[0]);
 }
-const BEGINS_WITH_SLOT = /^[\da-f]{3}(?=\/)/;
+const BEGINS_WITH_SLOT = /^([\da-f]{3})\/(?:([A-Za-z][A-Za-z0-9]{2,62})\/)?/;
 
 interface BlobAddress {
   readonly container: string;
   readonly name: string;
 }
 
-/** The slot of a blob: the beginning of its name; in a name of an earlier release, the hash of the whole name. */
-export function slotOfBlob(name: string): string {
-  return BEGINS_WITH_SLOT.exec(name)?.[0] ?? slotOf(name);
+/**
+ * The slot of a blob is the beginning of its name; in a name of an earlier release, the hash of the whole name. The table of its row follows,
+ * so the blobs of a layer of tables are with its rows. The partition is not in the name: the blobs of a layer of keys are in layer 0.
+ */
+export function placeOfBlob(name: string): Placed {
+  const [, slot, table] = BEGINS_WITH_SLOT.exec(name) ?? [];
+  return slot === undefined ? { slot: slotOf(name) } : { slot, table };
 }
 
 /** The account in which a blob is written. */
 export async function accountOfBlob(storage: Storage, { container, name }: BlobAddress): Promise<Storage> {
   const whole = accountOfContainer(storage, container);
   if (!storage.accounts || whole) return whole ?? storage;
-  return (await ownerOfSlot(storage.accounts, slotOfBlob(name))).account;
+  return (await ownerOfPlace(storage.accounts, placeOfBlob(name))).account;
 }
 
 /** Reads a blob in its account, or where a move has left it. `read` returns undefined if the blob is not there. */
@@ -49,7 +53,7 @@ export async function readInAccount<Result>(
   const whole = accountOfContainer(storage, container);
   if (!accounts || whole) return whole ? ofAccount(whole, read(whole)) : read(storage);
   for (;;) {
-    const owner = await ownerOfSlot(accounts, slotOfBlob(name));
+    const owner = await ownerOfPlace(accounts, placeOfBlob(name));
     const found = await ofAccount(owner.account, read(owner.account));
     if (found !== undefined) return found;
     if (owner.phase !== 'at rest' && !(await isStillOwner(accounts, owner))) continue;
@@ -73,23 +77,24 @@ export async function changeInAccounts(
     await (whole ? ofAccount(whole, change(whole, true)) : change(storage, true));
     return;
   }
-  const owner = await ownerOfSlot(accounts, slotOfBlob(name));
+  const owner = await ownerOfPlace(accounts, placeOfBlob(name));
   await ofAccount(owner.account, change(owner.account, true));
   for (const other of await othersWith(accounts, owner)) await ofAccount(other, change(other, false));
 }
 
 /** The accounts from which the slot came, and the one to which it goes. */
-async function othersWith(accounts: Accounts, { account, index, to }: Owner): Promise<Account[]> {
+async function othersWith(accounts: Accounts, { account, place, to }: Owner): Promise<Account[]> {
   const others = accounts.list.filter((other) => other !== account);
   const known = await Promise.all(
     others.map(async (other) => {
       const last = await lastKnown(accounts, other);
       // It was the owner when its row was read.
-      return isOwned(last, index) ? lookAt(accounts, other) : last;
+      return isOwned(last, indexIn(last, place)) ? lookAt(accounts, other) : last;
     }),
   );
   return others.filter(
-    ({ name }, at) => name === to || (known[at] !== undefined && stateOf(known[at], index).phase === 'gone'),
+    ({ name }, at) =>
+      name === to || (known[at] !== undefined && stateOf(known[at], indexIn(known[at], place)).phase === 'gone'),
   );
 }
 
@@ -114,7 +119,7 @@ export async function* listInAccounts<Listed extends { readonly name: string }>(
     const blobs = heads.flatMap(({ blob }) => (blob ? [blob] : []));
     const [first] = blobs.sort((one, other) => (one.name < other.name ? -1 : 1));
     if (!first) return;
-    const { account: owner } = await ownerOfSlot(storage.accounts, slotOfBlob(first.name));
+    const { account: owner } = await ownerOfPlace(storage.accounts, placeOfBlob(first.name));
     let shown = first;
     for (const [index, listing] of listings.entries()) {
       const blob = heads[index]?.blob;

@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream';
 import type { BlobItem } from '@azure/storage-blob';
 import pMap from 'p-map';
-import { isMovable, slotOfBlob } from './blob-owner.ts';
+import { isMovable } from './blob-owner.ts';
 import { storageCall, storageCalls, unlessRefused } from './errors.ts';
 import type { Account } from './storage.ts';
 
 interface Moved {
   readonly container: string;
-  readonly isMoved: (slot: string) => boolean;
+  readonly isMoved: (name: string) => boolean;
   /** Called before each write. Throws if the caller may write no more. */
   readonly mayWrite: () => void;
 }
@@ -39,7 +39,7 @@ export async function copyBlobs(from: Account, to: Account, { container, ...move
 
 async function* listMoved(account: Account, container: string, { isMoved }: Pick<Moved, 'isMoved'>) {
   const blobs = account.container(container).listBlobsFlat();
-  for await (const blob of storageCalls(blobs, container)) if (isMoved(slotOfBlob(blob.name))) yield blob;
+  for await (const blob of storageCalls(blobs, container)) if (isMoved(blob.name)) yield blob;
 }
 
 /** False if the blob was deleted meanwhile, or is there. */

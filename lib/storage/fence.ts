@@ -4,9 +4,9 @@ import { hasCode, unavailable } from '../base/errors.ts';
 import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { literal } from './row-filter.ts';
 import type { Address } from './row-query.ts';
-import { lookAt, type Owner, ownerOfSlot } from './slot-map.ts';
-import { FENCE_HEAD, isOwned, MARK_HEAD, REGISTRY_HEAD, SYSTEM_TABLE, stateOf } from './slot-row.ts';
-import { slotOf } from './slots.ts';
+import { lookAt, type Owner, ownerOfPlace } from './slot-map.ts';
+import { FENCE_HEAD, indexIn, isOwned, MARK_HEAD, REGISTRY_HEAD, SYSTEM_TABLE, stateOf } from './slot-row.ts';
+import { placeOf, slotAt } from './slots.ts';
 import type { Account, Accounts } from './storage.ts';
 
 /**
@@ -48,9 +48,9 @@ export async function writeAtOwner<Result>(
   { table, partition, signal, isRepeatable = false }: Fenced,
   send: (account: Account, sending: Sending) => Promise<Result>,
 ): Promise<Result> {
-  const slot = slotOf(partition);
+  const place = placeOf(table, partition);
   for (const end = performance.now() + WAIT_MS; ; ) {
-    const owner = await ownerOfSlot(accounts, slot, { isWritable: true, signal });
+    const owner = await ownerOfPlace(accounts, place, { isWritable: true, signal });
     const { account, move } = owner;
     const sendTo = (fenced: Sending) =>
       ofAccount(
@@ -88,9 +88,9 @@ async function inTime<Result>(
 
 /** Lets writes pass the fence of a move. Does nothing if the slot is no longer in the phase that allows it. */
 async function openPartition(accounts: Accounts, owner: Owner, { table, partition }: Partition): Promise<void> {
-  const { account, index, move = '' } = owner;
+  const { account, place, move = '' } = owner;
   const registered = {
-    partitionKey: registryOf(move, slotOf(partition)),
+    partitionKey: registryOf(move, slotAt(owner.index)),
     rowKey: hash('sha256', `${table}/${partition}`),
     Table: table,
     Partition: partition,
@@ -98,6 +98,7 @@ async function openPartition(accounts: Accounts, owner: Owner, { table, partitio
   const system = account.table(SYSTEM_TABLE);
   await ofAccount(account, storageCall(system.upsertEntity(registered, 'Replace'), system.tableName));
   const now = await lookAt(accounts, account);
+  const index = indexIn(now, place);
   const state = stateOf(now, index);
   if (!isOwned(now, index) || state.phase !== 'fencing' || state.move !== move) return;
   const client = account.table(table);
@@ -114,12 +115,19 @@ function registryOf(move: string, slot: string): string {
 }
 
 /** The partitions that a move has to copy again, of one slot or of all: every one that was opened, and perhaps more. */
-export async function listRegistered(account: Account, move: string, slot?: string): Promise<Partition[]> {
+export async function listRegistered(
+  account: Account,
+  move: string,
+  slot?: string,
+): Promise<(Partition & { readonly slot: string })[]> {
   const filter =
     slot === undefined
       ? registriesFrom(`${REGISTRY_HEAD}${move}-`)
       : `PartitionKey eq ${literal(registryOf(move, slot))}`;
-  return Array.fromAsync(readRegistered(account, filter), ({ opened }) => opened);
+  return Array.fromAsync(readRegistered(account, filter), ({ opened, partitionKey }) => ({
+    ...opened,
+    slot: partitionKey.slice(registryOf(move, '').length),
+  }));
 }
 
 /** `~` follows all characters of such keys. */

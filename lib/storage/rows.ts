@@ -69,7 +69,7 @@ export async function readRow(
     const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
     return found && { table, partition, row, etag, properties: toRowProperties(found) };
   };
-  return storage.accounts ? readAtOwner(storage.accounts, partition, read) : read(storage);
+  return storage.accounts ? readAtOwner(storage.accounts, { table, partition }, read) : read(storage);
 }
 
 /** Reads at most `limit` rows of one partition in key order. */
@@ -82,7 +82,7 @@ export async function readRange(storage: Storage, range: RowRange): Promise<RowP
   const { counted, bound, mayPause, resume } = range;
   const query = { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
   return storage.accounts
-    ? readAtOwner(storage.accounts, partition, (account) => queryRows(account, { ...query, keeps: isOfApp }))
+    ? readAtOwner(storage.accounts, range, (account) => queryRows(account, { ...query, keeps: isOfApp }))
     : queryRows(storage, query);
 }
 

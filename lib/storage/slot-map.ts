@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { unavailable } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
@@ -9,16 +10,17 @@ import {
   changeSlots,
   createOwned,
   heirOf,
+  indexIn,
   isOfApp,
   isOwned,
+  type Layers,
+  mergeLayers,
   type Owned,
   readOwned,
   type SlotState,
-  slotAt,
-  slotIndex,
   stateOf,
 } from './slot-row.ts';
-import { SLOTS, slotOf } from './slots.ts';
+import { type Placed, placeOf, SLOTS, slotAt, slotIndex } from './slots.ts';
 import type { Account, Accounts, Storage } from './storage.ts';
 
 /**
@@ -48,8 +50,9 @@ interface Lease {
 
 interface SlotMap {
   readonly leases: ReadonlyMap<Account, Lease>;
-  /** The last known owner of each slot. */
+  /** The last known owner of each slot, in the layers that were read last. */
   readonly owners: (Account | undefined)[];
+  layers: Layers;
   creating: Promise<void> | undefined;
 }
 
@@ -57,6 +60,7 @@ const slotMapOf = keptFor(
   ({ list }: Accounts): SlotMap => ({
     leases: new Map(list.map((account) => [account, { known: undefined, reading: undefined, next: undefined }])),
     owners: new Array(SLOTS),
+    layers: [],
     creating: undefined,
   }),
 );
@@ -64,43 +68,51 @@ const slotMapOf = keptFor(
 /** The owner of a slot, and the state of the slot there. */
 export interface Owner extends SlotState {
   readonly account: Account;
+  readonly place: Placed;
+  /** The slot, in the layers of the account's row. */
   readonly index: number;
   readonly etag: string;
   /** When the read of the account's row began. */
   readonly since: number;
 }
 
-/** The account of a partition. A point query now and then, if there are several accounts. */
-export async function ownerOf(storage: Storage, partition: string): Promise<Storage> {
-  return storage.accounts ? (await ownerOfSlot(storage.accounts, slotOf(partition))).account : storage;
+/**
+ * The account of a partition. A point query now and then, if there are several accounts. Without a table, that of the partitions which are in
+ * no layer of tables.
+ */
+export async function ownerOf(storage: Storage, partition: string, table = ''): Promise<Storage> {
+  return storage.accounts ? (await ownerOfPlace(storage.accounts, placeOf(table, partition))).account : storage;
 }
 
-/** The owner of a slot. With `isWritable`, waits while its writes have to wait. Throws `storage-unavailable`. */
-export async function ownerOfSlot(
+/**
+ * The owner of the slot of a partition or blob. An account's row alone says whether the account is it. With `isWritable`, waits while writes
+ * to the slot have to wait. Throws `storage-unavailable`.
+ */
+export async function ownerOfPlace(
   accounts: Accounts,
-  slot: string,
+  place: Placed,
   { isWritable = false, signal }: { readonly isWritable?: boolean; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Owner> {
   const map = slotMapOf(accounts);
-  const index = Number.parseInt(slot, 16);
   const isUsable = ({ phase }: Owner) => !isWritable || phase !== 'draining';
   const toOwner = (account: Account | undefined) => {
     const known = account && leased(map, account);
-    return account && known && isOwned(known, index)
-      ? { account, index, ...known, ...stateOf(known, index) }
-      : undefined;
+    if (!account || !known) return undefined;
+    const index = indexIn(known, place);
+    return isOwned(known, index) ? { account, place, index, ...known, ...stateOf(known, index) } : undefined;
   };
-  const last = toOwner(map.owners[index]);
+  const last = toOwner(map.owners[indexIn(map, place)]);
   if (last && isUsable(last)) return last;
   const since = performance.now();
   for (;;) {
-    const known = map.owners[index];
+    const known = map.owners[indexIn(map, place)];
     if (known) await lookAt(accounts, known);
-    const found = toOwner(known) ? known : await findOwner(accounts, index);
+    const found = toOwner(known) ? known : await findOwner(accounts, place);
     const owner = toOwner(found);
     if (owner && isUsable(owner)) return owner;
     const waitedMs = performance.now() - since;
-    if (owner && !owner.isClosed && waitedMs > OPEN_AFTER_MS) await openAgain(owner, slot);
+    const slot = slotAt(owner?.index ?? indexIn(map, place));
+    if (owner && !owner.isClosed && waitedMs > OPEN_AFTER_MS) await openAgain(owner);
     if (!found && waitedMs > HAND_OVER_AFTER_MS) await endHandOver(accounts, slot);
     if (signal?.aborted || waitedMs > WAIT_MS) throw unavailable(whyNotOwned(slot, owner, found), undefined);
     await sleep(RETRY_MS);
@@ -116,8 +128,8 @@ function whyNotOwned(slot: string, owner: Owner | undefined, found: Account | un
 }
 
 /** Ends the move of a slot as its mover can. A mover that lives after all lets no slot go that is not draining. */
-async function openAgain({ account, move }: Owner, slot: string): Promise<void> {
-  await changeSlots(account, [slot], (state) =>
+async function openAgain({ account, index, move }: Owner): Promise<void> {
+  await changeSlots(account, [slotAt(index)], (state) =>
     state.phase === 'draining' && state.move === move ? { phase: 'at rest' } : undefined,
   );
 }
@@ -141,14 +153,16 @@ async function endHandOver({ list }: Accounts, slot: string): Promise<void> {
 }
 
 /** Reads the rows of all accounts, and waits for no other one when the owner is found. Undefined if no account owns the slot. */
-async function findOwner(accounts: Accounts, index: number): Promise<Account | undefined> {
+async function findOwner(accounts: Accounts, place: Placed): Promise<Account | undefined> {
+  const map = slotMapOf(accounts);
   const reads = accounts.list.map(async (account) => {
-    if (!isOwned(await lookAt(accounts, account), index)) throw NOT_FOUND;
+    const owned = await lookAt(accounts, account);
+    if (!isOwned(owned, indexIn(owned, place))) throw NOT_FOUND;
     return account;
   });
   try {
     const found = await Promise.any(reads);
-    slotMapOf(accounts).owners[index] = found;
+    map.owners[indexIn(map, place)] = found;
     return found;
   } catch (error) {
     // The account of the slot may be one of those that are away.
@@ -199,8 +213,11 @@ async function read(accounts: Accounts, account: Account, lease: Lease): Promise
     const [since, at] = [performance.now(), Date.now()];
     const owned = await readOwned(account);
     if (owned) {
-      if (lease.known?.etag !== owned.etag)
-        for (let index = 0; index < SLOTS; index += 1) if (isOwned(owned, index)) map.owners[index] = account;
+      if (lease.known?.etag !== owned.etag) {
+        map.layers = owned.layers;
+        for (let index = 0; index < owned.text.length; index += 1)
+          if (isOwned(owned, index)) map.owners[index] = account;
+      }
       lease.known = { ...owned, since, at };
       return owned;
     }
@@ -214,11 +231,12 @@ async function read(accounts: Accounts, account: Account, lease: Lease): Promise
 /** Reads a partition at its owner. In a move, the read counts if the slot is still there after it. */
 export async function readAtOwner<Result>(
   accounts: Accounts,
-  partition: string,
+  { table, partition }: Pick<Address, 'table' | 'partition'>,
   read: (account: Account) => Promise<Result>,
 ): Promise<Result> {
+  const place = placeOf(table, partition);
   for (;;) {
-    const owner = await ownerOfSlot(accounts, slotOf(partition));
+    const owner = await ownerOfPlace(accounts, place);
     const result = await ofAccount(owner.account, read(owner.account));
     if (owner.phase === 'at rest' && performance.now() - owner.since < SURE_MS) return result;
     if (await isStillOwner(accounts, owner)) return result;
@@ -226,9 +244,10 @@ export async function readAtOwner<Result>(
 }
 
 /** Looks whether the owner had the slot all the time until now. */
-export async function isStillOwner(accounts: Accounts, { account, index, phase, move, etag }: Owner): Promise<boolean> {
+export async function isStillOwner(accounts: Accounts, { account, place, phase, move, etag }: Owner): Promise<boolean> {
   const now = await lookAt(accounts, account);
   if (now.etag === etag) return true;
+  const index = indexIn(now, place);
   return phase !== 'at rest' && isOwned(now, index) && stateOf(now, index).move === move;
 }
 
@@ -253,7 +272,8 @@ export async function readShares<Result>(
 ): Promise<{ readonly share: Share; readonly result: Result }[]> {
   const map = slotMapOf(accounts);
   /** The account at which the rows of each slot were read. */
-  const readAt: (Account | undefined)[] = new Array(SLOTS).fill(undefined);
+  let readAt: (Account | undefined)[] = [];
+  let layers: Layers | undefined;
   const done = new Map<Account, { readonly share: Share; readonly result: Result }>();
   for (let [isFresh, end] = [false, performance.now() + WAIT_MS]; ; isFresh = true) {
     const all = await Promise.all(
@@ -263,8 +283,15 @@ export async function readShares<Result>(
         return { account, since, ...(known ?? (await lookAt(accounts, account))) };
       }),
     );
-    const owners = ownersIn(all);
-    const left = ALL.filter((index) => readAt[index] === undefined);
+    const known = mergeLayers(all);
+    if (!isDeepStrictEqual(layers, known)) {
+      layers = known;
+      readAt = new Array((1 + known.length) * SLOTS).fill(undefined);
+    }
+    const seen = { layers: known };
+    const indexes = [...readAt.keys()];
+    const owners = ownersIn(all, indexes);
+    const left = indexes.filter((index) => readAt[index] === undefined);
     const unowned = left.filter((index) => owners[index] === undefined);
     if (unowned.length > 0) {
       if (performance.now() > end)
@@ -275,14 +302,15 @@ export async function readShares<Result>(
       continue;
     }
     const gaining = new Set(left.map((index) => owners[index]));
-    for (const index of ALL) if (gaining.has(readAt[index])) readAt[index] = undefined;
+    for (const index of indexes) if (gaining.has(readAt[index])) readAt[index] = undefined;
     await pMap(
       all.filter(({ account }) => gaining.has(account)),
       async (owned) => {
         const { account, etag } = owned;
-        const slots = ALL.filter((index) => owners[index] === account && readAt[index] === undefined);
+        const slots = indexes.filter((index) => owners[index] === account && readAt[index] === undefined);
         for (const index of slots) readAt[index] = account;
-        const owns = (row: Address) => isOfApp(row) && readAt[slotIndex(slotOf(row.partition))] === account;
+        const owns = (row: Address) =>
+          isOfApp(row) && readAt[indexIn(seen, placeOf(row.table, row.partition))] === account;
         const share = { account, etag, isWhole: slots.length === owned.text.match(/[ofd]/g)?.length, owns };
         done.set(account, { share, result: await read(share) });
         const hasStayed = await stayedSlots(accounts, owned);
@@ -295,11 +323,12 @@ export async function readShares<Result>(
   }
 }
 
-const ALL = Array.from({ length: SLOTS }, (_, index) => index);
-
 /** The owner of each slot. As the rows of accounts were read at different times, a slot may seem to have none, or two: then undefined. */
-function ownersIn(all: readonly (Owned & { readonly account: Account })[]): (Account | undefined)[] {
-  return ALL.map((index) => {
+function ownersIn(
+  all: readonly (Owned & { readonly account: Account })[],
+  indexes: readonly number[],
+): (Account | undefined)[] {
+  return indexes.map((index) => {
     const [owner, other] = all.filter((owned) => isOwned(owned, index));
     return other ? undefined : owner?.account;
   });

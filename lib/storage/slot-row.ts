@@ -1,10 +1,11 @@
 import pMap from 'p-map';
 import { z } from 'zod';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
+import { keptFor } from '../base/once.ts';
 import { ofAccount, storageCalls, unlessRefused } from './errors.ts';
 import { listTables } from './provision.ts';
 import type { Address } from './row-query.ts';
-import { SLOTS } from './slots.ts';
+import { type LayerDefinition, layerMatcher, layerOf, type Placed, SLOTS, slotAt, slotIndex } from './slots.ts';
 import type { Account, Accounts } from './storage.ts';
 
 /**
@@ -67,25 +68,38 @@ interface InMove {
   readonly goneAt: number;
 }
 
+/** The definitions of the layers from 1. A layer that was removed leaves its number, so that no number gets another meaning. */
+export type Layers = readonly (LayerDefinition | null)[];
+
 /** What the row of an account says. */
 export interface Owned {
   readonly etag: string;
-  /** One character for each slot. */
+  /** One character for each slot, those of layer 0 first. */
   readonly text: string;
   readonly moves: ReadonlyMap<number, InMove>;
+  readonly layers: Layers;
 }
 
-export const slotIndex = (slot: string) => Number.parseInt(slot, 16);
-export const slotAt = (index: number) => index.toString(16).padStart(3, '0');
+/**
+ * The layers of all accounts, while one is carved or removed in some accounts only: a layer that any account has, unless any account says that it is
+ * removed. Where an account lacks it, both views say the same of each partition.
+ */
+export function mergeLayers(all: readonly Pick<Owned, 'layers'>[]): Layers {
+  const most = Math.max(...all.map(({ layers }) => layers.length));
+  return Array.from({ length: most }, (_, index) => {
+    const found = all.map(({ layers }) => layers[index]);
+    return found.includes(null) ? null : (found.find((layer) => layer !== undefined) ?? null);
+  });
+}
 
 export function stateOf({ text, moves }: Owned, index: number): SlotState {
   const phase = PHASES[text[index] as keyof typeof PHASES] ?? 'none';
   return { phase, ...moves.get(index) };
 }
 
-/** True if the account has the slot, at rest or in a move. */
-export function isOwned({ text }: Owned, index: number): boolean {
-  const character = text[index];
+/** True if the account has the slot, at rest or in a move. Of a layer that its row does not have, it owns what it owns of layer 0. */
+export function isOwned({ text }: Pick<Owned, 'text'>, index: number): boolean {
+  const character = text[index] ?? text[index % SLOTS];
   return character === 'o' || character === 'f' || character === 'd';
 }
 
@@ -100,6 +114,15 @@ export function heirOf(all: readonly Owned[], index: number): string | undefined
     .to;
 }
 
+const matchersOf = keptFor((layers: Layers) => layers.map((layer) => layer && layerMatcher(layer)));
+
+/** The slot of a partition or blob in the layers of a row: that of the first layer which has it. */
+export function indexIn({ layers }: Pick<Owned, 'layers'>, place: Placed): number {
+  const index = slotIndex(place.slot);
+  if (layers.length === 0 || place.table === SYSTEM_TABLE) return index;
+  return (1 + matchersOf(layers).findIndex((matches) => matches?.(place))) * SLOTS + index;
+}
+
 /** The slots of a move, as three digits each. */
 const Moves = z.record(
   z.string(),
@@ -111,6 +134,33 @@ const Moves = z.record(
     goneAt: z.number().default(0),
   }),
 );
+
+const StoredLayers = z.array(
+  z
+    .object({
+      name: z.string(),
+      tables: z.array(z.string()).optional(),
+      keys: z.array(z.string()).optional(),
+      separator: z.string().optional(),
+      from: z.string().optional(),
+      to: z.string().optional(),
+    })
+    .nullable(),
+);
+
+/**
+ * The row of an account with layers has other names for the properties of its slots. A release that knows no layers fails then, and does
+ * not write where it finds a partition in layer 0.
+ */
+function propertiesOf(layers: Layers, layer: number): readonly [slots: string, moves: string] {
+  return layers.length === 0 ? ['Slots', 'Moves'] : [`Slots${layer}`, `Moves${layer}`];
+}
+
+/** The numbers of the layers that are there. */
+function* numbersOf(layers: Layers): Generator<number> {
+  yield 0;
+  for (const [before, layer] of layers.entries()) if (layer) yield before + 1;
+}
 
 /** Reads the row of an account: one point query. Undefined if there is none. */
 export async function readOwned(account: Account): Promise<Owned | undefined> {
@@ -125,20 +175,34 @@ export async function readOwned(account: Account): Promise<Owned | undefined> {
       'wrong-setting',
       `Invalid settings: the storage account ${account.name} has the data of the account ${found.Name}.`,
     );
-  const moves = Object.entries(Moves.parse(JSON.parse(String(found.Moves)))).flatMap(([move, { slots, ...rest }]) =>
-    (slots.match(/.../g) ?? []).map((slot) => [slotIndex(slot), { move, ...rest }] as const),
-  );
-  return { etag: found.etag, text: String(found.Slots), moves: new Map(moves) };
+  const layers = found.Layers === undefined ? [] : StoredLayers.parse(JSON.parse(String(found.Layers)));
+  const moves = new Map<number, InMove>();
+  const texts: string[] = [];
+  for (const number of numbersOf(layers)) {
+    const [slotsName, movesName] = propertiesOf(layers, number);
+    texts[number] = String(found[slotsName]);
+    for (const [move, { slots, ...rest }] of Object.entries(Moves.parse(JSON.parse(String(found[movesName])))))
+      for (const slot of slots.match(/.../g) ?? []) moves.set(number * SLOTS + slotIndex(slot), { move, ...rest });
+  }
+  const text = Array.from({ length: 1 + layers.length }, (_, number) => texts[number] ?? texts[0]).join('');
+  return { etag: found.etag, text, moves, layers };
 }
 
-function toEntity(account: Account, { text, moves }: Omit<Owned, 'etag'>) {
-  const groups: Record<string, z.infer<typeof Moves>[string]> = {};
-  for (const [index, { move, ...rest }] of moves) {
-    groups[move] ??= { ...rest, slots: '' };
-    groups[move].slots += slotAt(index);
-    groups[move].goneAt = Math.max(groups[move].goneAt, rest.goneAt);
+function toEntity(account: Account, { text, moves, layers }: Omit<Owned, 'etag'>) {
+  const properties: Record<string, string> = { EntityType: PARTITION, Name: account.name };
+  if (layers.length > 0) properties.Layers = JSON.stringify(layers);
+  for (const number of numbersOf(layers)) {
+    const groups: Record<string, z.infer<typeof Moves>[string]> = {};
+    for (const [index, { move, ...rest }] of moves) {
+      if (layerOf(index) !== number) continue;
+      groups[move] ??= { ...rest, slots: '' };
+      groups[move].slots += slotAt(index % SLOTS);
+      groups[move].goneAt = Math.max(groups[move].goneAt, rest.goneAt);
+    }
+    const [slotsName, movesName] = propertiesOf(layers, number);
+    properties[slotsName] = text.slice(number * SLOTS, (number + 1) * SLOTS);
+    properties[movesName] = JSON.stringify(groups);
   }
-  const properties = { EntityType: PARTITION, Name: account.name, Slots: text, Moves: JSON.stringify(groups) };
   return { partitionKey: PARTITION, rowKey: ROW, ...properties };
 }
 
@@ -153,21 +217,54 @@ export async function changeSlots(
   slots: readonly string[],
   change: (state: SlotState, slot: string) => Changed | Promise<Changed>,
 ): Promise<boolean> {
-  for (let unknown = 0; ; ) {
-    const owned = await readOwned(account);
-    if (!owned) return false;
+  return changeOwned(account, async (owned) => {
     const characters = [...owned.text];
     const moves = new Map(owned.moves);
     for (const slot of slots) {
       const index = slotIndex(slot);
-      const next = await change(stateOf(owned, index), slot);
-      if (!next) return false;
+      const isKnown = index < SLOTS || owned.layers[layerOf(index) - 1];
+      const next = isKnown ? await change(stateOf(owned, index), slot) : undefined;
+      if (!next) return undefined;
       characters[index] = CHARACTERS.get(next.phase) ?? '-';
       const { move, to, turn = 0, isClosed = false, goneAt = 0 } = next;
       if (move === undefined || to === undefined) moves.delete(index);
       else moves.set(index, { move, to, turn, isClosed, goneAt });
     }
-    const entity = toEntity(account, { text: characters.join(''), moves });
+    return { ...owned, text: characters.join(''), moves };
+  });
+}
+
+/**
+ * Gives an account these layers. The slots of a layer that it lacks get the states of those of layer 0, and a layer without a definition is
+ * removed: neither changes the owner of a partition, as long as no slot moves, and as a layer that is removed agrees with layer 0.
+ * `check` is called before each write, and throws if the layers may not be changed.
+ */
+export function changeLayers(account: Account, layers: Layers, check: (owned: Owned) => void): Promise<boolean> {
+  return changeOwned(account, (owned) => {
+    check(owned);
+    const texts: string[] = [];
+    const moves = new Map<number, InMove>();
+    for (const number of numbersOf(layers)) {
+      const start = number > 0 && owned.layers[number - 1] ? number * SLOTS : 0;
+      texts[number] = owned.text.slice(start, start + SLOTS);
+      for (const [index, state] of owned.moves)
+        if (layerOf(index) * SLOTS === start) moves.set(number * SLOTS + (index % SLOTS), state);
+    }
+    const text = Array.from({ length: 1 + layers.length }, (_, number) => texts[number] ?? texts[0]).join('');
+    return { etag: owned.etag, text, moves, layers };
+  });
+}
+
+/** Writes what `next` makes of the row of an account, unless it returns undefined. Returns false then. */
+async function changeOwned(
+  account: Account,
+  next: (owned: Owned) => Owned | undefined | Promise<Owned | undefined>,
+): Promise<boolean> {
+  for (let unknown = 0; ; ) {
+    const owned = await readOwned(account);
+    const changed = owned && (await next(owned));
+    if (!owned || !changed) return false;
+    const entity = toEntity(account, changed);
     const write = account.table(SYSTEM_TABLE).updateEntity(entity, 'Replace', { etag: owned.etag });
     try {
       if (await ofAccount(account, unlessRefused(['changed'], write, SYSTEM_TABLE))) return true;
@@ -196,7 +293,7 @@ export async function createOwned(accounts: Accounts): Promise<void> {
   const { names, spread } = await noteAccounts(accounts);
   await pMap(accounts.list, async (account) => {
     const text = firstSlots(names.indexOf(account.name), spread);
-    const write = account.table(SYSTEM_TABLE).createEntity(toEntity(account, { text, moves: new Map() }));
+    const write = account.table(SYSTEM_TABLE).createEntity(toEntity(account, { text, moves: new Map(), layers: [] }));
     // Another process may have created the row.
     await ofAccount(account, unlessRefused(['exists'], write, SYSTEM_TABLE));
   });

@@ -3,6 +3,10 @@ import { hash } from 'node:crypto';
 /**
  * Slots spread partitions and blobs, and slot-map.ts says which account owns a slot if an app has several accounts. A slot is the
  * beginning of a hash, so that keys and names that are alike are spread as well.
+ *
+ * A layer is slots of their own, by the same hash, for the partitions of some tables or keys: of an entity or a tenant, which so can have an
+ * account of its own. All others are in layer 0. The rows of the accounts have the definitions of the layers, and no process has them from
+ * elsewhere: so all agree where a partition is, whichever release they run.
  */
 export const SLOTS = 4_096;
 const DIGITS = 3;
@@ -11,3 +15,92 @@ const DIGITS = 3;
 export function slotOf(text: string): string {
   return hash('sha256', text, 'hex').slice(0, DIGITS);
 }
+
+/** A partition of a table, or a blob, by what its slot depends on. */
+export interface Placed {
+  /** In layer 0. */
+  readonly slot: string;
+  /** Undefined for a blob whose name does not have it. */
+  readonly table?: string | undefined;
+  /** Undefined for a blob. */
+  readonly partition?: string | undefined;
+}
+
+export function placeOf(table: string, partition: string): Placed {
+  return { slot: slotOf(partition), table, partition };
+}
+
+/** Slots of all layers have numbers one after the other. A slot of another layer than 0 is written with its layer: `1-07a`. */
+export function slotIndex(slot: string): number {
+  const [digits = '', layer = '0'] = slot.split('-').reverse();
+  return Number(layer) * SLOTS + Number.parseInt(digits, 16);
+}
+
+export function slotAt(index: number): string {
+  const digits = (index % SLOTS).toString(16).padStart(DIGITS, '0');
+  return index < SLOTS ? digits : `${layerOf(index)}-${digits}`;
+}
+
+export const layerOf = (index: number) => Math.floor(index / SLOTS);
+
+/** Which partitions a layer has: those that all its conditions hold for. */
+export interface LayerDefinition {
+  readonly name: string;
+  /** Tables, and those of their periods. By default all. */
+  readonly tables?: readonly string[] | undefined;
+  /** Partition keys: each itself, and those that begin with it and the separator. */
+  readonly keys?: readonly string[] | undefined;
+  readonly separator?: string | undefined;
+  /** Partition keys from here, inclusive. */
+  readonly from?: string | undefined;
+  /** Partition keys before this one, exclusive. */
+  readonly to?: string | undefined;
+}
+
+/** The names of the tables of periods end with at least a year. */
+const PERIOD = /\d{4,}$/;
+
+/** Returns a function that tells whether the layer has a partition or blob. A blob's name does not tell its partition. */
+export function layerMatcher({ tables, keys, separator = '', from, to }: LayerDefinition): (place: Placed) => boolean {
+  const [ofTables, ofKeys] = [tables && new Set(tables), keys && new Set(keys)];
+  const hasKeys = keys !== undefined || from !== undefined || to !== undefined;
+  return ({ table, partition }) => {
+    if (ofTables && (table === undefined || !(ofTables.has(table) || ofTables.has(table.replace(PERIOD, '')))))
+      return false;
+    if (!hasKeys) return true;
+    if (partition === undefined || (from !== undefined && partition < from) || (to !== undefined && partition >= to))
+      return false;
+    return !ofKeys || ofKeys.has(partition) || beginsWithAny(ofKeys, partition, separator);
+  };
+}
+
+function beginsWithAny(keys: ReadonlySet<string>, partition: string, separator: string): boolean {
+  if (separator === '') return false;
+  for (let at = partition.indexOf(separator); at >= 0; at = partition.indexOf(separator, at + 1))
+    if (keys.has(partition.slice(0, at))) return true;
+  return false;
+}
+
+/** False if no partition can be in both. */
+export function canOverlap(one: LayerDefinition, other: LayerDefinition): boolean {
+  if (one.tables && other.tables && !one.tables.some((table) => other.tables?.includes(table))) return false;
+  if (one.keys && other.keys) return hasAnyKey(one, other.keys) || hasAnyKey(other, one.keys);
+  const { from, to } = { from: maxOf(one.from, other.from), to: minOf(one.to, other.to) };
+  if (from !== undefined && to !== undefined && from >= to) return false;
+  const keys = one.keys ?? other.keys;
+  const { separator = '' } = one.keys ? one : other;
+  // The keys that begin with a key and the separator follow it, up to the next separator.
+  const isIn = (key: string) =>
+    (to === undefined || key < to) && (from === undefined || key >= from || `${key}${separator}\uffff` >= from);
+  return !keys || keys.some(isIn);
+}
+
+function hasAnyKey(definition: LayerDefinition, keys: readonly string[]): boolean {
+  const matches = layerMatcher({ name: '', keys: definition.keys, separator: definition.separator });
+  return keys.some((partition) => matches({ slot: '', partition }));
+}
+
+const maxOf = (one: string | undefined, other: string | undefined) =>
+  one === undefined || (other !== undefined && other > one) ? other : one;
+const minOf = (one: string | undefined, other: string | undefined) =>
+  one === undefined || (other !== undefined && other < one) ? other : one;

@@ -13,8 +13,8 @@ import { HOUR_MS, isoSeconds } from '../base/time.ts';
 import { countTransactions } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { Address } from './rows.ts';
-import { ownerOf, ownerOfSlot } from './slot-map.ts';
-import { slotOf } from './slots.ts';
+import { ownerOf, ownerOfPlace } from './slot-map.ts';
+import { placeOf } from './slots.ts';
 import { type Storage, through } from './storage.ts';
 
 /** Permissions for the rows of one partition, all or from `firstRow` to `lastRow` inclusive, for a while. */
@@ -44,7 +44,7 @@ export function tableSasSigner(storage: Storage): TableSasSigner {
   const signers = new Map<Storage, TableSasSigner>(accounts.list.map((account) => [account, signerOf(account)]));
   return {
     async sign(request) {
-      const { account, phase } = await ownerOfSlot(accounts, slotOf(request.partition));
+      const { account, phase } = await ownerOfPlace(accounts, placeOf(request.table, request.partition));
       // The holder of a signature passes no fence.
       if (phase !== 'at rest' && request.permissions !== 'r')
         throw unavailable('Storage is unavailable: the partition is moved to another account.', undefined);
@@ -65,7 +65,7 @@ export async function rowUrl(
   storage: Storage,
   { table, partition, row }: Omit<Address, 'row'> & { readonly row?: string | undefined },
 ): Promise<string> {
-  const account = await ownerOf(storage, partition);
+  const account = await ownerOf(storage, partition, table);
   const url = `${account.tables.url.replace(/\/$/, '')}/${account.table(table).tableName}`;
   return row === undefined ? url : `${url}(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
 }

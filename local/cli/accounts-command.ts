@@ -11,8 +11,7 @@ import {
   stateIn,
 } from '../../lib/operations/placement.ts';
 import type { MoveProgress, MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
-import { slotAt } from '../../lib/storage/slot-row.ts';
-import { SLOTS, slotOf } from '../../lib/storage/slots.ts';
+import { SLOTS, slotAt, slotOf } from '../../lib/storage/slots.ts';
 import type { OpenAccounts } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 

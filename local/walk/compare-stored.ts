@@ -25,7 +25,7 @@ export async function rowsOf(storage: Storage, table: string): Promise<Record<st
   const all: Record<string, unknown>[] = [];
   for (const account of accountsOf(storage))
     for (const row of await rowsIn(account, table)) {
-      const owner = await ownerOf(storage, String(row.partitionKey));
+      const owner = await ownerOf(storage, String(row.partitionKey), table);
       if (owner.name !== account.name)
         throw new Error(`${account.name} has a row of ${owner.name}: ${JSON.stringify([table, row.partitionKey])}`);
       all.push(row);

@@ -5,7 +5,7 @@ import { explore, RULES, type Rule, SCRIPTS } from './move.ts';
 type ScriptName = keyof typeof SCRIPTS;
 
 /** Those that a usual run visits completely. */
-const SMALL: readonly ScriptName[] = ['reads', 'backClean'];
+const SMALL: readonly ScriptName[] = ['reads', 'backClean', 'carves', 'carvesReads'];
 const LARGE: readonly ScriptName[] = [
   'existing',
   'new',
@@ -16,6 +16,8 @@ const LARGE: readonly ScriptName[] = [
   'backLost',
   'opens',
   'accepts',
+  'carvesLost',
+  'carvesBack',
 ];
 
 test.each(IS_EVERY_POINT ? [...SMALL, ...LARGE] : SMALL)('a move loses nothing and can always end: %s', (name) => {
@@ -56,6 +58,10 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   noVerify: ['readsBack', /a read returned 1/],
   verifyAnyMove: ['readsBack', /a read returned 1/],
   sameMove: ['aborts', /older than what was acknowledged/],
+  carveInMove: ['carves', /older than what was acknowledged/],
+  halfCarved: ['carves', /two owners/],
+  fixedLayers: ['carves', /older than what was acknowledged/],
+  removeApart: ['carvesReads', /two owners/],
 };
 /** Rules that take a second or more to break. */
 const SLOW: readonly Rule[] = ['noWaitForFences', 'noTakeOverWait', 'sameMove'];

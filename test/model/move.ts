@@ -6,24 +6,36 @@
  * Time is not counted. A wait of the mover ends once nothing is left that the wait outlasts: maps whose lease has ended, and requests
  * that storage executes late. Until then such requests execute at any moment, or never.
  *
+ * The partition may get a layer: slots of its own (lib/storage/slots.ts). The row of an account that has the layer says what it owns of it;
+ * else the account owns of it what it owns of the slot of all. A mover carves the layer in one account after the other, moves either slot,
+ * and removes the layer.
+ *
  * In every state, a read at the owner returns a write at least as new as each acknowledged write and each value that was read. There is
  * never a second owner, and from every state the move can end. Each rule of `RULES`, dropped alone, breaks one of these.
  */
 
 type Name = 'A' | 'B';
-/** What an account's own row says of the slot. Each change of it is a compare-and-swap under `version`. */
-interface Owned {
+interface Slot {
   phase: 'none' | 'rest' | 'fencing' | 'draining' | 'gone';
   move: number;
+}
+/** What an account's own row says of the slot, and of that of the layer. Each change of it is a compare-and-swap under `version`. */
+interface Owned extends Slot {
+  layer: Slot | null;
   version: number;
 }
+type Level = 'base' | 'layer';
 /** One row, 0 if absent; and of which moves the partition has a fence row, and a mark that it was opened or sealed. */
 interface Partition {
   value: number;
   fences: number[];
   marks: number[];
 }
-interface Known extends Owned {
+/** What a process read of the slot of the partition. */
+interface Known extends Slot {
+  version: number;
+  /** Where it is registered. */
+  level: Level;
   account: Name;
 }
 interface Writer {
@@ -43,21 +55,32 @@ interface Mover {
   step: keyof typeof MOVER | 'idle' | 'dead';
   move: number;
   from: Name;
+  level: Level;
   plan: Request | null;
 }
 /** A request on its way, which executes late or never. `move` is that of its fence, 0 for none. */
 type Request = { isOfDead?: boolean } & (
   | { kind: 'put'; by: 'writer'; at: Name; value: number; move: number; version: number }
-  | { kind: 'register' | 'open'; by: 'writer'; at: Name; move: number; version: number }
+  | { kind: 'register' | 'open'; by: 'writer'; at: Name; move: number; version: number; level: Level }
   | { kind: 'mark' | 'unfence'; by: 'mover'; at: Name; move: number }
   | { kind: 'copy'; by: 'mover'; at: Name; value: number }
-  | { kind: 'phase'; by: 'mover' | 'writer'; at: Name; phase: Owned['phase']; move: number; version: number }
+  | {
+      kind: 'phase';
+      by: 'mover' | 'writer';
+      at: Name;
+      level: Level;
+      phase: Slot['phase'];
+      move: number;
+      version: number;
+    }
+  /** The whole row as it was read, with the layer or without it. */
+  | { kind: 'layer'; by: 'mover'; at: Name; row: Omit<Owned, 'version'>; version: number }
 );
 
 interface State {
   owned: Record<Name, Owned>;
   partitions: Record<Name, Partition>;
-  /** The moves in whose registry the partition is. */
+  /** The moves in whose registry the partition is: negative for that of the layer's slot. */
   registry: number[];
   writers: Writer[];
   reader: Reader;
@@ -75,6 +98,8 @@ interface State {
     cleans: number;
     opens: number;
     accepts: number;
+    carves: number;
+    removes: number;
   };
 }
 
@@ -101,6 +126,10 @@ export const RULES = {
   noVerify: 'a read of a moving slot is not verified',
   verifyAnyMove: 'a read is verified by the owner, and not by the move',
   sameMove: 'a second attempt has the id of the first one',
+  carveInMove: 'a layer is carved while a slot moves',
+  halfCarved: 'a move begins while an account lacks the layer',
+  fixedLayers: 'a process does not learn the layers from the row that it uses',
+  removeApart: 'a layer is removed whose slots are elsewhere',
 } as const;
 export type Rule = keyof typeof RULES;
 
@@ -120,11 +149,17 @@ export interface Script {
   opens?: number;
   /** How often a process gives a slot that its source has let go to the target. */
   accepts?: number;
+  carves?: number;
+  removes?: number;
 }
 
 const other = (name: Name): Name => (name === 'A' ? 'B' : 'A');
-const isOwner = ({ phase }: Owned) => phase === 'rest' || phase === 'fencing' || phase === 'draining';
-const ownerOf = ({ owned }: State): Name | undefined => (isOwner(owned.A) ? 'A' : isOwner(owned.B) ? 'B' : undefined);
+const isOwner = ({ phase }: Slot) => phase === 'rest' || phase === 'fencing' || phase === 'draining';
+const slotAt = (owned: Owned, level: Level): Slot => (level === 'layer' ? (owned.layer ?? owned) : owned);
+const ownerAt = ({ owned }: State, level: Level): Name | undefined =>
+  (['A', 'B'] as const).find((name) => isOwner(slotAt(owned[name], level)));
+/** The owner of the partition. */
+const ownerOf = (state: State, broken?: Rule) => ownerAt(state, broken === 'fixedLayers' ? 'base' : 'layer');
 
 function initialState(script: Script): State {
   const {
@@ -139,19 +174,24 @@ function initialState(script: Script): State {
     cleans = 0,
     opens = 0,
     accepts = 0,
+    carves = 0,
+    removes = 0,
   } = script;
   const partition = (value: number): Partition => ({ value, fences: [], marks: [] });
   return {
-    owned: { A: { phase: 'rest', move: 0, version: 0 }, B: { phase: 'none', move: 0, version: 0 } },
+    owned: {
+      A: { phase: 'rest', move: 0, layer: null, version: 0 },
+      B: { phase: 'none', move: 0, layer: null, version: 0 },
+    },
     partitions: { A: partition(initial), B: partition(0) },
     registry: [],
     writers: writes.map((value) => ({ step: 'map', value, known: null })),
     reader: { step: 'map', left: reads, known: null, found: 0, least: 0 },
-    mover: { step: 'idle', move: 0, from: 'A', plan: null },
+    mover: { step: 'idle', move: 0, from: 'A', level: 'base', plan: null },
     late: [],
     written: [initial],
     least: 0,
-    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens, accepts },
+    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens, accepts, carves, removes },
   };
 }
 
@@ -181,7 +221,7 @@ function execute(state: State, request: Request, broken?: Rule): boolean {
       partition.value = request.value;
       return true;
     case 'register':
-      add(state.registry, request.move);
+      add(state.registry, registryOf(request));
       return true;
     case 'open':
       if (broken !== 'noMark' && partition.marks.includes(request.move)) return false;
@@ -198,16 +238,33 @@ function execute(state: State, request: Request, broken?: Rule): boolean {
       const owned = state.owned[request.at];
       const isBlind = broken === 'blindPhase' || (broken === 'blindAccept' && request.by === 'writer');
       if (!isBlind && owned.version !== request.version) return false;
-      Object.assign(owned, { phase: request.phase, move: request.move, version: owned.version + 1 });
+      owned.version += 1;
+      Object.assign(slotAt(owned, request.level), { phase: request.phase, move: request.move });
+      return true;
+    }
+    case 'layer': {
+      const owned = state.owned[request.at];
+      if (broken !== 'blindPhase' && owned.version !== request.version) return false;
+      Object.assign(owned, copyOf(request.row), { version: owned.version + 1 });
       return true;
     }
   }
 }
 
-const look = (state: State, account: Name): Known => ({ ...state.owned[account], account });
+const registryOf = ({ move, level }: { readonly move: number; readonly level: Level }) =>
+  level === 'layer' ? -move : move;
+
+function look(state: State, account: Name, broken?: Rule): Known {
+  const owned = state.owned[account];
+  const level = owned.layer && broken !== 'fixedLayers' ? 'layer' : 'base';
+  const { phase, move } = slotAt(owned, level);
+  return { phase, move, level, version: owned.version, account };
+}
 const isCurrent = (state: State, known: Known) => state.owned[known.account].version === known.version;
-const isStill = (state: State, { account, move }: Known, phases: readonly string[]) =>
-  state.owned[account].move === move && phases.includes(state.owned[account].phase);
+function isStill(state: State, { account, move }: Known, phases: readonly string[], broken?: Rule): boolean {
+  const now = look(state, account, broken);
+  return now.move === move && phases.includes(now.phase);
+}
 
 /** The request that a writer sends in its step. */
 function requestOf({ step, known, value }: Writer): Request | undefined {
@@ -215,7 +272,8 @@ function requestOf({ step, known, value }: Writer): Request | undefined {
   const at = known.account;
   const move = known.phase === 'rest' ? 0 : known.move;
   if (step === 'put') return { kind: 'put', by: 'writer', at, value, move, version: known.version };
-  if (step === 'register' || step === 'open') return { kind: step, by: 'writer', at, move, version: known.version };
+  const { version, level } = known;
+  if (step === 'register' || step === 'open') return { kind: step, by: 'writer', at, move, version, level };
   return undefined;
 }
 
@@ -228,14 +286,15 @@ function stepWriter(state: State, writer: Writer, broken?: Rule): boolean {
   const { step, known } = writer;
   const request = requestOf(writer);
   if (step === 'map') {
-    const account = ownerOf(state);
-    if (!account || state.owned[account].phase === 'draining') return false;
-    Object.assign(writer, { known: look(state, account), step: 'put' });
+    const account = ownerOf(state, broken);
+    const found = account && look(state, account, broken);
+    if (!found || found.phase === 'draining') return false;
+    Object.assign(writer, { known: found, step: 'put' });
     return true;
   }
   if (!known) return false;
   if (step === 'look') {
-    const isFencing = isStill(state, known, ['fencing']);
+    const isFencing = isStill(state, known, ['fencing'], broken);
     Object.assign(writer, isFencing ? { step: 'open' } : { step: 'map', known: null });
     return true;
   }
@@ -259,9 +318,9 @@ const isAcceptable = (state: State, value: number, least: number) => state.writt
 function stepReader(state: State, broken?: Rule): string | boolean {
   const { reader } = state;
   if (reader.step === 'map') {
-    const account = ownerOf(state);
+    const account = ownerOf(state, broken);
     if (!account) return false;
-    Object.assign(reader, { known: look(state, account), step: 'read' });
+    Object.assign(reader, { known: look(state, account, broken), step: 'read' });
     return true;
   }
   const { known } = reader;
@@ -270,7 +329,9 @@ function stepReader(state: State, broken?: Rule): string | boolean {
     Object.assign(reader, { found: state.partitions[known.account].value, least: state.least, step: 'verify' });
     if (known.phase !== 'rest' && broken !== 'noVerify') return true;
   } else if (
-    broken === 'verifyAnyMove' ? !isOwner(state.owned[known.account]) : !isStill(state, known, ['fencing', 'draining'])
+    broken === 'verifyAnyMove'
+      ? !isOwner(slotAt(state.owned[known.account], 'layer'))
+      : !isStill(state, known, ['fencing', 'draining'], broken)
   ) {
     Object.assign(reader, { step: 'map', known: null, found: 0, least: 0 });
     return true;
@@ -306,16 +367,18 @@ function isUnderWay(state: State, broken?: Rule): boolean {
 const isCopying = (state: State) => state.late.some(({ kind, isOfDead }) => kind === 'copy' && !isOfDead);
 
 /** What makes the row at the target that of the source; null if it is. */
-function difference({ partitions }: State, from: Name, broken?: Rule): Request | null {
+function difference({ partitions, owned, mover }: State, from: Name, broken?: Rule): Request | null {
+  if (owned[from].layer && mover.level === 'base') return null;
   const { value } = partitions[from];
   if (value === partitions[other(from)].value || (value === 0 && broken === 'noDelete')) return null;
   return { kind: 'copy', by: 'mover', at: other(from), value };
 }
 
-const toPhase = (state: State, at: Name, phase: Owned['phase']): Request => ({
+const toPhase = (state: State, at: Name, phase: Slot['phase']): Request => ({
   kind: 'phase',
   by: 'mover',
   at,
+  level: state.mover.level,
   phase,
   move: state.mover.move,
   version: state.owned[at].version,
@@ -324,9 +387,21 @@ const toPhase = (state: State, at: Name, phase: Owned['phase']): Request => ({
 /** False if a writer that waited for too long has opened the slot again. */
 function isMoving({ owned, mover }: State, broken?: Rule): boolean {
   if (broken === 'blindSwitch' || broken === 'earlyAccept' || broken === 'noDraining') return true;
-  const { phase, move } = owned[mover.from];
+  const { phase, move } = slotAt(owned[mover.from], mover.level);
   return move === mover.move && phase !== 'rest';
 }
+
+/** Writes the row of an account again: with the layer, whose slot is in the same state as that of all, or without it. */
+function toLayer({ owned }: State, at: Name, isCarved: boolean): Request | null {
+  const { phase, move, layer, version } = owned[at];
+  if ((layer !== null) === isCarved) return null;
+  return { kind: 'layer', by: 'mover', at, row: { phase, move, layer: isCarved ? { phase, move } : null }, version };
+}
+
+/** A layer is carved in A first, and removed from A first: so the rows say what was begun. */
+const isHalf = ({ owned }: State) => (owned.A.layer === null) !== (owned.B.layer === null);
+const isElsewhere = ({ owned }: State) =>
+  [owned.A, owned.B].some((each) => isOwner(each) !== isOwner(slotAt(each, 'layer')));
 
 /**
  * The steps of a mover. `request` is what the step sends, if anything; undefined if it has to wait. `next` is the step after it. Each step
@@ -392,12 +467,16 @@ const MOVER = {
     next: 'clean',
   },
   clean: { request: ({ mover }: State) => mover.plan, next: 'idle' },
+  carve: { request: (state: State) => toLayer(state, 'A', true), next: 'carveOther' },
+  carveOther: { request: (state: State) => toLayer(state, 'B', true), next: 'idle' },
+  remove: { request: (state: State) => toLayer(state, 'A', false), next: 'removeOther' },
+  removeOther: { request: (state: State) => toLayer(state, 'B', false), next: 'idle' },
 } as const;
 
 type MoverStep = keyof typeof MOVER;
 
 function nextOf(state: State, step: MoverStep, broken?: Rule): Mover['step'] {
-  if (step === 'list' && !state.registry.includes(state.mover.move))
+  if (step === 'list' && !state.registry.includes(registryOf(state.mover)))
     return broken === 'earlyAccept' ? 'accept' : 'letGo';
   if (broken === 'earlyAccept') {
     if (step === 'copyAgain') return 'accept';
@@ -418,15 +497,23 @@ function nextOf(state: State, step: MoverStep, broken?: Rule): Mover['step'] {
 }
 
 /** Where a mover continues that knows only what the accounts say. */
-function takeOver(state: State): void {
+function takeOver(state: State, broken?: Rule): void {
   const { mover, owned } = state;
   mover.plan = null;
-  const from = (['A', 'B'] as const).find((name) => owned[name].move === mover.move && owned[name].phase !== 'rest');
-  if (from) mover.from = from;
-  const { phase, move } = owned[mover.from];
+  if (isHalf(state) && broken !== 'halfCarved') {
+    mover.step = owned.A.layer ? 'carve' : 'remove';
+    return;
+  }
+  for (const level of owned.A.layer && owned.B.layer ? (['base', 'layer'] as const) : (['base'] as const))
+    for (const name of ['A', 'B'] as const) {
+      const { move, phase } = slotAt(owned[name], level);
+      if (move === mover.move && phase !== 'rest') Object.assign(mover, { level, from: name });
+    }
+  const { phase, move } = slotAt(owned[mover.from], mover.level);
+  const isOwned = isOwner(slotAt(owned[other(mover.from)], mover.level));
   if (phase === 'fencing') mover.step = 'wait';
   else if (phase === 'draining') mover.step = 'list';
-  else if (phase === 'gone' && move === mover.move && !isOwner(owned[other(mover.from)])) mover.step = 'accept';
+  else if (phase === 'gone' && move === mover.move && !isOwned) mover.step = 'accept';
   else mover.step = 'idle';
 }
 
@@ -442,13 +529,28 @@ type Found = readonly [what: string, next: State, violation?: string];
 function* movesOf(state: State, broken?: Rule): Generator<Found> {
   const { mover, left } = state;
   if (mover.step === 'idle') {
-    const from = ownerOf(state);
-    if (left.moves > 0 && from) {
+    const isCarved = state.owned.A.layer !== null;
+    for (const level of isCarved ? (['base', 'layer'] as const) : (['base'] as const)) {
+      const from = ownerAt(state, level);
+      if (left.moves === 0 || !from) continue;
       const next = copyOf(state);
       next.left.moves -= 1;
       const move = broken === 'sameMove' ? 1 : mover.move + 1;
-      Object.assign(next.mover, { step: 'start', from, move });
-      yield ['mover begins', next];
+      Object.assign(next.mover, { step: 'start', from, level, move });
+      yield [`mover begins${level === 'layer' ? ' with the layer' : ''}`, next];
+    }
+    const from = ownerOf(state);
+    if (left.carves > 0 && !isCarved) {
+      const next = copyOf(state);
+      next.left.carves -= 1;
+      next.mover.step = 'carve';
+      yield ['mover carves', next];
+    }
+    if (left.removes > 0 && isCarved && (broken === 'removeApart' || !isElsewhere(state))) {
+      const next = copyOf(state);
+      next.left.removes -= 1;
+      next.mover.step = 'remove';
+      yield ['mover removes the layer', next];
     }
     if (left.cleans > 0 && mover.move > 0 && from === other(mover.from)) {
       const next = copyOf(state);
@@ -461,7 +563,14 @@ function* movesOf(state: State, broken?: Rule): Generator<Found> {
   if (mover.step === 'dead') {
     if (broken !== 'noTakeOverWait' && state.late.some(({ by }) => by === 'mover')) return;
     const next = copyOf(state);
-    takeOver(next);
+    if (broken === 'carveInMove' && left.carves > 0 && !state.owned.A.layer) {
+      const carving = copyOf(state);
+      carving.left.carves -= 1;
+      carving.left.moverCrashes += 1;
+      Object.assign(carving.mover, { step: 'carve', plan: null });
+      yield ['another mover carves', carving];
+    }
+    takeOver(next, broken);
     yield ['another mover takes over', next];
     return;
   }
@@ -473,7 +582,7 @@ function* movesOf(state: State, broken?: Rule): Generator<Found> {
     yield ['mover: the slot was opened again', next];
     return;
   }
-  const { phase } = state.owned[mover.from];
+  const { phase } = slotAt(state.owned[mover.from], mover.level);
   if (left.aborts > 0 && step !== 'start' && (phase === 'fencing' || phase === 'draining')) {
     const aborted = copyOf(state);
     aborted.left.aborts -= 1;
@@ -506,27 +615,28 @@ function* movesOf(state: State, broken?: Rule): Generator<Found> {
   yield [`mover: ${step}${step.startsWith('co') && !request ? ' (no difference)' : ''}`, next];
 }
 
-function isPhase(state: State, { at, phase, move }: Request & { kind: 'phase' }): boolean {
-  return state.owned[at].phase === phase && state.owned[at].move === move;
+function isPhase(state: State, { at, level, phase, move }: Request & { kind: 'phase' }): boolean {
+  const now = slotAt(state.owned[at], level);
+  return now.phase === phase && now.move === move;
 }
 
 function* nextStates(state: State, broken?: Rule): Generator<Found> {
-  if (state.left.opens > 0 && state.owned[state.mover.from].phase === 'draining') {
+  if (state.left.opens > 0 && slotAt(state.owned[state.mover.from], state.mover.level).phase === 'draining') {
     const next = copyOf(state);
     next.left.opens -= 1;
-    const { from, move } = state.mover;
+    const { from, level, move } = state.mover;
     const { version } = state.owned[from];
-    execute(next, { kind: 'phase', by: 'writer', at: from, phase: 'rest', move, version }, broken);
+    execute(next, { kind: 'phase', by: 'writer', at: from, level, phase: 'rest', move, version }, broken);
     yield ['a writer opens the slot again', next];
   }
-  const { from, move } = state.mover;
+  const { from, level, move } = state.mover;
   const target = other(from);
-  const { phase, move: last } = state.owned[from];
-  if (state.left.accepts > 0 && phase === 'gone' && last === move && !isOwner(state.owned[target])) {
+  const { phase, move: last } = slotAt(state.owned[from], level);
+  if (state.left.accepts > 0 && phase === 'gone' && last === move && !isOwner(slotAt(state.owned[target], level))) {
     const next = copyOf(state);
     next.left.accepts -= 1;
     const { version } = state.owned[target];
-    next.late.push({ kind: 'phase', by: 'writer', at: target, phase: 'rest', move, version });
+    next.late.push({ kind: 'phase', by: 'writer', at: target, level, phase: 'rest', move, version });
     yield ['a process gives the slot to the target', next];
   }
   for (const [index, request] of state.late.entries())
@@ -565,7 +675,9 @@ function* nextStates(state: State, broken?: Rule): Generator<Found> {
 }
 
 function violationIn(state: State): string | undefined {
-  if (isOwner(state.owned.A) && isOwner(state.owned.B)) return 'the slot has two owners';
+  for (const level of ['base', 'layer'] as const)
+    if (isOwner(slotAt(state.owned.A, level)) && isOwner(slotAt(state.owned.B, level)))
+      return 'the slot has two owners';
   const owner = ownerOf(state);
   if (owner && !isAcceptable(state, state.partitions[owner].value, state.least))
     return `${owner} has ${state.partitions[owner].value}, which is older than what was acknowledged`;
@@ -641,6 +753,10 @@ export const SCRIPTS = {
   backClean: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, cleans: 1 },
   opens: { initial: 1, writes: [2], moverCrashes: 1, lost: 1, moves: 2, opens: 1 },
   accepts: { initial: 1, writes: [2], reads: 1, moverCrashes: 1, moves: 2, accepts: 1 },
+  carves: { initial: 1, writes: [2], moverCrashes: 1, moves: 1, carves: 1 },
+  carvesLost: { initial: 1, writes: [2], lost: 1, moves: 2, carves: 1 },
+  carvesReads: { initial: 1, writes: [2], reads: 1, moves: 1, carves: 1, removes: 1 },
+  carvesBack: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, carves: 1, removes: 1 },
   /** Every fault in one script. Takes minutes. */
   all: { initial: 1, writes: [2, 0], reads: 1, crashes: 1, moverCrashes: 1, lost: 1, moves: 2, aborts: 1 },
 } satisfies Readonly<Record<string, Script>>;

@@ -133,7 +133,10 @@ async function continueFanOut(
   const feature = entity.features.find(({ fanOut }) => fanOut);
   const next = await feature?.fanOut?.run(engine, entity, step);
   const rest = { ...intent, items: [] };
-  const part = await partFor(engine, INDEX_CHANGES_QUEUE, sources[0]?.partition ?? '');
+  const part = await partFor(engine, INDEX_CHANGES_QUEUE, {
+    table: intent.table,
+    partition: sources[0]?.partition ?? '',
+  });
   if (next) {
     await sendWork(engine, part, { ...rest, fanOut: { sources, position: next, isLastPass } });
   } else if (!isLastPass) {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { Address } from '../../storage/rows.ts';
 import { ownerOf } from '../../storage/slot-map.ts';
 import { accountsOf, queueIn } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
@@ -33,11 +34,11 @@ export function listParts({ storage, queueParts }: Pick<Engine, 'storage' | 'que
 export async function partFor(
   { storage, queueParts }: Pick<Engine, 'storage' | 'queueParts'>,
   queue: Queue,
-  partition: string,
+  { table, partition }: Pick<Address, 'table' | 'partition'>,
 ): Promise<string> {
   // Other digits of the hash than those of the slot, of which an account has a range.
   const number = queueParts === 1 ? 0 : Number.parseInt(hash('sha256', partition).slice(-8), 16) % queueParts;
-  return queueIn(await ownerOf(storage, partition), partName(queue, number));
+  return queueIn(await ownerOf(storage, partition, table), partName(queue, number));
 }
 
 /** The queue of a part. */

@@ -98,5 +98,5 @@ export async function handBack(work: Work, values: Values): Promise<void> {
   const { table, partition, row } = from;
   const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];
   const intent: Intent = { version: MESSAGE_VERSION, intent: randomUUID(), entity: entity.name, table, items };
-  await sendWork(engine, await partFor(engine, INDEX_CHANGES_QUEUE, partition), { ...intent, ...traceContext() });
+  await sendWork(engine, await partFor(engine, INDEX_CHANGES_QUEUE, from), { ...intent, ...traceContext() });
 }

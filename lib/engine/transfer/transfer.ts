@@ -110,7 +110,7 @@ async function requestTransfer(
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  const part = await partFor(engine, TRANSFERS_QUEUE, address.partition);
+  const part = await partFor(engine, TRANSFERS_QUEUE, address);
   await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
   return operationId;
 }

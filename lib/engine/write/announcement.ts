@@ -77,7 +77,7 @@ export async function announce(
       limit,
     });
   const [{ partition } = { partition: '' }] = followUps.flatMap(({ items, fanOut }) => [...items, ...fanOut]);
-  const part = await partFor(engine, INDEX_CHANGES_QUEUE, partition);
+  const part = await partFor(engine, INDEX_CHANGES_QUEUE, { table, partition });
   return sendMessage(engine.storage, part, text, engine.timing.hideIntentForSeconds);
 }
 

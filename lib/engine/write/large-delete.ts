@@ -28,7 +28,7 @@ export async function requestLargeDelete(engine: Engine, planned: PlannedWrite):
   };
   await writeOperation(engine, { ...named, status: 'running' });
   const change = { operation: 'delete', entity: entity.name, address, fields: [], etag: before.etag } as const;
-  const part = await partFor(engine, TRANSFERS_QUEUE, address.partition);
+  const part = await partFor(engine, TRANSFERS_QUEUE, address);
   await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
   return operationId;
 }

@@ -3,6 +3,7 @@ import { RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { expect, test, vi } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
+import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { becomeMover } from '../../../lib/operations/mover-hold.ts';
 import { findOwner, planBalance, readPlacement, slotsIn, stateIn } from '../../../lib/operations/placement.ts';
@@ -11,8 +12,8 @@ import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs
 import { provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
-import { changeSlots, isOwned, type Phase, slotIndex } from '../../../lib/storage/slot-row.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
+import { changeSlots, isOwned, type Phase } from '../../../lib/storage/slot-row.ts';
+import { slotIndex, slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
@@ -518,4 +519,98 @@ test('gives a slot without an owner to the account to which it went last', async
     await changeSlots(accountNamed(storage, name), slots, () => ({ phase: 'gone', move: `m${turn}`, to, turn }));
   await resumeMoves(open(), quick);
   expect(findOwner(await readPlacement(storage.accounts), slots[0] ?? '')?.account.name).toBe('third');
+});
+
+const ACME = { name: 'acme', keys: ['acme'], separator: '_' };
+const TENANTS = ['acme', 'acme_1', 'acme_2', 'acmeco', 'globex'];
+
+async function storageWithTenants() {
+  const created = await storageToMove(1);
+  for (const key of TENANTS) await put(created.open(), key, 'a', key);
+  return created;
+}
+
+/** Carves the layer and brings it to an account. Continues where another process has died. */
+async function bring(process: Storage, to: string, layer = ACME): Promise<unknown> {
+  await carveLayers(process, [layer], quick);
+  const placements = await readPlacement((process as Several).accounts);
+  await moveSlots(process, planLayers(placements, [{ ...layer, account: to }]), quick);
+  return resumeMoves(process, quick);
+}
+
+const partitionsIn = async (storage: Several, account: string) => [
+  ...new Set((await rowsIn(storage, account)).map((row) => row.split('/')[0])),
+];
+
+test('carves a tenant, moves its partitions alone, and removes the layer when it is back', async () => {
+  const { open, storage } = await storageWithTenants();
+  const stored = async () =>
+    Object.keys(await accountNamed(storage, 'first').table('system').getEntity('slots', 'owned')).filter((name) =>
+      /Slots|Moves|Layers/.test(name),
+    );
+  expect(await stored()).toEqual(['Slots', 'Moves']);
+  const stale = open();
+  await readRow(stale, { ...at('acme_1'), row: 'a' });
+  await bring(open(), 'second');
+  expect(await stored()).toEqual(['Layers', 'Slots0', 'Moves0', 'Slots1', 'Moves1']);
+  expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2']);
+  await put(open(), 'acme_1', 'b', 'new');
+  await put(open(), 'acme_3', 'a', 'acme_3');
+  await put(open(), 'acmeco', 'b', 'new');
+  const found = { 'acme_1/b': 'new', 'acme_3/a': 'acme_3', 'acmeco/b': 'new', 'globex/a': 'globex' };
+  expect(await contentsOf(open())).toMatchObject(found);
+  expect((await cleanUp(open(), quick)).rows).toBe(3);
+  expect(await partitionsIn(storage, 'first')).toEqual(['acmeco', 'globex', 'p0']);
+  await expect(removeLayer(open(), 'acme', quick)).rejects.toThrow('"acme" is not where layer 0 is');
+  await expect(carveLayers(open(), [{ ...ACME, keys: ['globex'] }], quick)).rejects.toThrow('"acme" is another one');
+
+  const plans = planToLayer0(await readPlacement(storage.accounts), 'acme');
+  const { pauses } = await moveSlots(open(), plans, quick);
+  expect(pauses).toHaveLength(4_096);
+  await expect(removeLayer(open(), 'acme', quick)).rejects.toThrow('is not cleaned up');
+  await cleanUp(open(), quick);
+  await removeLayer(open(), 'acme', quick);
+  expect(await partitionsIn(storage, 'second')).toEqual([]);
+  expect(await contentsOf(open())).toMatchObject({ ...found, 'acme/a': 'acme' });
+  await carveLayers(open(), [ACME], quick);
+  expect((await readPlacement(storage.accounts)).map(({ owned }) => owned.layers)).toEqual([
+    [null, ACME],
+    [null, ACME],
+  ]);
+});
+
+test('completes a layer in an account that was added, before slots move there', async () => {
+  const { open } = await storageToMove(3, ['first', 'second', 'third']);
+  const two = open(2) as Several;
+  await carveLayers(two, [ACME], quick);
+  const all = open() as Several;
+  await put(all, 'acme', 'a', 1);
+  await bring(all, 'third');
+  expect(await partitionsIn(all, 'third')).toEqual(['acme']);
+  expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual([[ACME], [ACME], [ACME]]);
+});
+
+let callsOfLayer: number | undefined;
+
+test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any call: %s', async (fault) => {
+  const play = async (call: number) => {
+    const { openWith, open, storage } = await storageWithTenants();
+    const label = `${fault} at call ${call}`;
+    const traffic = createTraffic(open, ['acme_1', 'globex']);
+    const mover = openWith(call === 0 ? undefined : fault, call);
+    const again = async (attempts = 10): Promise<unknown> =>
+      bring(open(), 'second').catch((error: unknown) => {
+        if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+        return resume(open).then(() => again(attempts - 1));
+      });
+    await bring(mover.storage, 'second').catch(() => resume(open).then(() => again()));
+    await traffic.end();
+    expect(await partitionsIn(storage, 'second'), label).toEqual(['acme', 'acme_1', 'acme_2']);
+    const others = Object.fromEntries(['acme', 'acme_2', 'acmeco', 'p0'].map((key) => [`${key}/a`, key]));
+    expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
+    return mover.countCalls();
+  };
+  callsOfLayer ??= await play(0);
+  expect(callsOfLayer).toBeGreaterThan(40);
+  await pMap(samplePoints(callsOfLayer), play, { concurrency: 4 });
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createAppendBlob } from '../../../lib/storage/append-blobs.ts';
-import { slotOfBlob } from '../../../lib/storage/blob-owner.ts';
+import { placeOfBlob } from '../../../lib/storage/blob-owner.ts';
 import {
   copyBlob,
   deleteBlob,
@@ -32,7 +32,12 @@ test('places a blob by the slot that begins its name, or by the hash of a former
   expect(await namesIn(accountNamed(storage, 'first'))).toEqual([AT_FIRST]);
   expect(await namesIn(accountNamed(storage, 'second'))).toEqual([AT_SECOND]);
   expect(await namesIn(storage)).toEqual([AT_FIRST, AT_SECOND]);
-  expect(['000/a', 'fff/b', 'vehicles/x', 'fff'].map(slotOfBlob)).toEqual(['000', 'fff', '8a0', 'f28']);
+  expect(['000/a', 'fff/b', 'vehicles/x', 'fff'].map((name) => placeOfBlob(name).slot)).toEqual([
+    '000',
+    'fff',
+    '8a0',
+    'f28',
+  ]);
   const now = Date.now();
   const request = { permissions: 'r', startsAt: new Date(now), expiresAt: new Date(now + 60_000) };
   expect(await signBlobUrl(storage, blob(AT_SECOND), request)).toContain('/second/files/');

@@ -53,7 +53,7 @@ test('opens a partition at the first write of a move, and then writes in one tra
   expect(requests).toHaveLength(5);
   await insert(storage, 'b');
   expect(requests).toHaveLength(6);
-  expect(await listRegistered(accountNamed(storage, 'first'), MOVE, SLOT)).toEqual([AT]);
+  expect(await listRegistered(accountNamed(storage, 'first'), MOVE, SLOT)).toEqual([{ ...AT, slot: SLOT }]);
   expect(await rowsAt(storage)).toEqual(['a', 'b']);
   expect((await scanTable(storage, { table: TABLE, limit: 10 })).rows).toHaveLength(2);
 });
@@ -363,7 +363,7 @@ test.each(FAULTS)('keeps what was written and registers each open partition: %s 
     const registered = await listRegistered(first, MOVE, SLOT);
     if (isWritten) expect(isThere).toBe(true);
     if (isThere) expect(isOpen).toBe(true);
-    if (isOpen) expect(registered).toEqual([AT]);
+    if (isOpen) expect(registered).toEqual([{ ...AT, slot: SLOT }]);
     // Another process writes, whatever the first one has left.
     await insert(open(), 'b');
     expect(await rowsAt(storage)).toEqual(isThere ? ['a', 'b'] : ['b']);

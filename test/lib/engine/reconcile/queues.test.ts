@@ -11,7 +11,11 @@ const storage = openStorage(createMemoryStorage());
 const spread = async (queueParts: number, of = storage) => {
   const parts = await Promise.all(
     PARTITIONS.map(
-      async (partition) => [partition, await partFor({ storage: of, queueParts }, 'index-changes', partition)] as const,
+      async (partition) =>
+        [
+          partition,
+          await partFor({ storage: of, queueParts }, 'index-changes', { table: 'things', partition }),
+        ] as const,
     ),
   );
   return Map.groupBy(parts, ([, part]) => part);

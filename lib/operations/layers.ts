@@ -1,0 +1,128 @@
+import { isDeepStrictEqual } from 'node:util';
+import { RowkeyError } from '../base/errors.ts';
+import type { Owned } from '../storage/slot-row.ts';
+import { canOverlap, type LayerDefinition, SLOTS } from '../storage/slots.ts';
+import type { Storage } from '../storage/storage.ts';
+import {
+  completeLayers,
+  layersIn,
+  type Placement,
+  type Plan,
+  requireAtRest,
+  slotsIn,
+  writeLayers,
+} from './placement.ts';
+import { acceptAll, asMover, type MoveOptions } from './slot-mover.ts';
+
+/**
+ * Layers: slots of their own for a tenant, a range of keys or an entity. A layer is carved by a write to the row of each account, in which it
+ * gets the states of the slots of layer 0. That changes the owner of no partition, whether a process has read the row before or after, so it
+ * needs no fence. But no slot may move until the rows of all accounts have the layer: of one that lacks it, the account owns what it owns of
+ * layer 0. So each mover completes first what another one has begun. test/model/move.ts visits the interleavings.
+ */
+
+/** A layer, and the account that the model places it in. */
+export interface DeclaredLayer extends LayerDefinition {
+  readonly account: string;
+}
+
+/** Each row of an account has all layers with their slots: at most 1 MiB, of which a text may have 32,000 characters. */
+const MAX_LAYERS = 24;
+const MAX_LAYERS_LENGTH = 30_000;
+
+/** Carves the layers that the accounts lack. Throws `invalid-input` for another definition under a name that they have. */
+export async function carveLayers(
+  storage: Storage,
+  wanted: readonly LayerDefinition[],
+  options: MoveOptions,
+): Promise<void> {
+  await asMover(storage, options, async (mover) => {
+    await acceptAll(mover);
+    const placements = await completeLayers(mover);
+    const known = layersIn(placements);
+    for (const { name, ...definition } of wanted) {
+      const { name: _, number, ...before } = known.get(name) ?? { name, number: 0, ...definition };
+      if (!isDeepStrictEqual(before, definition))
+        throw new RowkeyError(
+          'invalid-input',
+          `The layer "${name}" is another one in the storage accounts: ${JSON.stringify(before)}. Choose another name, or remove that layer first.`,
+        );
+    }
+    const added = wanted.filter(({ name }) => !known.has(name));
+    if (added.length === 0) return;
+    const layers = [...(placements[0]?.owned.layers ?? []), ...added];
+    const isTooMuch = layers.filter(Boolean).length > MAX_LAYERS || JSON.stringify(layers).length > MAX_LAYERS_LENGTH;
+    if (isTooMuch)
+      throw new RowkeyError(
+        'invalid-input',
+        `The row of an account has room for ${MAX_LAYERS} layers, whose definitions have ${MAX_LAYERS_LENGTH} characters together. Put several tenants into one layer, or use ranges.`,
+      );
+    for (const { owned } of placements) requireAtRest(owned);
+    await writeLayers(mover, layers);
+  });
+}
+
+/** Removes a layer whose slots agree with those of layer 0 in each account, also in what is not cleaned up. */
+export async function removeLayer(storage: Storage, name: string, options: MoveOptions): Promise<void> {
+  await asMover(storage, options, async (mover) => {
+    await acceptAll(mover);
+    const placements = await completeLayers(mover);
+    const { number } = findLayer(placements, name);
+    const layers = placements[0]?.owned.layers ?? [];
+    // Partitions of the layer that are also in a later one are in that one afterwards.
+    const later = layers.flatMap((layer, index) =>
+      layer && index >= number && canOverlap(layer, { ...layers[number - 1], name }) ? [index + 1] : [],
+    );
+    for (const { account, owned } of placements) {
+      requireAtRest(owned);
+      const other = [0, ...later].find((each) => !isDeepStrictEqual(slotsOf(owned, each), slotsOf(owned, number)));
+      if (other !== undefined)
+        throw new RowkeyError(
+          'busy',
+          `The layer "${name}" is not where ${other === 0 ? 'layer 0' : `the layer "${layers[other - 1]?.name}"`} is in the account ${account.name}: its slots were moved, or what they have left is not cleaned up.`,
+        );
+    }
+    await writeLayers(
+      mover,
+      layers.map((layer, index) => (index + 1 === number ? null : layer)),
+    );
+  });
+}
+
+function findLayer(placements: readonly Placement[], name: string) {
+  const known = layersIn(placements);
+  const layer = known.get(name);
+  if (layer) return layer;
+  throw new RowkeyError('invalid-input', `Layer "${name}" not found.`, { accepted: [...known.keys()].join(', ') });
+}
+
+/** What the row of an account says of the slots of a layer. */
+function slotsOf({ text, moves }: Owned, layer: number) {
+  const [start, end] = [layer * SLOTS, (layer + 1) * SLOTS];
+  const states = [...moves].filter(([index]) => index >= start && index < end);
+  return [text.slice(start, end), new Map(states.map(([index, state]) => [index - start, state] as const))];
+}
+
+/** Brings the slots of each layer to the account that is declared for it. */
+export function planLayers(placements: readonly Placement[], declared: readonly DeclaredLayer[]): Plan[] {
+  const known = layersIn(placements);
+  return declared.flatMap(({ name, account: to }) => {
+    const number = known.get(name)?.number;
+    if (number === undefined) return [];
+    const slots = placements.flatMap((placement) =>
+      placement.account.name === to ? [] : slotsIn(placement, 'at rest', number),
+    );
+    return slots.length > 0 ? [{ slots, to }] : [];
+  });
+}
+
+/** Brings the slots of a layer to where those of layer 0 are. */
+export function planToLayer0(placements: readonly Placement[], name: string): Plan[] {
+  const { number } = findLayer(placements, name);
+  return placements.flatMap((placement) => {
+    const here = new Set(slotsIn(placement, 'at rest', number));
+    const slots = slotsIn(placement, 'at rest').map((slot) => `${number}-${slot}`);
+    const missing = slots.filter((slot) => !here.has(slot));
+    return missing.length > 0 ? [{ slots: missing, to: placement.account.name }] : [];
+  });
+}
