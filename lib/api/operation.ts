@@ -71,7 +71,7 @@ export function toPart<Input>(operation: Operation<Input, unknown>, input: Input
 }
 
 /** Calls the parts in their order. An error names the part. */
-async function eachPart(parts: readonly Part[] = [], work: (part: Part) => Promise<void>): Promise<void> {
+async function eachPart(parts: readonly Part[], work: (part: Part) => Promise<void>): Promise<void> {
   for (const [position, part] of parts.entries())
     await work(part).catch((error: unknown) => {
       throw atAction({ position }, error);
@@ -106,13 +106,13 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
   const input = await read(call);
   await count(operation, call, input);
   const parts = operation.parts?.(input);
-  await eachPart(parts, (part) => part.count(call));
+  if (parts) await eachPart(parts, (part) => part.count(call));
   // A write is not repeated: its row is not stale, so a missing blob is lost.
   for (let attempt = operation.kind === 'read' ? 1 : READ_ATTEMPTS; ; attempt += 1) {
     const view = { engine, caller, isLastAttempt: attempt === READ_ATTEMPTS };
     try {
       if (caller) await operation.admit?.(caller, input, view);
-      if (caller) await eachPart(parts, (part) => part.admit(caller, view));
+      if (caller && parts) await eachPart(parts, (part) => part.admit(caller, view));
       const output =
         operation.kind === 'read'
           ? await operation.run(view, input)

@@ -88,8 +88,8 @@ export interface GetInput {
 
 interface Found {
   readonly etag: string;
-  /** The fields of this row that the caller may not read; undefined if the roles of the caller alone decide. */
-  readonly hidden: readonly string[] | undefined;
+  /** The fields of this row that the caller may not read. */
+  readonly hidden: readonly string[];
   /** The fields of the entity that the read was limited to, if it was. */
   readonly fields: readonly string[] | undefined;
   /** Undefined for a known state. */
@@ -121,14 +121,15 @@ export const getEntity = onceFor(
       const { rules, unveiled } = entity.access;
       const limit = rules && narrow(await limitOf(view, entity, 'read'), key);
       if (limit?.length === 0) throw notFound(entity, key);
-      const read = limit || unveiled ? withLimited(entity, fields, limit) : fields;
+      const read = fields && (limit || unveiled) ? withLimited(entity, fields, limit) : fields;
       const work = async () => {
         if (kinds.length === 0) {
           const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
           if (limit && !isWithin(limit, values)) throw notFound(entity, key);
-          const hidden = unveiled && (await hiddenIn(view, entity, values));
+          const hidden = await hiddenIn(view, entity, values);
           if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
-          return { etag, fields, hidden, values: await openValues(view, entity, values, fields) };
+          const opened = await openValues(view, entity, values, { select: fields, hidden });
+          return { etag, fields, hidden, values: opened };
         }
         const reaches = await pMap(
           kinds,
@@ -152,8 +153,8 @@ export const getEntity = onceFor(
           const page = { items: Array.isArray(list) ? list : [], next: undefined };
           return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
         });
-        const own = await openValues(view, entity, values, fields);
-        const hidden = unveiled && (await hiddenIn(view, entity, values));
+        const hidden = await hiddenIn(view, entity, values);
+        const own = await openValues(view, entity, values, { select: fields, hidden });
         return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
       };
       return limit ? hideAbsent(limit, work) : work();
@@ -166,10 +167,9 @@ const NOTHING_INCLUDED = { kinds: [], groups: [] };
 /** The fields to read for these, with those that decide whether the row, and its restricted fields, are within reach. */
 function withLimited(
   { access: { unveiled = {} } }: Entity,
-  fields: readonly string[] | undefined,
+  fields: readonly string[],
   limit: Limit | undefined,
-): readonly string[] | undefined {
-  if (!fields) return undefined;
+): readonly string[] {
   const shown = Object.entries(unveiled).flatMap(([field, rule]) => (fields.includes(field) ? rule : []));
   const deciding = shown.flatMap(({ where = {} }) => Object.keys(where));
   return [...new Set([...fields, ...deciding, ...comparedFields(toFilter(limit))])];
@@ -365,11 +365,17 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
       const limit = narrow(await limitOf(view, entity, 'read'), given);
       if (limit?.length === 0) throw notFound(entity, given);
       const found = await hideAbsent(limit, async () => {
-        const values = await readByCopy(view.engine, entity, index, given, withLimited(entity, fields, limit));
+        const values = await readByCopy(
+          view.engine,
+          entity,
+          index,
+          given,
+          fields && withLimited(entity, fields, limit),
+        );
         if (!isWithin(limit, values)) throw notFound(entity, given);
         return values;
       });
-      const values = await openValues(view, entity, found, fields);
+      const values = await openValues(view, entity, found, { select: fields });
       return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
     },
   };
