@@ -85,7 +85,7 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
     | undefined
   >;
   /**
-   * Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`.
+   * Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `partition-full`, `too-large`.
    *
    * @example
    * const { values, etag } = await store.vehicles.create({ depot: 'north', vehicleId: '1', plate: 'AB 12345' });

@@ -30,7 +30,8 @@ const BY_ITSELF: readonly ErrorCode[] = ['duplicate-key', 'duplicate-value', 'pa
 
 /**
  * Creates an entity. `incarnation` identifies the request: if an earlier attempt of the request created the entity, its
- * current state is returned. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `too-large`, `busy`.
+ * current state is returned. Throws `invalid-input`, `duplicate-key`, `duplicate-value`, `partition-full`,
+ * `too-large`, `busy`.
  */
 export async function createEntity(
   engine: Engine,

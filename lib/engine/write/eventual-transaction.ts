@@ -65,8 +65,9 @@ interface CommitOptions {
 
 /**
  * Commits changes of one partition together. Returns the new state of each entity, in the same order. If it throws
- * `duplicate-key`, `duplicate-value` (naming the field), `referenced`, `too-large`, `busy` or `EntityChanged`, nothing changed. If it throws
- * `storage-unavailable`, either all changes are committed or none, and index entries will agree in either case.
+ * `duplicate-key`, `duplicate-value` (naming the field), `referenced`, `partition-full`, `too-large`, `busy` or `EntityChanged`,
+ * nothing changed. If it throws `storage-unavailable`, either all changes are committed or none, and index entries will agree in
+ * either case.
  */
 export const commit = inPattern(
   'eventual transaction',
