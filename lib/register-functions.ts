@@ -33,6 +33,7 @@ export type FunctionsApp = Pick<typeof functionsApp, 'http' | 'storageQueue' | '
 const VERIFY_FOR_MS = 4 * MINUTE_MS;
 const VERIFY_TRANSACTIONS_A_SECOND = 100;
 const PATTERN_FOR_MS = 4 * 60_000;
+const ORPHANS_FOR_MS = 8 * MINUTE_MS;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
@@ -189,10 +190,12 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
     schedule: '0 20 1 * * *',
     async run(runtime, context) {
       const engine = await runtime.readyEngine(context);
-      const { checked, deleted } = await collectOrphans(engine, runtime.model.list);
+      const until = Date.now() + ORPHANS_FOR_MS;
+      const { checked, deleted, isComplete } = await collectOrphans(engine, runtime.model.list, { until });
       context.log(
         `${deleted} of ${checked} blobs deleted, and ${await deleteOldCounts(engine)} old counts of requests.`,
       );
+      if (!isComplete) context.warn('The next run checks the other blobs, as there are too many for one run.');
     },
   },
   /** Every minute: records messages on which the host gave up, or sends them back, and does the work of queues that the model no longer has. */

@@ -1,13 +1,15 @@
 import pMap from 'p-map';
+import { z } from 'zod';
 import { DAY_MS } from '../base/time.ts';
 import { furtherRowRange, listedRows } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
+import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { LARGE_CONTAINER, parseReferrer } from '../engine/read/text-blobs.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
-import { type Address, type Row, readRange, readRow } from '../storage/rows.ts';
+import { type Address, type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
@@ -19,10 +21,22 @@ import { inPattern } from '../telemetry/span.ts';
 const GRACE_MS = DAY_MS;
 const CONCURRENCY = 16;
 
-/** Deletes orphans and uploads that were never accepted. Returns counts of blobs. Safe to run twice or concurrently. */
+/** Where a run ended: the first blob that it did not check. */
+const Position = z.object({ Container: z.string(), Name: z.string() });
+const POSITION: Address = { table: SYSTEM_TABLE, partition: 'orphans', row: 'position' };
+
+/**
+ * Deletes orphans and uploads that were never accepted. Returns counts of blobs. No check starts after `until`, in milliseconds: the next
+ * run then continues, in any process. Safe to run twice or concurrently.
+ */
 export const collectOrphans = inPattern(
   'orphans',
-  async (engine: Engine, entities: readonly Entity[]): Promise<{ checked: number; deleted: number }> => {
+  async (
+    engine: Engine,
+    entities: readonly Entity[],
+    { until = Infinity }: { readonly until?: number } = {},
+  ): Promise<{ checked: number; deleted: number; isComplete: boolean }> => {
+    const { storage } = engine;
     const before = engine.now() - GRACE_MS;
     let checked = 0;
     let deleted = 0;
@@ -32,25 +46,67 @@ export const collectOrphans = inPattern(
       if (await remove()) deleted += 1;
     };
     const options = { concurrency: CONCURRENCY };
-    for (const container of containersOf(entities))
-      await pMap(
-        listContainer(engine.storage, container),
-        (blob) =>
-          collect(blob, async () => {
-            if (!(await isUnreferred(engine, blob))) return false;
-            await deleteBlob(engine.storage, blob, blob.etag);
-            return true;
-          }),
-        options,
-      );
     await pMap(
-      listContainer(engine.storage, ARRIVALS_CONTAINER),
-      (blob) => collect(blob, () => deleteUpload(engine.storage, blob).then(() => true)),
+      listContainer(storage, ARRIVALS_CONTAINER),
+      (blob) => collect(blob, () => deleteUpload(storage, blob).then(() => true)),
       options,
     );
-    return { checked, deleted };
+    let end: ListedBlob | undefined;
+    async function* blobsUntilEnd(found: Row | undefined) {
+      for await (const blob of listFrom(engine, containersOf(entities), Position.safeParse(found?.properties).data)) {
+        if (engine.now() >= until) {
+          end = blob;
+          return;
+        }
+        yield blob;
+      }
+    }
+    const found = await readRow(storage, POSITION);
+    await pMap(
+      blobsUntilEnd(found),
+      (blob) =>
+        collect(blob, async () => {
+          if (!(await isUnreferred(engine, blob))) return false;
+          await deleteBlob(storage, blob, blob.etag);
+          return true;
+        }),
+      options,
+    );
+    if (end) {
+      const properties = { EntityType: 'orphans', Container: end.container, Name: end.name };
+      const actions = [{ kind: 'upsert', row: POSITION.row, properties } as const];
+      await submit(storage, { ...POSITION, actions, isRepeatable: true });
+    } else if (found) await tryAction(storage, POSITION, { kind: 'delete', row: POSITION.row, etag: found.etag });
+    return { checked, deleted, isComplete: end === undefined };
   },
 );
+
+/** The blobs of the containers, in order, from a position on. */
+async function* listFrom(
+  { storage }: Engine,
+  containers: readonly string[],
+  from: z.infer<typeof Position> | undefined,
+): AsyncGenerator<ListedBlob> {
+  const first = Math.max(0, containers.indexOf(from?.Container ?? ''));
+  for (const container of containers.slice(first)) {
+    const start = container === from?.Container ? from.Name : '';
+    for (const prefix of start === '' ? [''] : prefixesFrom(start))
+      for await (const blob of listContainer(storage, container, prefix)) if (blob.name >= start) yield blob;
+  }
+}
+
+/** Names begin with the three digits of a slot or, in earlier releases, with the name of a table. */
+const BEGINNINGS = [...'0123456789abcdefghijklmnopqrstuvwxyz'];
+const BEGINS_ALIKE = 3;
+
+/** The prefixes of the names with the same beginning as this name, and of those after them: a listing can begin at a prefix only. */
+function prefixesFrom(name: string): string[] {
+  const start = name.slice(0, BEGINS_ALIKE);
+  const later = Array.from(start, (character, at) =>
+    BEGINNINGS.filter((other) => other > character).map((other) => start.slice(0, at) + other),
+  );
+  return [start, ...later.toReversed().flat()];
+}
 
 /** The containers whose blobs each belong to a row. */
 export function containersOf(entities: readonly Entity[]): string[] {
