@@ -6,6 +6,7 @@ import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared }
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { type RequestLimit, RequestLimitOptions } from './declaration/request-limit.ts';
 import type { DeclaredOperation, OperationsOf } from './define-operation.ts';
+import { type Placement, PlacementOptions } from './placement.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
@@ -36,6 +37,11 @@ interface PlainOptions {
    * means nothing. By default files and texts are in the accounts of their slots, and the audit log is in the first account.
    */
   readonly containerAccounts?: Readonly<Record<string, string>>;
+  /**
+   * The storage account of tenants, ranges of keys and entities, each under a name that stays: `{ acme: { keys: ['acme'], account: 'second' }
+   * }`. Without several accounts it means nothing. `npm run accounts -- balance` brings them there.
+   */
+  readonly placement?: Readonly<Record<string, Placement>>;
 }
 
 export interface ModelDeclaration<
@@ -71,6 +77,7 @@ const ModelOptions = optionsOf({
   maxStorageRequests: z.int().min(2).optional(),
   queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).default(1),
   containerAccounts: z.record(z.string(), z.string()).default({}),
+  placement: z.record(z.string(), PlacementOptions).default({}),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../base/errors.ts';
+import type { PlacedLayer } from '../define/placement.ts';
 import type { Owned } from '../storage/slot-row.ts';
 import { canOverlap, type LayerDefinition, SLOTS } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';
@@ -9,6 +10,7 @@ import {
   type Placement,
   type Plan,
   requireAtRest,
+  severalAccounts,
   slotsIn,
   writeLayers,
 } from './placement.ts';
@@ -21,11 +23,6 @@ import { acceptAll, asMover, type MoveOptions } from './slot-mover.ts';
  * layer 0. So each mover completes first what another one has begun. test/model/move.ts visits the interleavings.
  */
 
-/** A layer, and the account that the model places it in. */
-export interface DeclaredLayer extends LayerDefinition {
-  readonly account: string;
-}
-
 /** Each row of an account has all layers with their slots: at most 1 MiB, of which a text may have 32,000 characters. */
 const MAX_LAYERS = 24;
 const MAX_LAYERS_LENGTH = 30_000;
@@ -33,9 +30,18 @@ const MAX_LAYERS_LENGTH = 30_000;
 /** Carves the layers that the accounts lack. Throws `invalid-input` for another definition under a name that they have. */
 export async function carveLayers(
   storage: Storage,
-  wanted: readonly LayerDefinition[],
+  placed: readonly PlacedLayer[],
   options: MoveOptions,
 ): Promise<void> {
+  const wanted = placed.map(({ layer }) => layer);
+  const names = severalAccounts(storage).list.map(({ name }) => name);
+  const unknown = placed.find(({ account }) => !names.includes(account));
+  if (unknown)
+    throw new RowkeyError(
+      'invalid-input',
+      `The model places "${unknown.layer.name}" in the storage account "${unknown.account}", which STORAGE_ACCOUNTS does not name.`,
+      { accepted: names.join(', ') },
+    );
   await asMover(storage, options, async (mover) => {
     await acceptAll(mover);
     const placements = await completeLayers(mover);
@@ -104,10 +110,10 @@ function slotsOf({ text, moves }: Owned, layer: number) {
 }
 
 /** Brings the slots of each layer to the account that is declared for it. */
-export function planLayers(placements: readonly Placement[], declared: readonly DeclaredLayer[]): Plan[] {
+export function planLayers(placements: readonly Placement[], placed: readonly PlacedLayer[]): Plan[] {
   const known = layersIn(placements);
-  return declared.flatMap(({ name, account: to }) => {
-    const number = known.get(name)?.number;
+  return placed.flatMap(({ layer, account: to }) => {
+    const number = known.get(layer.name)?.number;
     if (number === undefined) return [];
     const slots = placements.flatMap((placement) =>
       placement.account.name === to ? [] : slotsIn(placement, 'at rest', number),

@@ -1,8 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { commandLine } from '../../lib/command-line.ts';
+import type { PlacedLayer } from '../../lib/define/placement.ts';
+import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
 import {
   findOwner,
+  layersIn,
   type Placement,
   planBalance,
   readPlacement,
@@ -11,7 +14,8 @@ import {
   stateIn,
 } from '../../lib/operations/placement.ts';
 import type { MoveProgress, MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
-import { SLOTS, slotAt, slotOf } from '../../lib/storage/slots.ts';
+import { indexIn } from '../../lib/storage/slot-row.ts';
+import { placeOf, SLOTS, slotAt } from '../../lib/storage/slots.ts';
 import type { OpenAccounts } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 
@@ -38,9 +42,9 @@ interface MoveOptions {
 export function addAccountsCommands(program: Command, { open, timing }: Accounts): Command {
   const storageOf = async (command: Command) => {
     const { data, skipGrants } = command.optsWithGlobals<GlobalOptions>();
-    const { storage, resources, grantedForMs } = await open(data);
+    const { storage, resources, grantedForMs, placed } = await open(data);
     const waits = { grantedForMs: skipGrants ? 0 : grantedForMs };
-    return { storage, given: { resources, ...waits, ...(timing ? { timing } : {}) } };
+    return { storage, placed, given: { resources, ...waits, ...(timing ? { timing } : {}) } };
   };
   program.option(
     '--skip-grants',
@@ -48,10 +52,10 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
   );
   program
     .command('status')
-    .description('Lists the accounts, the slots that they own, and the moves.')
+    .description('Lists the accounts, the slots that they own, where tenants and entities are, and the moves.')
     .action(async (_, command: Command) => {
-      for (const line of describePlacement(await readPlacement(severalAccounts((await storageOf(command)).storage))))
-        console.log(line);
+      const { storage, placed } = await storageOf(command);
+      for (const line of describePlacement(await readPlacement(severalAccounts(storage)), placed)) console.log(line);
     });
   program
     .command('move')
@@ -73,13 +77,30 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     });
   program
     .command('balance')
-    .description('Spreads the slots evenly over all accounts with as few moves as possible.')
+    .description(
+      'Brings what the model places to its account, and spreads all other slots evenly with as few moves as possible.',
+    )
     .action(async (_, command: Command) => {
-      const { storage, given } = await storageOf(command);
-      const plans = planBalance(await readPlacement(severalAccounts(storage)));
+      const { storage, placed, given } = await storageOf(command);
+      if (placed.length > 0) await carveLayers(storage, placed, given);
+      const placements = await readPlacement(severalAccounts(storage));
+      const plans = [...planLayers(placements, placed), ...planBalance(placements)];
       if (plans.length === 0) return console.log('The slots are spread evenly.');
       for (const { slots, to } of plans) console.log(`${slots.length} slots to ${to}.`);
       await show((shown) => moveSlots(storage, plans, { ...given, ...shown }));
+    });
+  program
+    .command('remove')
+    .description('Brings what was placed under a name to the accounts of all other slots, and forgets the name.')
+    .argument('<name>', 'the name, which the model no longer places')
+    .action(async (name: string, _, command: Command) => {
+      const { storage, placed, given } = await storageOf(command);
+      if (placed.some(({ layer }) => layer.name === name))
+        throw new Error(`The model places "${name}". Remove it from placement first.`);
+      const plans = planToLayer0(await readPlacement(severalAccounts(storage)), name);
+      if (plans.length > 0) await show((shown) => moveSlots(storage, plans, { ...given, ...shown }));
+      await removeLayer(storage, name, given);
+      console.log(`"${name}" is removed.`);
     });
   for (const [name, description, work] of [
     ['resume', 'Continues the moves that a command has left.', resumeMoves],
@@ -115,8 +136,8 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
 
 function toSlots(text: string): string[] {
   const slots = text.toLowerCase().split(',');
-  if (slots.every((slot) => /^[0-9a-f]{3}$/.test(slot))) return slots;
-  throw new InvalidArgumentError('A slot has three hexadecimal digits.');
+  if (slots.every((slot) => /^(\d+-)?[0-9a-f]{3}$/.test(slot))) return slots;
+  throw new InvalidArgumentError('A slot has three hexadecimal digits, such as 07a, or 1-07a in the layer 1.');
 }
 
 function toShare(text: string): number {
@@ -128,7 +149,10 @@ function toShare(text: string): number {
 /** Returns the slots that the options name. For a share, the accounts that own the most slots give them. */
 function chooseSlots(placements: readonly Placement[], { slots, key, share, to }: MoveOptions): string[] {
   if (slots) return [...slots];
-  if (key) return [...new Set(key.map(slotOf))];
+  if (key) {
+    const { layers = [] } = placements[0]?.owned ?? {};
+    return [...new Set(key.map((each) => slotAt(indexIn({ layers }, placeOf('', each)))))];
+  }
   if (share === undefined) throw new Error('Name what to move: --slots, --key or --share.');
   const owned = placements
     .filter(({ account }) => account.name !== to)
@@ -144,13 +168,14 @@ function chooseSlots(placements: readonly Placement[], { slots, key, share, to }
 }
 
 /** What the accounts own, and the moves that are under way or can be undone. */
-export function describePlacement(placements: readonly Placement[]): string[] {
+export function describePlacement(placements: readonly Placement[], placed: readonly PlacedLayer[] = []): string[] {
   const lines = placements.map((placement) => {
     const counts = (['at rest', 'fencing', 'draining'] as const).map((phase) => slotsIn(placement, phase).length);
     const [atRest = 0, fencing = 0, draining = 0] = counts;
     const moving = fencing + draining > 0 ? `, ${fencing + draining} of them in motion` : '';
     return `${placement.account.name}: ${atRest + fencing + draining} of ${SLOTS} slots${moving}`;
   });
+  lines.push(...describeLayers(placements, placed));
   for (const placement of placements) {
     const moves = Map.groupBy([...placement.owned.moves], ([, { move }]) => move);
     for (const [move, slots] of moves) {
@@ -163,6 +188,34 @@ export function describePlacement(placements: readonly Placement[]): string[] {
   const lost = lostSlots(placements);
   if (lost > 0) lines.push(`${lost} slots are between two accounts: run ${commandLine('accounts', 'resume')}`);
   return lines;
+}
+
+/** Where the slots of each layer are, and what the model says about them. */
+function describeLayers(placements: readonly Placement[], placed: readonly PlacedLayer[]): string[] {
+  const known = layersIn(placements);
+  const wanted = new Map(placed.map(({ layer, account }) => [layer.name, account]));
+  const balance = commandLine('accounts', 'balance');
+  const lines = [...known].map(([name, { number }]) => {
+    const parts = placements.flatMap((placement) => {
+      const phases = ['at rest', 'fencing', 'draining'] as const;
+      const { length } = phases.flatMap((phase) => slotsIn(placement, phase, number));
+      return length > 0 ? [{ account: placement.account.name, length }] : [];
+    });
+    const [only] = parts;
+    const where =
+      parts.length === 1 ? only?.account : parts.map((of) => `${of.length} slots in ${of.account}`).join(', ');
+    const to = wanted.get(name);
+    if (to === undefined)
+      return `${name}: ${where}. The model does not place it: run ${commandLine('accounts', `remove ${name}`)}`;
+    return `${name}: ${where}${where === to ? '' : `. The model places it in ${to}: run ${balance}`}`;
+  });
+  const missing = placed.filter(({ layer }) => !known.has(layer.name));
+  return [
+    ...lines,
+    ...missing.map(
+      ({ layer, account }) => `${layer.name}: with all others. The model places it in ${account}: run ${balance}`,
+    ),
+  ];
 }
 
 function lostSlots(placements: readonly Placement[]): number {

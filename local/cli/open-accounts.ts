@@ -1,5 +1,6 @@
 import { VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { Model } from '../../lib/define/define-model.ts';
+import { layersOf, type PlacedLayer } from '../../lib/define/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
 import type { Resources } from '../../lib/storage/provision.ts';
@@ -15,6 +16,8 @@ export interface OpenAccounts {
   readonly resources: Resources;
   /** How long clients of the model may write rows directly with a grant. */
   readonly grantedForMs: number;
+  /** What the model places in an account. */
+  readonly placed: readonly PlacedLayer[];
 }
 
 interface Found {
@@ -42,6 +45,7 @@ export function accountsOpener(model?: Model): (folder: string) => Promise<OpenA
       storage: openStorage(options, used.prefix),
       resources: resourcesOf(used.list, Date.now(), used),
       grantedForMs: used.list.some(({ isWrittenByClients }) => isWrittenByClients) ? VALID_FOR_MS : 0,
+      placed: layersOf(used),
     };
   };
 }

@@ -1,6 +1,7 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
 import { limitErrors, type RequestLimit } from '../declaration/request-limit.ts';
+import { type Placement, placementErrors } from '../placement.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
@@ -35,6 +36,7 @@ interface ModelParts {
   readonly limits: readonly RequestLimit[];
   readonly prefix: string;
   readonly containerAccounts: Readonly<Record<string, string>>;
+  readonly placement: Readonly<Record<string, Placement>>;
 }
 
 /**
@@ -54,6 +56,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     ...patternErrors(entities, reserved),
     overlapErrors(entities),
     containerErrors(model, reserved),
+    placementErrors({ list: entities, placement: model.placement }),
   ];
   const errors = checks.flatMap((found) => [...found]);
   // The tables of an invalid period have no names.

@@ -532,9 +532,9 @@ async function storageWithTenants() {
 
 /** Carves the layer and brings it to an account. Continues where another process has died. */
 async function bring(process: Storage, to: string, layer = ACME): Promise<unknown> {
-  await carveLayers(process, [layer], quick);
+  await carveLayers(process, [{ layer, account: to }], quick);
   const placements = await readPlacement((process as Several).accounts);
-  await moveSlots(process, planLayers(placements, [{ ...layer, account: to }]), quick);
+  await moveSlots(process, planLayers(placements, [{ layer, account: to }]), quick);
   return resumeMoves(process, quick);
 }
 
@@ -562,7 +562,9 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
   expect((await cleanUp(open(), quick)).rows).toBe(3);
   expect(await partitionsIn(storage, 'first')).toEqual(['acmeco', 'globex', 'p0']);
   await expect(removeLayer(open(), 'acme', quick)).rejects.toThrow('"acme" is not where layer 0 is');
-  await expect(carveLayers(open(), [{ ...ACME, keys: ['globex'] }], quick)).rejects.toThrow('"acme" is another one');
+  await expect(
+    carveLayers(open(), [{ layer: { ...ACME, keys: ['globex'] }, account: 'second' }], quick),
+  ).rejects.toThrow('"acme" is another one');
 
   const plans = planToLayer0(await readPlacement(storage.accounts), 'acme');
   const { pauses } = await moveSlots(open(), plans, quick);
@@ -572,7 +574,7 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
   await removeLayer(open(), 'acme', quick);
   expect(await partitionsIn(storage, 'second')).toEqual([]);
   expect(await contentsOf(open())).toMatchObject({ ...found, 'acme/a': 'acme' });
-  await carveLayers(open(), [ACME], quick);
+  await carveLayers(open(), [{ layer: ACME, account: 'second' }], quick);
   expect((await readPlacement(storage.accounts)).map(({ owned }) => owned.layers)).toEqual([
     [null, ACME],
     [null, ACME],
@@ -582,7 +584,7 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
 test('completes a layer in an account that was added, before slots move there', async () => {
   const { open } = await storageToMove(3, ['first', 'second', 'third']);
   const two = open(2) as Several;
-  await carveLayers(two, [ACME], quick);
+  await carveLayers(two, [{ layer: ACME, account: 'second' }], quick);
   const all = open() as Several;
   await put(all, 'acme', 'a', 1);
   await bring(all, 'third');

@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { addAccountsCommands } from '../../../local/cli/accounts-command.ts';
+import type { OpenAccounts } from '../../../local/cli/open-accounts.ts';
 import { provisionAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
 
 const timing: MoveTiming = {
@@ -18,13 +19,14 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   const { open } = await provisionAccounts();
   const actions = [{ kind: 'insert', row: 'r', properties: { EntityType: 'thing' } }] as const;
   await submit(open(), { table: TABLE, partition: 'Engineering', actions });
+  let placed: OpenAccounts['placed'] = [];
   const printed = vi.spyOn(console, 'log').mockImplementation(() => {});
   /** Runs a command and returns what it prints. */
   const accounts = async (...given: string[]) => {
     printed.mockClear();
     const program = new Command().option('--data <folder>', '', '.').exitOverride();
     await addAccountsCommands(program, {
-      open: async () => ({ storage: open(), resources: RESOURCES, grantedForMs: 0 }),
+      open: async () => ({ storage: open(), resources: RESOURCES, grantedForMs: 0, placed }),
       timing,
     }).parseAsync(given, { from: 'user' });
     return printed.mock.calls.map(([line]) => String(line));
@@ -55,4 +57,30 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   expect((await accounts('abort'))[0]).toMatch(/^0 slots moved/);
   await expect(accounts('move', '--to', 'third')).rejects.toThrow('--slots, --key or --share');
   await expect(accounts('move', '--key', 'a', '--to', 'fifth')).rejects.toThrow('Storage account "fifth" not found.');
+
+  placed = [{ layer: { name: 'engineering', keys: ['Engineering'], separator: '_' }, account: 'first' }];
+  const run = 'run npm run accounts --';
+  expect((await accounts('status'))[3]).toBe(
+    `engineering: with all others. The model places it in first: ${run} balance`,
+  );
+  expect((await accounts('balance'))[0]).toMatch(/^27\d\d slots to first\.$/);
+  expect((await accounts('status')).slice(3, 4)).toEqual(['engineering: first']);
+  expect((await accounts('move', '--key', 'Engineering', '--to', 'third'))[0]).toMatch(
+    /^1 slots moved: 1 rows compared/,
+  );
+  expect((await accounts('status'))[3]).toBe(
+    `engineering: 4095 slots in first, 1 slots in third. The model places it in first: ${run} balance`,
+  );
+  expect((await accounts('balance'))[0]).toBe('1 slots to first.');
+  await expect(accounts('remove', 'engineering')).rejects.toThrow('Remove it from placement first.');
+  placed = [{ layer: { name: 'sales', keys: ['Sales'], separator: '_' }, account: 'fifth' }];
+  await expect(accounts('balance')).rejects.toThrow('"sales" in the storage account "fifth", which STORAGE_ACCOUNTS');
+  placed = [];
+  expect((await accounts('status'))[3]).toBe(
+    `engineering: first. The model does not place it: ${run} remove engineering`,
+  );
+  await expect(accounts('remove', 'engineering')).rejects.toThrow('is not cleaned up');
+  await accounts('clean-up');
+  expect(await accounts('remove', 'engineering')).toEqual(['"engineering" is removed.']);
+  await expect(accounts('remove', 'engineering')).rejects.toThrow('Layer "engineering" not found.');
 });

@@ -113,11 +113,40 @@ test('rejects an account for a container that the model does not have', () => {
   });
 });
 
+test.each([
+  [{ acme: { keys: ['acme'], acount: 'second', account: 'second' } }, '"placement.acme.acount" is not an option.'],
+  [{ '1': { keys: ['acme'], account: 'second' } }, 'placement "1" needs a name of 1 to 40 letters'],
+  [{ acme: { account: 'second' } }, 'placement "acme" places nothing.'],
+  [{ acme: { from: 'b', to: 'a', account: 'second' } }, 'placement "acme" has no key from "b" before "a".'],
+  [{ acme: { from: 'b', separator: '-', account: 'second' } }, 'placement "acme" has a separator without keys.'],
+  [{ all: { entities: ['trucks'], account: 'second' } }, '"trucks", which the model does not have. Use one of cars.'],
+  [
+    { one: { keys: ['a', 'b'], account: 'second' }, two: { keys: ['b_1'], account: 'second' } },
+    'placement "two" and "one" can place the same partition.',
+  ],
+  [
+    { one: { from: 'a', to: 'c', account: 'second' }, two: { keys: ['b'], account: 'second' } },
+    'placement "two" and "one" can place the same partition.',
+  ],
+])('rejects a placement: %j', (placement, sentence) => {
+  const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
+  expect(() => defineModel({ ...model, placement } as never)).toThrow(sentence);
+});
+
+test('keeps the placement of a tenant and of an entity', () => {
+  const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
+  const placement = {
+    acme: { keys: ['acme'], account: 'second' },
+    fleet: { entities: ['cars'], account: 'third' },
+  } as const;
+  expect(defineModel({ ...model, placement }).placement).toEqual(placement);
+});
+
 test('rejects an unknown option of a model', () => {
   const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
   // @ts-expect-error The compiler rejects this option too.
   expect(() => defineModel({ ...model, prefx: 'a' })).toThrow(
-    '"prefx" is not an option. Use prefix, roles, operatorRole, limits, rulesMaxAge, maxStorageRequests, queueParts, containerAccounts, entities, operations.',
+    '"prefx" is not an option. Use prefix, roles, operatorRole, limits, rulesMaxAge, maxStorageRequests, queueParts, containerAccounts, placement, entities, operations.',
   );
 });
 
