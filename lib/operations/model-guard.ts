@@ -17,6 +17,7 @@ import { features } from '../features/features.ts';
 import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { isOfApp } from '../storage/slot-row.ts';
+import type { Storage } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { requireAccounts, requireContainers } from './placement.ts';
 import { resourcesOf } from './resources.ts';
@@ -240,9 +241,15 @@ export async function readShapes(engine: Engine): Promise<Shapes> {
   return toShapes(await readModelRows(engine));
 }
 
+/** The tables of all declarations that the guard remembers: those of former entities and indexes may have rows. One range query. */
+export async function rememberedTables(storage: Storage): Promise<string[]> {
+  const shapes = [...toShapes(await readModelRows({ storage })).values()].map(({ shape }) => shape);
+  return shapes.flatMap((shape) => [...tablesOf(shape), ...tablesOf({ ...shape, indexes: shape.leftOver })]);
+}
+
 type Shapes = ReadonlyMap<string, { readonly row: Row; readonly shape: Shape }>;
 
-async function readModelRows({ storage }: Engine): Promise<readonly Row[]> {
+async function readModelRows({ storage }: Pick<Engine, 'storage'>): Promise<readonly Row[]> {
   const { rows } = await readRange(storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
   return rows;
 }
@@ -287,7 +294,7 @@ async function findLeftTables(
   );
 }
 
-function tablesOf({ table, archive, indexes }: Shape): string[] {
+function tablesOf({ table, archive, indexes }: Pick<Shape, 'table' | 'archive' | 'indexes'>): string[] {
   const tables = [table, archive, ...Object.values(indexes).map((index) => index.table)];
   return [...new Set(tables.filter((used) => used !== undefined))];
 }

@@ -89,7 +89,7 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
         .filter(([index]) => !isOwned(owned, index))
         .map(([index, { goneAt }]) => ({ slot: slotAt(index), goneAt }));
       const due = left.filter(
-        ({ slot, goneAt }) => findOwner(placements, slot) && goneAt + mover.timing.keepMs <= Date.now(),
+        ({ slot, goneAt }) => findOwner(placements, slot) && goneAt + mover.timing.keepMs <= owned.readAt,
       );
       report.kept += left.length - due.length;
       report.slots += due.length;
@@ -106,7 +106,10 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
       report.rows += deleted.rows;
       report.blobs += deleted.blobs;
       mover.mayWrite();
-      await deleteFences(account, (move) => live.has(move));
+      await deleteFences(account, {
+        isLive: (move) => live.has(move),
+        before: owned.readAt - mover.timing.keepMs,
+      });
     }
   });
   return report;

@@ -18,7 +18,7 @@ export interface HoldTiming {
 export interface Hold {
   /** Throws if another mover may have begun. Called before each write. */
   mayWrite(): void;
-  /** Ends the hold, so that the next mover need not wait. Only if no request of this one is under way. */
+  /** Ends the hold, so that the next mover need not wait. Only copies of this one may be under way: the next one waits before it compares. */
   release(): Promise<void>;
   /** Stops to renew the hold. */
   stop(): void;

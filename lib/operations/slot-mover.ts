@@ -9,9 +9,19 @@ import { type Copied, copyRows } from '../storage/copy-rows.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
 import { createTable, listTables, type Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
-import { changeSlots, heirOf, indexIn, type Layers, type Phase, type SlotState, stateOf } from '../storage/slot-row.ts';
+import {
+  changeSlots,
+  heirOf,
+  indexIn,
+  type Layers,
+  type Phase,
+  requireRoom,
+  type SlotState,
+  stateOf,
+} from '../storage/slot-row.ts';
 import { layerOf, placeOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
+import { rememberedTables } from './model-guard.ts';
 import { becomeMover, type HoldTiming } from './mover-hold.ts';
 import { completeLayers, findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
 
@@ -49,7 +59,10 @@ export type MoveProgress =
   | { readonly what: 'switch'; readonly slots: number; readonly of: number };
 
 export interface MoveOptions {
-  /** The tables and containers of the app: others may be in the same accounts. Tables of periods end with digits. */
+  /**
+   * The tables and containers of the app: others may be in the same accounts. Tables of periods end with digits. Those of former declarations
+   * move with them.
+   */
   readonly resources: Pick<Resources, 'tables' | 'containers'>;
   /** How long clients may write rows with a grant, without a fence. By default no client may. */
   readonly grantedForMs?: number;
@@ -118,7 +131,8 @@ export async function asMover(
   const report = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
   // The model places the others as a whole.
   const containers = resources.containers.filter((container) => !accounts.containers.has(container));
-  const moved = { ...resources, containers };
+  const tables = [...new Set([...resources.tables, ...(await rememberedTables(storage))])];
+  const moved = { tables, containers };
   const mover: Mover = {
     accounts,
     grantedForMs,
@@ -131,7 +145,6 @@ export async function asMover(
   };
   try {
     await work(mover);
-    await settle(mover);
     await hold.release();
     return report;
   } finally {
@@ -149,12 +162,15 @@ export async function startMove(mover: Mover, { slots, to }: Plan, isClosed: boo
   const placements = await completeLayers(mover);
   const turn =
     1 + Math.max(0, ...placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn)));
-  for (const placement of placements) {
-    const { account } = placement;
+  const starts = placements.flatMap((placement) => {
     const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
-    if (account === target || owned.length === 0) continue;
+    if (placement.account === target || owned.length === 0) return [];
     const busy = owned.find((slot) => stateIn(placement, slot).phase !== 'at rest');
     if (busy) throw new RowkeyError('busy', `The slot ${busy} is moving. Resume or abort its move first.`);
+    requireRoom(placement.account, placement.owned, owned);
+    return [{ account: placement.account, owned }];
+  });
+  for (const { account, owned } of starts) {
     const move = newMoveId();
     const state: SlotState = { phase: isClosed ? 'draining' : 'fencing', move, to, turn, isClosed };
     await change(mover, account, owned, (now) => (now.phase === 'at rest' || now.move === move ? state : undefined));
@@ -171,11 +187,11 @@ async function change(
   { mayWrite }: Mover,
   account: Account,
   slots: readonly string[],
-  next: (state: SlotState) => SlotState | undefined,
+  next: (state: SlotState, readAt: number) => SlotState | undefined,
 ): Promise<void> {
-  const changed = await changeSlots(account, slots, (state) => {
+  const changed = await changeSlots(account, slots, (state, _, readAt) => {
     mayWrite();
-    return next(state);
+    return next(state, readAt);
   });
   if (!changed) throw new RowkeyError('busy', `Something else has changed the slots of the account ${account.name}.`);
 }
@@ -355,20 +371,22 @@ async function nextToSwitch({ timing }: Mover, { source, id, slots, isClosed }: 
 async function switchSlots(mover: Mover, leg: Leg): Promise<void> {
   const { source, target, id, slots, isClosed } = leg;
   const { timing, report } = mover;
-  const ofMove = (phases: readonly Phase[], next: SlotState) => (state: SlotState) =>
-    state.move === id && phases.includes(state.phase) ? { ...state, ...next } : undefined;
+  const ofMove = (phases: readonly Phase[], phase: Phase) => (state: SlotState, goneAt: number) =>
+    state.move === id && phases.includes(state.phase)
+      ? { ...state, phase, ...(phase === 'gone' && { goneAt }) }
+      : undefined;
   // What is copied now need not be copied while writes wait.
   if (!isClosed) await copyOpened(mover, leg, false);
   await settle(mover);
   const since = performance.now();
-  await change(mover, source, slots, ofMove(['fencing', 'draining'], { phase: 'draining' }));
+  await change(mover, source, slots, ofMove(['fencing', 'draining'], 'draining'));
   const isCopied = isClosed || (await copyOpened(mover, leg, true));
   if (!isCopied || (!isClosed && performance.now() - since > timing.pauseWithinMs)) {
     report.left.push(...slots);
     await openAgain(mover, leg);
     return;
   }
-  await change(mover, source, slots, ofMove(['draining', 'gone'], { phase: 'gone', goneAt: Date.now() }));
+  await change(mover, source, slots, ofMove(['draining', 'gone'], 'gone'));
   await accept(mover, target, slots);
   const pause = performance.now() - since;
   report.slots += slots.length;
@@ -416,7 +434,8 @@ async function accept(mover: Mover, target: Account, slots: readonly string[]): 
 /** Gives the slots that no account owns to the one that their last owner has let them go to: a mover has died in between. */
 export async function acceptAll(mover: Mover): Promise<void> {
   const all = (await readPlacement(mover.accounts)).map(({ owned }) => owned);
-  const heirs = Array.from({ length: SLOTS }, (_, index) => [slotAt(index), heirOf(all, index)] as const);
+  const length = Math.max(...all.map(({ text }) => text.length));
+  const heirs = Array.from({ length }, (_, index) => [slotAt(index), heirOf(all, index)] as const);
   for (const target of mover.accounts.list) {
     const slots = heirs.filter(([, heir]) => heir === target.name).map(([slot]) => slot);
     if (slots.length > 0) await accept(mover, target, slots);

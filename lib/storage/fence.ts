@@ -137,27 +137,30 @@ const registriesFrom = (start: string) =>
 async function* readRegistered(account: Account, filter: string) {
   const client = account.table(SYSTEM_TABLE);
   const rows = client.listEntities<{ Table: string; Partition: string }>({ queryOptions: { filter } });
-  for await (const { Table: table, Partition: partition, partitionKey = '', rowKey = '' } of storageCalls(
-    rows,
-    client.tableName,
-  ))
-    yield { opened: { table, partition }, partitionKey, rowKey };
+  for await (const row of storageCalls(rows, client.tableName)) {
+    const { Table: table, Partition: partition, partitionKey = '', rowKey = '', timestamp = '' } = row;
+    yield { opened: { table, partition }, partitionKey, rowKey, timestamp };
+  }
 }
 
 /**
  * Deletes what moves have left in partitions that were opened, and their registries, unless the move `isLive`. No other move accepts such
- * rows, so they do no harm.
+ * rows, so they do no harm. A partition that was registered later than `before`, by the service's clock, may still be opened.
  */
-export async function deleteFences(account: Account, isLive: (move: string) => boolean): Promise<void> {
+export async function deleteFences(
+  account: Account,
+  { isLive, before }: { readonly isLive: (move: string) => boolean; readonly before: number },
+): Promise<void> {
   const remove = async (table: string, partition: string, row: string) => {
     const client = account.table(table);
     await unlessRefused(['missing'], client.deleteEntity(partition, row), client.tableName);
   };
   await pMap(
     readRegistered(account, registriesFrom(REGISTRY_HEAD)),
-    async ({ opened, partitionKey, rowKey }) => {
+    async ({ opened, partitionKey, rowKey, timestamp }) => {
       const move = partitionKey.slice(REGISTRY_HEAD.length).split('-')[0] ?? '';
-      if (isLive(move)) return;
+      // The clock was read without the fraction of a second.
+      if (isLive(move) || Math.floor(Date.parse(timestamp) / 1_000) * 1_000 > before) return;
       try {
         for (const head of [FENCE_HEAD, MARK_HEAD]) await remove(opened.table, opened.partition, `${head}${move}`);
       } catch (error) {

@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
+import { commandLine } from '../command-line.ts';
 import { ofAccount, storageCalls, unlessRefused } from './errors.ts';
 import { listTables } from './provision.ts';
 import type { Address } from './row-query.ts';
@@ -55,7 +56,7 @@ export interface SlotState {
   readonly turn?: number | undefined;
   /** True if writes wait during the whole move: no partition is opened. */
   readonly isClosed?: boolean | undefined;
-  /** When the account let the slot go, in milliseconds. */
+  /** When the account let the slot go, in milliseconds of the service's clock. */
   readonly goneAt?: number | undefined;
 }
 
@@ -74,6 +75,8 @@ export type Layers = readonly (LayerDefinition | null)[];
 /** What the row of an account says. */
 export interface Owned {
   readonly etag: string;
+  /** When the service returned the row, in milliseconds of its own clock, without the fraction of a second. */
+  readonly readAt: number;
   /** One character for each slot, those of layer 0 first. */
   readonly text: string;
   readonly moves: ReadonlyMap<number, InMove>;
@@ -165,10 +168,12 @@ function* numbersOf(layers: Layers): Generator<number> {
 /** Reads the row of an account: one point query. Undefined if there is none. */
 export async function readOwned(account: Account): Promise<Owned | undefined> {
   const client = account.table(SYSTEM_TABLE);
-  const found = await ofAccount(
-    account,
-    unlessRefused(['missing'], client.getEntity<Record<string, unknown>>(PARTITION, ROW), client.tableName),
-  );
+  let date: string | undefined;
+  const onResponse = ({ headers }: { readonly headers: { get(name: string): string | undefined } }) => {
+    date = headers.get('date');
+  };
+  const reading = client.getEntity<Record<string, unknown>>(PARTITION, ROW, { onResponse });
+  const found = await ofAccount(account, unlessRefused(['missing'], reading, client.tableName));
   if (!found) return undefined;
   if (found.Name !== account.name)
     throw new RowkeyError(
@@ -185,10 +190,10 @@ export async function readOwned(account: Account): Promise<Owned | undefined> {
       for (const slot of slots.match(/.../g) ?? []) moves.set(number * SLOTS + slotIndex(slot), { move, ...rest });
   }
   const text = Array.from({ length: 1 + layers.length }, (_, number) => texts[number] ?? texts[0]).join('');
-  return { etag: found.etag, text, moves, layers };
+  return { etag: found.etag, readAt: Date.parse(date ?? ''), text, moves, layers };
 }
 
-function toEntity(account: Account, { text, moves, layers }: Omit<Owned, 'etag'>) {
+function toEntity(account: Account, { text, moves, layers }: Pick<Owned, 'text' | 'moves' | 'layers'>) {
   const properties: Record<string, string> = { EntityType: PARTITION, Name: account.name };
   if (layers.length > 0) properties.Layers = JSON.stringify(layers);
   for (const number of numbersOf(layers)) {
@@ -206,6 +211,27 @@ function toEntity(account: Account, { text, moves, layers }: Omit<Owned, 'etag'>
   return { partitionKey: PARTITION, rowKey: ROW, ...properties };
 }
 
+/** A property has at most 32,768 characters, and the texts of moves grow when their slots are let go. */
+const MOVES_LENGTH = 30_000;
+/** The length of the text of a move without its slots. */
+const MOVE_LENGTH = 130;
+
+/** Rejects a move that the row of an account may not be able to hold. */
+export function requireRoom(account: Account, owned: Owned, slots: readonly string[]): void {
+  const properties: Readonly<Record<string, string>> = toEntity(account, owned);
+  const hasRoom = [...numbersOf(owned.layers)].every((number) => {
+    const added = slots.filter((slot) => layerOf(slotIndex(slot)) === number);
+    const { length = 0 } = properties[propertiesOf(owned.layers, number)[1]] ?? '';
+    return added.length === 0 || length + MOVE_LENGTH + 3 * added.length <= MOVES_LENGTH;
+  });
+  if (hasRoom) return;
+  const count = new Set([...owned.moves.values()].map(({ move }) => move)).size;
+  throw new RowkeyError(
+    'busy',
+    `The storage account ${account.name} has no room for another move: ${count} are not cleaned up. Run ${commandLine('accounts', 'clean-up')}, 20 minutes after the last move at the earliest.`,
+  );
+}
+
 type Changed = SlotState | undefined;
 
 /**
@@ -215,7 +241,7 @@ type Changed = SlotState | undefined;
 export async function changeSlots(
   account: Account,
   slots: readonly string[],
-  change: (state: SlotState, slot: string) => Changed | Promise<Changed>,
+  change: (state: SlotState, slot: string, readAt: number) => Changed | Promise<Changed>,
 ): Promise<boolean> {
   return changeOwned(account, async (owned) => {
     const characters = [...owned.text];
@@ -223,7 +249,7 @@ export async function changeSlots(
     for (const slot of slots) {
       const index = slotIndex(slot);
       const isKnown = index < SLOTS || owned.layers[layerOf(index) - 1];
-      const next = isKnown ? await change(stateOf(owned, index), slot) : undefined;
+      const next = isKnown ? await change(stateOf(owned, index), slot, owned.readAt) : undefined;
       if (!next) return undefined;
       characters[index] = CHARACTERS.get(next.phase) ?? '-';
       const { move, to, turn = 0, isClosed = false, goneAt = 0 } = next;
@@ -251,7 +277,7 @@ export function changeLayers(account: Account, layers: Layers, check: (owned: Ow
         if (layerOf(index) * SLOTS === start) moves.set(number * SLOTS + (index % SLOTS), state);
     }
     const text = Array.from({ length: 1 + layers.length }, (_, number) => texts[number] ?? texts[0]).join('');
-    return { etag: owned.etag, text, moves, layers };
+    return { ...owned, text, moves, layers };
   });
 }
 
