@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
-import { loadOnce } from '../base/once.ts';
+import { keptFor, loadOnce } from '../base/once.ts';
 import { isoInstant, MINUTE_MS } from '../base/time.ts';
 import { canWriteThroughGrant, type Entity } from '../define/declaration/entity.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
@@ -231,13 +231,7 @@ interface Memory {
   revocations: number;
 }
 
-const memories = new WeakMap<Storage, Memory>();
-
-function memoryOf(storage: Storage): Memory {
-  const memory = memories.get(storage) ?? { grants: new LRUCache({ maxSize: KEPT_LENGTH }), revocations: 0 };
-  memories.set(storage, memory);
-  return memory;
-}
+const memoryOf = keptFor((_: Storage): Memory => ({ grants: new LRUCache({ maxSize: KEPT_LENGTH }), revocations: 0 }));
 
 /** Everything on which a grant depends: a request with another subject, claim or role gets another grant. */
 type GrantKey = readonly unknown[];

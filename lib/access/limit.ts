@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { LRUCache } from 'lru-cache';
 import { type ErrorCode, hasCode, RowkeyError } from '../base/errors.ts';
-import { keptFor } from '../base/once.ts';
+import { recentFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
 import { type Comparison, type Filter, holds, matches } from '../define/codec/query.ts';
 import { validateTexts } from '../define/codec/validation.ts';
@@ -342,10 +341,7 @@ interface Remembered {
   readonly values: Promise<readonly Scalar[]>;
 }
 
-const memoryOf = keptFor(
-  // With `max`, the cache would allocate the memory of all its entries at once.
-  (_: Storage) => new LRUCache<string, Remembered>({ maxSize: MAX_REMEMBERED, sizeCalculation: () => 1 }),
-);
+const memoryOf = recentFor<Storage, Remembered>(MAX_REMEMBERED);
 
 /** What a term has read, for as long as the model says, unless this process writes to the partition. */
 function remembered(

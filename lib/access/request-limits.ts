@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import pMap from 'p-map';
 import { busy, RowkeyError } from '../base/errors.ts';
-import { keptFor } from '../base/once.ts';
+import { recentFor } from '../base/once.ts';
 import { backOff, DAY_MS, HOUR_MS, isoInstant, MINUTE_MS, SECOND_MS } from '../base/time.ts';
 import { countDeeds, type Deed, describeLimit, type RequestLimit } from '../define/declaration/request-limit.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
@@ -53,7 +52,7 @@ interface Counter {
   taking: Promise<void> | undefined;
 }
 
-const countersOf = keptFor((_: Storage) => new LRUCache<string, Counter>({ max: MAX_COUNTERS }));
+const countersOf = recentFor<Storage, Counter>(MAX_COUNTERS);
 
 /** What a request is counted as. */
 interface Counted {

@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 /**
  * Computes a value once for each frozen object, such as an entity of a model. The value is dropped with the object. An object
  * that is not frozen yet may still change, so its value is computed at each call.
@@ -23,6 +25,12 @@ export function keptFor<Subject extends object, Value>(make: (subject: Subject) 
     kept.set(subject, known);
     return known.value;
   };
+}
+
+/** Keeps the values that were used last, by a text, for each object such as a storage account. */
+export function recentFor<Subject extends object, Value extends object | number>(most: number) {
+  // With `max`, a cache would allocate the memory of all its entries at once, which takes milliseconds.
+  return keptFor((_: Subject) => new LRUCache<string, Value>({ maxSize: most, sizeCalculation: () => 1 }));
 }
 
 /** Loads at the first call and returns the same result to every caller. A failure is not kept, so that the next call loads again. */

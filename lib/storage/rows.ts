@@ -1,7 +1,6 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
-import { LRUCache } from 'lru-cache';
 import { unavailable } from '../base/errors.ts';
-import { keptFor } from '../base/once.ts';
+import { recentFor } from '../base/once.ts';
 import { withDeleteIf } from './conditional-delete.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
@@ -225,13 +224,10 @@ async function submitTo(
 
 type Partition = Pick<Address, 'table' | 'partition'>;
 
-/** Counts the writes of this process to some partitions, so that what it read from them can be discarded. */
-const countsOf = keptFor(
-  // With `max`, the cache would allocate the memory of all its entries at once, which takes milliseconds.
-  (_: Storage) => new LRUCache<string, number>({ maxSize: MAX_COUNTED_PARTITIONS, sizeCalculation: () => 1 }),
-);
 /** A count that is dropped and begins again is another one than before: what was read under it is discarded. */
 const MAX_COUNTED_PARTITIONS = 50_000;
+/** Counts the writes of this process to some partitions, so that what it read from them can be discarded. */
+const countsOf = recentFor<Storage, number>(MAX_COUNTED_PARTITIONS);
 let lastCount = 0;
 
 /** A number that changes when a write to the partition has ended. Rows that were read before have another number than rows that are read after it. */

@@ -1,6 +1,6 @@
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
+import { recentFor } from '../../base/once.ts';
 import { omit, pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
@@ -174,7 +174,7 @@ export function validateTexts(
 /** Schemas of one entity at a time; a caller chooses the fields of some of them. */
 const MAX_COMPILED = 100;
 
-const compiled = new WeakMap<Entity, LRUCache<string, z.ZodType>>();
+const compiledOf = recentFor<Entity, z.ZodType>(MAX_COMPILED);
 
 /** Returns the schema of these fields from memory after the first time, because building and compiling a schema takes longer than validating with it. */
 export function compileOnce<Schema extends z.ZodType>(
@@ -183,8 +183,7 @@ export function compileOnce<Schema extends z.ZodType>(
   fields: readonly string[],
   build: () => Schema,
 ): Schema {
-  const schemas = compiled.get(entity) ?? new LRUCache<string, z.ZodType>({ max: MAX_COMPILED });
-  compiled.set(entity, schemas);
+  const schemas = compiledOf(entity);
   const id = JSON.stringify([form, ...fields]);
   const known = schemas.get(id) as Schema | undefined;
   if (known) return known;

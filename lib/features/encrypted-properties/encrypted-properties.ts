@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, rand
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
+import { keptFor } from '../../base/once.ts';
 import { MINUTE_MS } from '../../base/time.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../../define/codec/entity-codec.ts';
@@ -288,11 +289,10 @@ function throwSealBroken(error: unknown): never {
     : error;
 }
 
-const caches = new WeakMap<KeyRing, LRUCache<string, KeyObject>>();
+const dataKeysOf = keptFor((_: KeyRing) => new LRUCache<string, KeyObject>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS }));
 
 async function unwrapDataKey(keys: KeyRing, { keyId, wrapped }: Wrapping): Promise<KeyObject> {
-  const cache = caches.get(keys) ?? new LRUCache<string, KeyObject>({ max: KEYS_KEPT, ttl: KEYS_KEPT_MS });
-  caches.set(keys, cache);
+  const cache = dataKeysOf(keys);
   const id = `${keyId}.${wrapped}`;
   const known = cache.get(id);
   if (known) return known;
