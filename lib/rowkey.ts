@@ -18,6 +18,7 @@ import { createHandler, type Handle, type Handler, type HandlerOptions } from '.
 import { type App, rootOf } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { guardModel } from './operations/model-guard.ts';
+import { createRekey } from './operations/rekey.ts';
 import { resourcesOf } from './operations/resources.ts';
 import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
 import { describeMissing } from './storage/errors.ts';
@@ -199,7 +200,12 @@ function createRuntime(
   );
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() =>
-    createEngine(storage(), { keys, rulesMaxAge: model.rulesMaxAge, queueParts: model.queueParts }),
+    createEngine(storage(), {
+      keys,
+      rulesMaxAge: model.rulesMaxAge,
+      queueParts: model.queueParts,
+      rekey: createRekey(entities),
+    }),
   );
   let isProvisioned = false;
   let formerParts: readonly string[] = [];

@@ -24,7 +24,7 @@ test('another key of employees is rejected until npm run purge has deleted them 
 
   const refused = await guard().catch((error: Error) => error.message);
   expect(refused).toMatch(
-    /employees: the row changed from empid_\{employeeId\} to \{employeeId\}, and the table employees has rows that no request would find, .*; undo the change, or delete the rows with the former release: npm run purge -- employees\.$/,
+    /employees: the row changed from empid_\{employeeId\} to \{employeeId\}, and the table employees has rows that no request would find, .*; undo the change, name the former key as key\.former to move them, or delete the rows with the former release: npm run purge -- employees\.$/,
   );
 
   const before = await Promise.all(ofEmployees.map(rowsIn));

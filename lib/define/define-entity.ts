@@ -90,6 +90,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   const schema = given.extend(Object.fromEntries(describing)).strict();
   const partition = compileTemplate(key.partition, key);
   const row = compileTemplate(key.row);
+  const { former } = key;
   // A write may not have read the fields that are apart, so what used them would depend on the write.
   const apart: readonly string[] = Object.values(split).flat();
   const forReaders = (roles: readonly string[], compute: Compute) =>
@@ -115,6 +116,7 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
     union: undefined,
     partition,
     row,
+    formerKey: former && { partition: compileTemplate(former.partition), row: compileTemplate(former.row) },
     keyFields: [...new Set([...partition.fields, ...row.fields])],
     columns: columnsOf(schema),
     denormalized: mapValues(compiled.denormalized, (link) => ({ ...link, copies: present(link.copies) })),

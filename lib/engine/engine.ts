@@ -3,7 +3,7 @@ import type { Engine, Timing } from '../define/declaration/engine.ts';
 import { createLazyKeyRing } from '../storage/lazy-key-ring.ts';
 import type { Storage } from '../storage/storage.ts';
 
-export type { Engine, Timing } from '../define/declaration/engine.ts';
+export type { Engine, Rekey, RekeyPhase, Timing } from '../define/declaration/engine.ts';
 
 /** Storage may execute a request 35 s late: it works for at most 15 s, and the rest is for pauses, delays and clocks. */
 export const TIMING: Timing = {
@@ -19,6 +19,6 @@ const SETTLE_INLINE = 16;
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
   const { now = Date.now, timing = TIMING, settleInline = SETTLE_INLINE } = options;
   const { keys = createLazyKeyRing(() => undefined), rulesMaxAge = RULES_MAX_AGE_S, guard } = options;
-  const { queueParts = 1 } = options;
-  return { storage, now, timing, keys, settleInline, rulesMaxAge, queueParts, guard };
+  const { queueParts = 1, rekey } = options;
+  return { storage, now, timing, keys, settleInline, rulesMaxAge, queueParts, rekey, guard };
 }

@@ -42,6 +42,8 @@ const Shape = z.looseObject({
   ...optionsWith('remembered'),
   partition: z.string(),
   row: z.string(),
+  /** While entities move to another key: the key from which they move, and since when. */
+  rekey: z.object({ partition: z.string(), row: z.string(), since: z.iso.datetime() }).optional(),
   archive: z.string().optional(),
   // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
   columns: recordOf(z.string()).prefault({}),
@@ -84,13 +86,20 @@ async function compareShapes(
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
   if (before.archive !== undefined && before.archive !== now.archive)
     refuse(`the archive changed from ${before.archive}; stored rows would not be found`);
-  const keys = (['table', 'partition', 'row'] as const).filter((part) => before[part] !== now[part]);
-  const rows = keys.length === 0 ? 'none' : await findRows(engine, entity, before);
+  const changed = (['table', 'partition', 'row'] as const).filter((part) => before[part] !== now[part]);
+  // The command that moves the entities changes the stored key.
+  const rows = changed.length === 0 ? 'none' : await findRows(engine, entity, before);
+  const isToMove = rows === 'live' && before.table === now.table && isKey(entity.formerKey, before);
+  const keys = isToMove ? [] : changed;
+  if (before.rekey && !changed.length && !isKey(entity.formerKey, before.rekey))
+    blocked.push(
+      `${entity.name}: entities are still at the key ${before.rekey.partition} / ${before.rekey.row}; name it as key.former until ${commandLine('rekey', entity.name, path)} has moved them`,
+    );
   for (const part of keys) {
     const change = `the ${part} changed from ${before[part]}`;
     if (rows === 'live')
       blocked.push(
-        `${entity.name}: ${change} to ${now[part]}, and the table ${before.table} has rows that no request would find, while their index entries and unique values stay; undo the change, or delete the rows with the former release: ${commandLine('purge', entity.name, path)}`,
+        `${entity.name}: ${change} to ${now[part]}, and the table ${before.table} has rows that no request would find, while their index entries and unique values stay; undo the change, name the former key as key.former to move them, or delete the rows with the former release: ${commandLine('purge', entity.name, path)}`,
       );
     else if (rows === 'unlisted') refuse(`${change}; stored rows would not be found`);
   }
@@ -133,7 +142,14 @@ async function compareShapes(
     notes: isRollBack
       ? [`${entity.name} has the fields of an older release: ${lost.map(({ text }) => text).join('; ')}.`]
       : [],
-    shape: { ...now, unbuilt: [...unbuilt], leftOver, ...(former ? { former } : {}) },
+    shape: {
+      ...now,
+      ...(isToMove ? pick(before, ['partition', 'row']) : {}),
+      ...(before.rekey ? { rekey: before.rekey } : {}),
+      unbuilt: [...unbuilt],
+      leftOver,
+      ...(former ? { former } : {}),
+    },
   };
 }
 
@@ -222,7 +238,10 @@ export const guardModel = inPattern(
         ? []
         : `An earlier declaration of ${name} left tables that nothing reads or drops: ${tables.join(', ')}. Delete each: az storage table delete --name ${tables[0]}`;
     });
-    const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver } }) => [
+    const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver, partition, row, rekey } }) => [
+      ...(rekey || partition !== entity.partition.template || row !== entity.row.template
+        ? [`Entities of ${entity.name} are at their former key: ${commandLine('rekey', entity.name, path)}`]
+        : []),
       ...unbuilt.map(
         (index) =>
           `The index ${index} of ${entity.name} is not built: ${commandLine('reindex', `${entity.name} ${index}`, path)}`,
@@ -316,6 +335,40 @@ function nameIn(leftOver: Shape['leftOver'], name: string, index: IndexShape): s
 export async function readFormerIndex(engine: Engine, entity: Entity, index: string): Promise<IndexShape | undefined> {
   const row = await readRow(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
   return row && toShape(row).leftOver[index];
+}
+
+/** Reads where the entities are whose key changes. One point query. */
+export async function readRekey(
+  { storage }: Engine,
+  entity: Entity,
+): Promise<{ readonly isStarted: boolean; readonly since: number } | undefined> {
+  const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
+  const shape = row && toShape(row);
+  if (!shape) return undefined;
+  if (isKey(entity, shape)) return shape.rekey && { isStarted: true, since: Date.parse(shape.rekey.since) };
+  return { isStarted: false, since: 0 };
+}
+
+/** Records that entities may be at the declared key from now on. */
+export async function startRekey(engine: Engine, entity: Entity): Promise<void> {
+  const since = isoInstant(engine.now());
+  await changeShape(engine, entity, ({ partition, row, ...shape }) =>
+    isKey(entity, { partition, row })
+      ? { ...shape, partition, row }
+      : { ...shape, partition: entity.partition.template, row: entity.row.template, rekey: { partition, row, since } },
+  );
+}
+
+/** Records that no entity is at the former key. */
+export async function endRekey(engine: Engine, entity: Entity): Promise<void> {
+  await changeShape(engine, entity, ({ rekey: _, ...shape }) => shape);
+}
+
+function isKey(
+  key: Pick<Entity, 'partition' | 'row'> | undefined,
+  { partition, row }: Pick<Shape, 'partition' | 'row'>,
+): boolean {
+  return key?.partition.template === partition && key.row.template === row;
 }
 
 /** Records that the rows of a former index are deleted. */

@@ -76,6 +76,24 @@ async function reindex(entity: string, index: string, options: ReindexOptions): 
   if (found > repaired) process.exitCode = 1;
 }
 
+export function createRekeyCommand(): Command {
+  return createTargetCommand('Moves the entities of a kind from their former key to the key of the declaration.')
+    .argument('<entity>', 'the name of the entity')
+    .option('--rate <number>', 'average storage transactions per second', toRate, 500)
+    .action(rekey);
+}
+
+async function rekey(entity: string, options: VerifyOptions): Promise<void> {
+  const { rate, data, path: root = '' } = options;
+  const target = await resolveTarget(options);
+  const path = `${target.root}/operations/rekey/${encodeURIComponent(entity)}?top=100`;
+  const walked = await walkPages(target, { path, bookmark: join(data, root, `rekey-${entity}`), rate });
+  if (!walked) return;
+  const { checked, found, repaired } = walked;
+  console.log(`${checked} rows read: ${repaired} of ${found} entities moved.`);
+  if (found > repaired) process.exitCode = 1;
+}
+
 const Model = z.object({
   entities: z.record(z.string(), z.object({ key: z.object({ fields: z.array(z.string()) }) })),
 });

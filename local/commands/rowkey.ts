@@ -9,7 +9,12 @@ import { createExportCommand } from '../cli/export-command.ts';
 import { createImportCommand } from '../cli/import-command.ts';
 import { formatInfraModel } from '../cli/infra-model.ts';
 import { accountsOpener } from '../cli/open-accounts.ts';
-import { createPurgeCommand, createReindexCommand, createVerifyCommand } from '../cli/operator-commands.ts';
+import {
+  createPurgeCommand,
+  createReindexCommand,
+  createRekeyCommand,
+  createVerifyCommand,
+} from '../cli/operator-commands.ts';
 import { importModel } from '../instance/import-model.ts';
 import { loadModel } from '../instance/load-local-app.ts';
 
@@ -37,6 +42,7 @@ const program = new Command('rowkey')
   .addCommand(createExportCommand().name('export'))
   .addCommand(createVerifyCommand().name('verify'))
   .addCommand(createReindexCommand().name('reindex'))
+  .addCommand(createRekeyCommand().name('rekey'))
   .addCommand(createPurgeCommand().name('purge'))
   .addCommand(infraModel.name('infra-model'))
   .addCommand(

@@ -34,9 +34,15 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly table: string;
   /**
    * Templates of fields, such as `empid_{employeeId}`: see `lib/define/keys/key-template.ts`. `appends` says that the partition key is
-   * meant to begin with a time, so that all writes of the moment go to one end of the table.
+   * meant to begin with a time, so that all writes of the moment go to one end of the table. `former` is the key of the same fields under
+   * which entities are stored until `npm run rekey` has moved them.
    */
-  readonly key: { readonly partition: string; readonly row: string; readonly appends?: boolean };
+  readonly key: {
+    readonly partition: string;
+    readonly row: string;
+    readonly appends?: boolean;
+    readonly former?: { readonly partition: string; readonly row: string };
+  };
   /** Further ways to read the entity: `intraPartitionIndex`, `interPartitionIndex` and `indexEntity` declare them. */
   readonly indexes?: Readonly<Record<string, Index>>;
   /**
@@ -174,6 +180,7 @@ const ENTITY_OPTIONS = {
       partition: z.string(),
       row: z.string(),
       appends: z.boolean().optional(),
+      former: optionsOf({ partition: z.string(), row: z.string() }).optional(),
     } satisfies OptionsOf<Declaration['key']>),
     inSeries: true,
     described: z.object({
@@ -418,6 +425,8 @@ export interface DeclaredEntity<
   readonly union: z.ZodType | undefined;
   readonly partition: KeyTemplate;
   readonly row: KeyTemplate;
+  /** The key under which entities may still be stored. */
+  readonly formerKey: { readonly partition: KeyTemplate; readonly row: KeyTemplate } | undefined;
   /** The fields of the key in the order of a path: the partition's first. */
   readonly keyFields: readonly KeyField[];
   readonly columns: Readonly<Record<string, ColumnType>>;

@@ -1,5 +1,6 @@
 import type { Values } from '../../base/values.ts';
 import type { KeyRing } from '../../storage/key-ring.ts';
+import type { Address, Row } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /** Storage, a clock and time limits for the engine and the patterns. Tests control the clock. */
@@ -15,8 +16,28 @@ export interface Engine {
   readonly rulesMaxAge: number;
   /** How many parts each queue has. */
   readonly queueParts: number;
+  /** The entities whose keys change; absent in a model without any. */
+  readonly rekey?: Rekey | undefined;
   /** Decides on the writes of a request; absent for the app itself, which may write everything. */
   readonly guard?: Guard | undefined;
+}
+
+/**
+ * Where the entities of a changed key are. `waiting`: at the former key, where they can be read and not written, because processes of
+ * the previous release may run. `moving`: each is at one of the two keys. Undefined: none is at the former key.
+ */
+export type RekeyPhase = 'waiting' | 'moving' | undefined;
+
+/** Entities are given by their names. */
+export interface Rekey {
+  phaseOf(engine: Engine, entity: string): Promise<RekeyPhase>;
+  /** Called when an address has no entity. Returns its row from the former key; while entities move, moves the entity first. */
+  find(
+    engine: Engine,
+    entity: string,
+    address: Address & { readonly select?: readonly string[] | undefined },
+    options?: { readonly fields?: readonly string[] | undefined; readonly isWhole?: boolean | undefined },
+  ): Promise<Row | undefined>;
 }
 
 /** The rules on rows, resolved for the caller of a request. Entities are given by their names. */

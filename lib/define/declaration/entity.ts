@@ -1,3 +1,4 @@
+import { onceFor } from '../../base/once.ts';
 import type { Values } from '../../base/values.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
 import type { Address, Properties, Row } from '../../storage/rows.ts';
@@ -70,6 +71,15 @@ export function withFeatures(entity: Omit<Entity, keyof Facts>, all: readonly Fe
     isWrittenByClients: access.own !== undefined && 'through' in access.own && /[aud]/.test(access.own.permissions),
   };
 }
+
+/** The entity as it is stored under its former key; undefined if the declaration names none. */
+export const formerOf = onceFor((entity: Entity): Entity | undefined => {
+  const { formerKey, features } = entity;
+  if (!formerKey) return undefined;
+  const { partition, row } = formerKey;
+  const keyFields = [...new Set([...partition.fields, ...row.fields])];
+  return Object.freeze(withFeatures({ ...entity, partition, row, keyFields, formerKey: undefined }, features));
+});
 
 /** The linked form of a declaration, typed by it. */
 export type Linked<Declared extends DeclaredEntity> = Omit<Declared, keyof Links> & Links;
@@ -144,6 +154,11 @@ export interface Reference extends Required<DeclaredReference> {
 /** A change in a transaction, which may have changes of several entities. */
 export interface EntityChange extends Change {
   readonly entity: Entity;
+  /**
+   * Set if the entity only gets another key: the entity under the key that it also has. Index entries that it has under both keys stay, and
+   * no relation is checked.
+   */
+  readonly rekeyed?: Entity;
 }
 
 /** A maintained count of an entity. */

@@ -106,9 +106,28 @@ function* keyErrors(entity: DeclaredEntity): Generator<string> {
     if (![...partition.readable, ...row.readable].includes(field))
       yield `the key has the field "${field}" only as a hash, so two entities could get one key. Add it to the key as it is, too.`;
   }
+  yield* formerKeyErrors(entity);
   for (const field of movable)
     if (!partition.fields.includes(field))
       yield `"${field}" is movable and is not in the partition key. Remove it from movable, or add it to the partition key.`;
+}
+
+/** The same fields give an entity one address under each key, so it has both or none, and the way back is as the way there. */
+function* formerKeyErrors(entity: DeclaredEntity): Generator<string> {
+  const { formerKey, partition, row, keyFields } = entity;
+  if (!formerKey) return;
+  yield* templateErrors(entity, 'the former partition key', formerKey.partition);
+  yield* templateErrors(entity, 'the former row key', formerKey.row);
+  if (formerKey.partition.template === partition.template && formerKey.row.template === row.template)
+    yield 'the former key is the key. Remove key.former.';
+  const readable = [...formerKey.partition.readable, ...formerKey.row.readable];
+  const used = [...formerKey.partition.fields, ...formerKey.row.fields];
+  const other = [
+    ...keyFields.filter((field) => !readable.includes(field)),
+    ...used.filter((field) => !keyFields.includes(field)),
+  ];
+  if (other.length > 0)
+    yield `the key and the former key differ in the fields ${[...new Set(other)].join(', ')}. Only a key of the same fields can be moved: export, purge and import the entities instead.`;
 }
 
 /** Yields the errors of a key, or of the key of an index. */

@@ -152,6 +152,27 @@ function* operationErrors({ operations, entities, roles }: ModelParts, { routes 
 }
 
 /** Yields the errors of an entity that are independent of its patterns. */
+/** Rows that are found by the key of an entity, in its partition, in other tables or by messages, do not move with it. */
+function* rekeyErrors(entity: Entity): Generator<string> {
+  if (!entity.formerKey) return;
+  const { children, countedBy, dependents } = entity;
+  const { own } = entity.access;
+  const reasons: readonly (readonly [what: string, isSo: boolean])[] = [
+    ['has children', children.length > 0],
+    ['is a child', entity.childOf !== undefined],
+    ['counts or is counted', Object.keys(entity.counts).length + countedBy.length > 0],
+    ['copies fields or is copied from', Object.keys(entity.denormalized).length + dependents.length > 0],
+    ['has an archive', entity.archive !== undefined],
+    ['is movable', entity.movable.length > 0],
+    ['has a period', entity.period !== undefined],
+    ['is a series', entity.series !== undefined],
+    ['is granted', own !== undefined && 'through' in own],
+  ];
+  for (const [what, isSo] of reasons)
+    if (isSo)
+      yield `an entity that ${what} cannot get another key by key.former. Export, purge and import the entities instead.`;
+}
+
 function* entityErrors(entity: Entity): Generator<string> {
   const { keyFields, features, derived, archive } = entity;
   const names = projectionsOf(entity).map(({ name }) => name);
@@ -170,6 +191,7 @@ function* entityErrors(entity: Entity): Generator<string> {
     if (other)
       yield `the field "${field}" is set by the engine (${by}) and must be stored as it is. Remove it from ${other.by}.`;
   }
+  yield* rekeyErrors(entity);
   const both = [...decided, ...Object.keys(derived).map((field) => ({ field, by: 'derived' }))];
   for (const [field, [first, second]] of Map.groupBy(both, (one) => one.field))
     if (first && second)

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
-import { type Entity, withArchives } from '../../define/declaration/entity.ts';
+import { type Entity, formerOf, withArchives } from '../../define/declaration/entity.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -90,8 +90,18 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
       ...dependents.map((dependent) => ({ ...named, isNew: false, fanOut: undefined, ...dependent })),
     ];
     const checked = parts.map((intent) => {
-      const entity = findEntity(entities, intent.entity);
-      return { intent, entity, ...possibleItems(entity, intent) };
+      const declared = findEntity(entities, intent.entity);
+      const all = [declared, formerOf(declared)].flatMap((entity) =>
+        entity ? [{ intent, entity, ...possibleItems(entity, intent) }] : [],
+      );
+      // An intent of an entity at its former key is of the former declaration.
+      return (
+        all.find(({ refused }) => refused === undefined) ?? {
+          intent,
+          entity: declared,
+          ...possibleItems(declared, intent),
+        }
+      );
     });
     const hold = await take();
     if (!hold) return;

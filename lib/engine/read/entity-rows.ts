@@ -42,6 +42,7 @@ const READ_ATTEMPTS = 20;
 const BACK_OFF_MS = 10;
 const LONGEST_BACK_OFF_MS = 250;
 const READS_CONCURRENCY = 16;
+const REKEY_RETRY_S = 5;
 
 /** The message, which is logged, has no key, because keys may be personal data. */
 export class FurtherRowLost extends RowkeyError {
@@ -74,6 +75,28 @@ export function readEntityRow({ storage }: Engine, { period }: Entity, address: 
   return period ? unlessTableMissing(reading, undefined) : reading;
 }
 
+/** The error while entities are at their former key, or some of them are. */
+export function beingRekeyed({ name }: Entity): RowkeyError {
+  return new RowkeyError('busy', `The entities of ${name} are being moved to another key.`, {
+    retryAfter: REKEY_RETRY_S,
+  });
+}
+
+/** Throws `busy` while some entities may be at their former key, so that a range of keys has only a part of them. */
+export async function requireRekeyed(engine: Engine, entity: Entity): Promise<void> {
+  if (await engine.rekey?.phaseOf(engine, entity.name)) throw beingRekeyed(entity);
+}
+
+/** The row of an entity whose address has this row, from the former key if the entity is still there. */
+async function findRekeyed(
+  engine: Engine,
+  { name }: Entity,
+  address: PointQuery,
+  { row, ...options }: EntityRowOptions & { readonly row: Row | undefined },
+): Promise<Row | undefined> {
+  return (await engine.rekey?.find(engine, name, address, options)) ?? row;
+}
+
 /**
  * One transaction: a point query, or a range query if further rows are needed. Undefined if the row, or the table of its period,
  * does not exist. Throws `busy` if writers keep changing the rows.
@@ -89,11 +112,15 @@ export async function readJoinedRow(
     const row = await readEntityRow(engine, entity, address);
     // A declaration that divides the entity no more leaves its list behind.
     const isPart = row?.properties.FurtherRows && entity.furtherRows && isOlder(entity, row);
-    return isPart ? readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole }) : row;
+    if (isPart) return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
+    const isFound = !entity.formerKey || row?.properties.EntityType === entity.name;
+    return isFound ? row : findRekeyed(engine, entity, address, { fields, isWhole, row });
   }
   for (let attempt = 1, before = ''; ; attempt += 1) {
     const rows = await readRowsOf(engine, entity, address, groups);
     const own = rows.find(({ row }) => row === address.row);
+    if (entity.formerKey && own?.properties.EntityType !== entity.name)
+      return findRekeyed(engine, entity, address, { fields, isWhole, row: own });
     if (!own) return undefined;
     const { row, lost } = joinRows(entity, own, rows, groups);
     if (lost.length === 0) return row;
@@ -140,6 +167,7 @@ export async function readEntityRange(
   range: RowRange & { readonly limit: number },
   { fields, isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
+  if (entity.formerKey) await requireRekeyed(engine, entity);
   if (!entity.furtherRows) return readRange(engine.storage, range);
   const { storage } = engine;
   const read = (last?: Row) =>
@@ -154,6 +182,7 @@ export async function scanEntityRows(
   scan: TableScan,
   { fields = Object.keys(entity.columns), isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
+  if (entity.formerKey) await requireRekeyed(engine, entity);
   if (!entity.furtherRows) return scanTable(engine.storage, scan);
   const { storage } = engine;
   const read = (after?: Row) =>

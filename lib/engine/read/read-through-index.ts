@@ -25,7 +25,7 @@ import { type Address, type Row, readRange, readRow } from '../../storage/rows.t
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { startOf } from './continuation.ts';
-import { notFound, readLive } from './entity-rows.ts';
+import { notFound, readLive, requireRekeyed } from './entity-rows.ts';
 import { noteIndexRead } from './index-reads.ts';
 import { isLongList, LIST, membersOf, readList } from './member-list.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from './page-length.ts';
@@ -63,6 +63,7 @@ export const readByCopies = inPattern(
     { top, after, select, where = [], ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     noteIndexRead(engine, entity, index);
+    if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
     const { table, partition: template } = index.remote ?? entity;
     const partitions = buildKeys(template, given);
     // No copy has the fields that are apart.
@@ -278,6 +279,7 @@ async function readCopy(
   fields?: readonly string[] | undefined,
 ): Promise<Row> {
   noteIndexRead(engine, entity, index);
+  if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
   const { table, partition } = index.remote ?? entity;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
   const select = fields && [...storedNames(entity, fields), 'SourcePartition', CONFIRMED];
@@ -300,6 +302,7 @@ export const readByList = inPattern(
     { top, after, select, where }: IndexPageOptions,
   ): Promise<Page> => {
     noteIndexRead(engine, entity, index);
+    if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
     const { table, partition } = index.remote ?? entity;
     const list = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const members = membersOf(await readList(engine.storage, list));
@@ -325,6 +328,7 @@ export const readByLists = inPattern(
     { top, after, select, where, ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     noteIndexRead(engine, entity, index);
+    if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
     const { table, partition: template } = index.remote ?? entity;
     const range = { table, partition: buildKey(template, given), ...indexRange(entity, index, given, bounds) };
     const limit = Math.min(top, MAX_LOOKUPS);

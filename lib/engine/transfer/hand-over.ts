@@ -31,6 +31,10 @@ export interface Work {
 /** The pause before a row is read again on which a writer has a live claim. */
 const CLAIM_WAIT_MS = 250;
 interface HandOver {
+  /** The declaration of the giver. */
+  readonly giver: Entity;
+  /** The declaration of the taker: another one if the entity gets another key. */
+  readonly taker: Entity;
   readonly from: Address;
   /** The incarnation of the giver. */
   readonly incarnation: string;
@@ -46,9 +50,9 @@ interface HandOver {
  * claimed for the taker. Throws `duplicate-value` if the row belongs to another entity.
  */
 export async function handOver(
-  { engine, entity, transfer, hold }: Work,
+  { engine, transfer, hold }: Pick<Work, 'engine' | 'transfer' | 'hold'>,
   values: Values,
-  { from, incarnation, to, etag }: HandOver,
+  { giver: given, taker: entity, from, incarnation, to, etag }: HandOver,
 ): Promise<boolean> {
   const intent = transfer.operationId;
   for (const indexEntry of indexEntriesOf(entity, values).filter((each) => isContested(entity, each))) {
@@ -57,7 +61,7 @@ export async function handOver(
       const row = await readRow(engine.storage, indexEntry);
       const isClaimed = row?.properties.Claim === intent;
       if (row && isOwnedBy(row, to) && !isClaimed) break;
-      const giver = await readLive(engine, entity, from);
+      const giver = await readLive(engine, given, from);
       if (giver?.system.Incarnation !== incarnation) {
         // A duplicate of this message handed it over, to a taker that has changed since.
         if (row && isClaimed)
@@ -92,8 +96,9 @@ export async function handOver(
 
 /** Undoes a move that cannot be completed: returns the rows that the source needs. */
 export async function handBack(work: Work, values: Values): Promise<void> {
-  const { engine, entity, transfer, from, to } = work;
-  await handOver(work, values, { from: to, incarnation: transfer.operationId, to: from });
+  const { engine, entity, destination, transfer, from, to } = work;
+  const back = { giver: destination, taker: entity, from: to, to: from };
+  await handOver(work, values, { ...back, incarnation: transfer.operationId });
   // The source may have given up values meanwhile, so its indexes are reconciled.
   const { table, partition, row } = from;
   const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];

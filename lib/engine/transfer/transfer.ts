@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { busy, hasCode, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
@@ -6,7 +7,7 @@ import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { maskOf, parse } from '../../define/codec/validation.ts';
 import type { CarriedRows, Change, Live, Snapshot } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
-import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
+import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, type Row, tryAction } from '../../storage/rows.ts';
@@ -192,10 +193,18 @@ async function transferEntity(work: Work): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
   const { operationId } = transfer;
   const arrival = { incarnation: operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
+  const isSameKind = !destination.isArchive;
+  const there = { entity: destination, address: to, arrival };
+  const arriving = { ...there, ...(isRekey(work) ? { rekeyed: entity } : {}) };
+  const leave = (before: Live) => ({
+    ...departure(entity, transfer, from, before),
+    ...(isRekey(work) ? { rekeyed: destination } : {}),
+  });
   const leavingFamily = { engine, entity, address: from, operationId, hold };
   const arrivingFamily = { engine, entity: destination, address: to, operationId, hold };
-  const dropDestination = async (before: Live) => {
-    const change = { entity: destination, address: to, before, after: undefined, arrival };
+  const dropDestination = async (before: Live, { isGone }: { readonly isGone: boolean }) => {
+    // Only a source that is still there needs the index entries that it has under both keys.
+    const change = { ...(isGone ? there : arriving), before, after: undefined };
     try {
       return await tryCommit(engine, [change]);
     } catch (error) {
@@ -221,7 +230,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) return undefined;
-      if (!ours || (await dropDestination(ours))) return GONE;
+      if (!ours || (await dropDestination(ours, { isGone: true }))) return GONE;
       continue;
     }
     const { arrived, ours } = reached;
@@ -233,14 +242,14 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     if (refused !== undefined) {
       if (!ours && (!Leaving || (await mark(leavingFamily, source, { Leaving: '' })))) return refused;
       if (!ours) continue;
-      if (destination === entity) await handBack(work, source.values);
-      await dropDestination(ours);
+      if (isSameKind) await handBack(work, source.values);
+      await dropDestination(ours, { isGone: false });
       continue;
     }
     try {
       if (Left) {
         const etag = await deleteFirstChildren(leavingFamily, source.etag);
-        const rest = etag && { ...departure(entity, transfer, from, { ...source, etag }), leaving: operationId };
+        const rest = etag && { ...leave({ ...source, etag }), leaving: operationId };
         if (rest) await tryCommit(engine, [rest]);
         continue;
       }
@@ -250,7 +259,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         const rows = await readCarriedRows(work);
         // A duplicate may have deleted some of them.
         if (Leaving && !isDeepStrictEqual((await readSource(work))[0], source)) continue;
-        const change = { entity: destination, address: to, before: arrived, after: placed, arrival };
+        const change = { ...arriving, before: arrived, after: placed };
         const [committed] = (await tryCommit(engine, [Leaving ? change : { ...change, carried: rows }])) ?? [];
         if (!committed) continue;
         if (Leaving && (await putChildren(arrivingFamily, committed.etag, rows)) === undefined) continue;
@@ -258,10 +267,11 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         after = committed.values;
         copiedFrom = source.etag;
       }
-      const life = { from, incarnation: transfer.incarnation, to, etag: source.etag };
-      if (destination === entity && !(await handOver(work, after, life))) continue;
+      const kinds = { giver: entity, taker: destination };
+      const life = { ...kinds, from, incarnation: transfer.incarnation, to, etag: source.etag };
+      if (isSameKind && !(await handOver(work, after, life))) continue;
       // If another writer was faster, both rows are read again.
-      if (!Leaving) await tryCommit(engine, [departure(entity, transfer, from, source)]);
+      if (!Leaving) await tryCommit(engine, [leave(source)]);
       else {
         await checkDeparture(work, source);
         await mark(leavingFamily, source, { Left: operationId });
@@ -277,6 +287,44 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       refused = error.message;
     }
   }
+}
+
+/** True if the entity only gets another key: the source is of the declaration with the former key. */
+function isRekey({ entity, destination }: Pick<Work, 'entity' | 'destination'>): boolean {
+  return destination !== entity && !destination.isArchive;
+}
+
+/**
+ * Moves an entity from its former key to the key of its declaration. The operation follows from the entity, so that several processes do
+ * it as duplicates of one message. Returns why it cannot be done, or undefined if it is done, or if there is no such entity.
+ */
+export async function moveToKey(
+  { rekey: _, guard: _guard, ...engine }: Engine,
+  entity: Entity,
+  key: Values,
+): Promise<string | undefined> {
+  const former = formerOf(entity);
+  if (!former) return undefined;
+  const [from, to] = [addressOf(former, key), addressOf(entity, key)];
+  const source = toSnapshot(former, await readWholeRow(engine, former, from));
+  const incarnation = source.state === 'live' ? source.system.Incarnation : '';
+  const operationId = await findMove(engine, entity, { source, to });
+  if (operationId === undefined) return undefined;
+  const named = { operationId, entity: entity.name, key, incarnation };
+  const transfer = { version: MESSAGE_VERSION, operation: 'move', ...named } as const;
+  return transferEntity({ engine, entity: former, destination: entity, transfer, from, to, hold: holdFor(engine) });
+}
+
+/** The id of the operation that gives an entity its key, from the rows that are there. */
+async function findMove(
+  engine: Engine,
+  entity: Entity,
+  { source, to }: { readonly source: Snapshot; readonly to: Address },
+): Promise<string | undefined> {
+  if (source.state === 'live') return hash('sha256', source.system.Incarnation).slice(0, 32);
+  if (source.state === 'tombstone' && source.movedTo) return source.movedTo;
+  const arrived = toSnapshot(entity, await readWholeRow(engine, entity, to));
+  return arrived.state === 'live' && arrived.system.MovingFrom ? arrived.system.Incarnation : undefined;
 }
 
 /** The change that turns the source into a tombstone. */

@@ -79,11 +79,15 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
     refreshesCopies = false,
   } = write;
   const of = { write, entity, address, position };
-  if (unread) {
+  const isRekeyed = entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name));
+  if (unread && !isRekeyed) {
     checkWritable(entity, key, engine.now());
     return { ...of, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
   }
-  const row = write.found ?? (write.read && (await readJoinedRow(engine, entity, address, write.read)));
+  const read = write.read ?? (isRekeyed && {});
+  const stored = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
+  const isArriving = isRekeyed === 'moving' && stored?.properties.MovingFrom;
+  const row = isArriving ? await engine.rekey?.find(engine, entity.name, address, read || {}) : stored;
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
   if (!judged || judged.is === 'other') {
     if (expects === 'one') throw notFound(entity, key);

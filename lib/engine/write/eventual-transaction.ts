@@ -12,6 +12,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { keepEarly, noteChange } from '../note-change.ts';
 import { isTableGone, withPeriodTable } from '../period-tables.ts';
+import { beingRekeyed } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import type { Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
@@ -76,6 +77,9 @@ export const commit = inPattern(
     changes: readonly EntityChange[],
     { abandoned = new Set(), assumeNew = false }: CommitOptions = {},
   ): Promise<readonly Stored[]> => {
+    for (const { entity } of changes)
+      if (entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name)) === 'waiting')
+        throw beingRekeyed(entity);
     for (let attempt = 1; attempt <= MAX_ANNOUNCEMENTS; attempt += 1) {
       try {
         return await commitAnnounced(engine, changes, { abandoned, assumeNew: assumeNew && attempt === 1 });
@@ -154,8 +158,10 @@ async function commitAnnounced(
 }
 
 async function checkRelated(engine: Engine, changes: readonly EntityChange[]): Promise<void> {
-  for (const [entity, some] of Map.groupBy(changes, (change) => change.entity))
+  for (const [entity, some] of Map.groupBy(changes, (change) => change.entity)) {
+    if (some[0]?.rekeyed) continue;
     for (const { write } of entity.features) await write?.checkRelated?.(engine, entity, some, changes);
+  }
 }
 
 function stateOf(changes: readonly EntityChange[], done: readonly Stored[]): Written['entities'] {
@@ -299,8 +305,8 @@ function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
 
 /** Notes each change for the audit log. Without `done` the outcome is unknown. */
 function noteChanges({ engine, changes }: Write, done: readonly Stored[] | undefined): void {
-  for (const [index, { entity, address, before, after, isUnchanged }] of changes.entries()) {
-    if (isUnchanged) continue;
+  for (const [index, { entity, address, before, after, isUnchanged, rekeyed }] of changes.entries()) {
+    if (isUnchanged || rekeyed) continue;
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
     const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));

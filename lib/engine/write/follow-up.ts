@@ -32,7 +32,12 @@ export interface Followed extends EntityChange {
 }
 
 export function follow(change: EntityChange): Followed {
-  return { ...change, entries: entriesOfChange(change.entity, liveValues(change.before), change.after) };
+  const before = liveValues(change.before);
+  const entries = entriesOfChange(change.entity, before, change.after);
+  if (!change.rekeyed || change.after) return { ...change, entries };
+  const kept = indexEntriesOf(change.rekeyed, before);
+  const former = entries.former.filter((entry) => !kept.some((other) => isSameEntry(entry, other)));
+  return { ...change, entries: { ...entries, former } };
 }
 
 /** The work outside the partition that follows from changes, by declaration. */
@@ -72,7 +77,9 @@ function intentItem(entity: Entity, change: Followed): IntentItem | undefined {
   // Entries of an earlier version were made of other values.
   const isUpgraded = before.state === 'live' && before.system.EntityVersion !== entity.version;
   const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : changedEntries(entity, entries);
-  return indexEntries.length > 0 || leavesTombstone(entity, change) ? { partition, row, indexEntries } : undefined;
+  // A move deletes its own tombstone.
+  const isLeft = leavesTombstone(entity, change) && !change.rekeyed;
+  return indexEntries.length > 0 || isLeft ? { partition, row, indexEntries } : undefined;
 }
 
 /** The values of an entity before and after a change, and the index entries that follow from each. */

@@ -7,7 +7,7 @@ import { MINUTE_MS } from '../../base/time.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { isSealed, ReferenceBroken, type Sealed } from '../../define/codec/entity-codec.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
-import type { Entity, Feature } from '../../define/declaration/entity.ts';
+import { type Entity, type Feature, formerOf } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { keysWith } from '../../define/validate/feature-errors.ts';
@@ -182,6 +182,9 @@ export async function open(
     decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
     return decipher.update(ciphertext.subarray(0, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
   } catch {
+    // Before an entity is moved to another key, its ciphertexts are those of the former one.
+    const former = formerOf(entity);
+    if (former) return open({ keys }, former, key, { field, sealed });
     throw new SealBroken(`The field "${field}" of an entity of ${entity.name} cannot be decrypted.`);
   }
 }

@@ -10,6 +10,7 @@ import type { Engine } from '../../engine/engine.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-guard.ts';
+import { rekeyPage } from '../../operations/rekey.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
@@ -82,6 +83,17 @@ export function verifyRoutes(entity: Entity, { operatorRole, entities }: UpkeepO
       read: readIndex,
       walk: (engine, { index, ...page }) => cleanUpIndex(engine, entity, index, { entities, ...page }),
     }),
+    ...(entity.formerKey
+      ? [
+          walkRoute(entity, roles, {
+            verb: 'rekey',
+            summarize: (what) => `Move a page of ${what} from their former key to their key`,
+            found: 'The moved entities, and those that cannot be moved',
+            read: () => ({}),
+            walk: (engine, page) => rekeyPage(engine, entity, page),
+          }),
+        ]
+      : []),
   ];
 }
 

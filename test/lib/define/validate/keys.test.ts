@@ -5,6 +5,7 @@ import { defineSeries } from '../../../../lib/define/define-series.ts';
 import {
   access,
   byName,
+  copying,
   digits,
   entity,
   load,
@@ -43,6 +44,46 @@ testRejections([
     'a text in the key as an instant',
     { row: '{id~}' },
     /"id", which is not an instant\. Declare it as z\.iso\.datetime\(\), or remove ~/,
+  ],
+  ...(
+    [
+      ['of other fields', { partition: 'all', row: '{id}_{day}' }, {}, /differ in the fields city, day\. Only a key/],
+      [
+        'that has a field as a hash only',
+        { partition: '{city#}', row: '{id}' },
+        {},
+        /differ in the fields city\. Only/,
+      ],
+      [
+        'that is the key',
+        { partition: '{city}', row: 'things_{id}' },
+        {},
+        /the former key is the key\. Remove key\.former/,
+      ],
+      [
+        'of a movable entity',
+        { partition: '{id}', row: '{city}' },
+        { movable: ['city'] },
+        /that is movable cannot get/,
+      ],
+      [
+        'of an entity with an archive',
+        { partition: '{id}', row: '{city}' },
+        { archive: { table: 'oldthings' } },
+        /an entity that has an archive cannot get another key by key\.former\. Export/,
+      ],
+    ] as const
+  ).map(([what, former, over, message]): Rejected => {
+    const key = { partition: '{city}', row: 'things_{id}', former };
+    return [`a former key ${what}`, { key, ...over }, message];
+  }),
+  [
+    'a former key of an entity from which others copy',
+    () =>
+      load(
+        ...copying({ key: { partition: '{city}', row: 'things_{id}', former: { partition: '{id}', row: '{city}' } } }),
+      ),
+    /an entity that copies fields or is copied from cannot get another key by key\.former/,
   ],
   ['a field that the schema does not have', { row: 'x_{town}' }, /"town", which the schema does not have/],
   ['a field that the key contains only as a hash', { row: 'x_{id#}' }, /the key has the field "id" only as a hash/],

@@ -22,7 +22,11 @@ const withIndex = (index: object) => define({ indexes: { byPlate: index } });
 
 test.each<[string, () => unknown, string]>([
   ['entity', () => define({ indices: {} }), '"indices" is not an option. Use schema, table, key, indexes'],
-  ['key', () => define({ key: { ...key, rows: 'a' } }), '"key.rows" is not an option. Use partition, row, appends.'],
+  [
+    'key',
+    () => define({ key: { ...key, rows: 'a' } }),
+    '"key.rows" is not an option. Use partition, row, appends, former.',
+  ],
   ['archive', () => define({ archive: { table: 'oldcars', keep: 3 } }), '"archive.keep" is not an option. Use table.'],
   [
     'period',

@@ -1,0 +1,291 @@
+import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { CopyIndex, IndexEntity } from '../../lib/define/declaration/indexes.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
+import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/retrieve.ts';
+import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { toPlain } from '../../lib/engine/write/stored-values.ts';
+import { guardModel, startRekey } from '../../lib/operations/model-guard.ts';
+import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
+import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
+import { deploy } from '../fixtures/deploy.ts';
+import { expectIndexesToAgree, laterBy, openWorld, rowsOf, type World } from '../world.ts';
+
+const OLD = { partition: '{studio}', row: '{title}_{year:4}' } as const;
+const NEW = { partition: '{studio}_{year:4}', row: '{title}' } as const;
+const declare = (key: { partition: string; row: string; former?: { partition: string; row: string } }): Entity => {
+  const declared = defineEntity('reels', {
+    schema: z.object({
+      studio: z.string(),
+      title: z.string(),
+      year: z.int32().min(0),
+      code: z.string(),
+      cast: z.array(z.string()).default([]),
+      notes: z.string().optional(),
+      secret: z.string().optional(),
+      script: z.string().optional(),
+      soldOn: z.iso.datetime().optional(),
+      minutes: z.int32().default(90),
+    }),
+    table: 'reels',
+    key,
+    encrypted: ['secret'],
+    split: { more: ['notes'] },
+    large: ['script'],
+    expiry: { at: 'soldOn' },
+    indexes: {
+      code: interPartitionIndex({ table: 'reelsbycode', partition: 'c', row: '{code}', unique: true }),
+      actor: interPartitionIndex({
+        table: 'reelsbyactor',
+        partition: '{cast[]}',
+        row: '{year:4}_{title}_{studio}',
+        copies: ['minutes'],
+      }),
+      minutes: intraPartitionIndex({ row: 'min_{minutes:4}_{title}_{year:4}', copies: 'keys' }),
+      titles: indexEntity({ table: 'reelsbytitle', partition: 't', row: '{title}', holds: '{year:4}_{studio}' }),
+    },
+    totals: { perStudio: total({ table: 'reelsperstudio', partition: '{studio}', row: 'all', sum: ['minutes'] }) },
+    access: { read: [], write: [] },
+  });
+  return deploy(declared).reels;
+};
+const before = declare(OLD);
+const after = declare({ ...NEW, former: OLD });
+const back = declare({ ...OLD, former: NEW });
+
+let world: World;
+beforeAll(async () => {
+  world = await openWorld(import.meta.url, [after]);
+});
+
+/** A process of the release that knows both keys. */
+function processOf(entity: Entity, engine: Engine = world.engine): Engine {
+  return { ...engine, rekey: createRekey([entity]) };
+}
+
+/** Takes the model of this release into use, as the start of a process does. */
+const guard = (entity: Entity) => guardModel(world.engine, [entity], undefined);
+/** Begins the move, as if the time in which requests of the previous release may arrive had passed. */
+const start = (entity: Entity) =>
+  startRekey(
+    laterBy(world.engine, () => -world.engine.timing.claimForMs),
+    entity,
+  );
+
+/** A clock for which the claims of a process that has died are over. */
+const later = (engine: Engine): Engine => laterBy(engine, () => 2 * engine.timing.claimForMs);
+
+/** Begins the move again, with entities that the previous release has written since. */
+async function begin(): Promise<void> {
+  for (const { rowKey } of await rowsOf(world.storage, 'system'))
+    if (rowKey === 'reels') await world.storage.table('system').deleteEntity('model', 'reels');
+  await guard(before);
+  await guard(after);
+  await start(after);
+}
+
+async function walk(entity: Entity, engine = processOf(entity)): Promise<{ moved: number; stuck: number }> {
+  let [moved, stuck] = [0, 0];
+  for (let position: Parameters<typeof rekeyPage>[2]['position']; ; ) {
+    const { findings, next } = await rekeyPage(engine, entity, { position, top: 3 });
+    moved += findings.filter(({ repaired }) => repaired).length;
+    stuck += findings.filter(({ repaired }) => !repaired).length;
+    if (!next) return { moved, stuck };
+    position = next;
+  }
+}
+
+let count = 0;
+function reel(over: Values = {}): Values {
+  count += 1;
+  return {
+    studio: 'Keystone',
+    title: `Reel ${count}`,
+    year: 1914 + (count % 3),
+    code: `code-${count}`,
+    cast: ['Charlie', `Actor ${count}`],
+    notes: `Notes of ${count}`,
+    secret: `Secret ${count}`,
+    script: `Script of ${count} `.repeat(9_000),
+    soldOn: '2190-01-01T00:00:00.000Z',
+    minutes: 10 + count,
+    ...over,
+  };
+}
+
+async function valuesOf(engine: Engine, entity: Entity, key: Values): Promise<Values | undefined> {
+  const fields = Object.keys(entity.columns);
+  return readEntity(engine, entity, key, { select: fields }).then(
+    ({ values }) => toPlain(engine, entity, values),
+    (error: { code?: string }) => {
+      if (error.code === 'not-found') return undefined;
+      throw error;
+    },
+  );
+}
+
+async function expectAllToAgree(entity: Entity): Promise<readonly Values[]> {
+  await world.settle();
+  for (let position: Parameters<typeof verifyPage>[2]['position']; ; ) {
+    const page = await verifyPage(world.engine, entity, { position, top: 100, repair: false, patience: 10 });
+    expect(page.findings).toEqual([]);
+    if (!page.next) break;
+    position = page.next;
+  }
+  return expectIndexesToAgree(world.storage, entity);
+}
+
+beforeEach(async () => {
+  const tables = ['reels', 'reelsbycode', 'reelsbyactor', 'reelsbytitle', 'reelsperstudio', 'reelsexpiry'];
+  for (const table of tables)
+    for (const { partitionKey, rowKey } of await rowsOf(world.storage, table))
+      await world.storage.table(table).deleteEntity(String(partitionKey), String(rowKey));
+  const system = (await rowsOf(world.storage, 'system')).filter(({ rowKey }) => rowKey === 'reels');
+  for (const row of system) await world.storage.table('system').deleteEntity('model', String(row.rowKey));
+  await guard(before);
+});
+
+const { code: byCode, minutes: byMinutes, titles: byTitle } = after.indexes;
+const closed = { code: 'busy', retryAfter: 5 };
+
+test('before the command, entities can be read by key and by index, and not written or listed', async () => {
+  const one = reel();
+  await createEntity(world.engine, before, one);
+  expect(await guard(after)).toEqual([expect.stringMatching(/at their former key: npm run rekey -- reels$/)]);
+  const engine = processOf(after);
+  expect(await valuesOf(engine, after, one)).toEqual(one);
+  const select = ['title'];
+  expect(await readByCopy(engine, after, byCode as CopyIndex, { code: one.code }, select)).toMatchObject({
+    title: one.title,
+  });
+  expect(await valuesOf(engine, after, { ...one, title: 'Another' })).toBeUndefined();
+  await expect(patchEntity(engine, after, one, { minutes: 1 })).rejects.toMatchObject(closed);
+  await expect(deleteEntity(engine, after, one)).rejects.toMatchObject(closed);
+  await expect(createEntity(engine, after, reel())).rejects.toMatchObject(closed);
+  await expect(readEntities(engine, after, one, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(scanEntities(engine, after, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(readByCopies(engine, after, byMinutes as CopyIndex, one, { top: 10 })).rejects.toMatchObject(closed);
+  // The previous release still writes, and may come back.
+  await patchEntity(world.engine, before, one, { minutes: 99 });
+  expect(await valuesOf(engine, after, one)).toEqual({ ...one, minutes: 99 });
+  expect(await guard(before)).toEqual([]);
+  await expectAllToAgree(before);
+});
+
+test('a request for a key moves its entity first', async () => {
+  const all = Array.from({ length: 8 }, () => reel());
+  for (const one of all) await createEntity(world.engine, before, one);
+  await guard(after);
+  await start(after);
+  await expect(guard(before)).rejects.toThrow(/reels: .* rows that no request would find/);
+  const engine = processOf(after);
+  const [read, patched, put, deleted, created, listed, taken] = all as [
+    Values,
+    Values,
+    Values,
+    Values,
+    Values,
+    Values,
+    Values,
+  ];
+  expect(await valuesOf(engine, after, read)).toEqual(read);
+  await patchEntity(engine, after, patched, { minutes: 7 });
+  const { isCreated } = await putEntity(engine, after, put, { ...put, minutes: 8 });
+  expect(isCreated).toBe(false);
+  await deleteEntity(engine, after, deleted);
+  await expect(createEntity(engine, after, created)).rejects.toMatchObject({ code: 'duplicate-key' });
+  const { items } = await readByList(engine, after, byTitle as IndexEntity, { title: listed.title }, { top: 10 });
+  expect(items).toMatchObject([{ title: listed.title }]);
+  await expect(createEntity(engine, after, reel({ code: taken.code }))).rejects.toMatchObject({
+    code: 'duplicate-value',
+  });
+  await createEntity(engine, after, { ...deleted, minutes: 1 });
+  await expect(readEntities(engine, after, read, { top: 10 })).rejects.toMatchObject(closed);
+
+  expect(await walk(after)).toEqual({ moved: expect.any(Number), stuck: 0 });
+  expect(await guard(after)).toEqual([]);
+  const wanted = [...all.filter((one) => ![patched, put, deleted].includes(one))];
+  wanted.push({ ...patched, minutes: 7 }, { ...put, minutes: 8 }, { ...deleted, minutes: 1 });
+  const found = await expectAllToAgree(after);
+  expect(found.length).toBe(wanted.length);
+  for (const one of wanted) expect(await valuesOf(processOf(after), after, one)).toEqual(one);
+  const { items: ranged } = await readEntities(processOf(after), after, read, { top: 10 });
+  expect(ranged.length).toBeGreaterThan(0);
+});
+
+test('the keys exchanged move the entities back, also from the middle', async () => {
+  const all = Array.from({ length: 5 }, () => reel());
+  for (const one of all) await createEntity(world.engine, before, one);
+  await guard(after);
+  await start(after);
+  for (const one of all.slice(0, 2)) await patchEntity(processOf(after), after, one, { minutes: 5 });
+  expect(await guard(back)).toEqual([expect.stringMatching(/former key/)]);
+  const engine = processOf(back);
+  expect(await valuesOf(engine, back, all[0] ?? {})).toEqual({ ...all[0], minutes: 5 });
+  expect(await valuesOf(engine, back, all[4] ?? {})).toEqual(all[4]);
+  await start(back);
+  expect(await walk(back)).toEqual({ moved: 2, stuck: 0 });
+  expect(await expectAllToAgree(back)).toHaveLength(5);
+  expect(await guard(before)).toEqual([]);
+  expect(await walk(back)).toEqual({ moved: 0, stuck: 0 });
+});
+
+test('a crash at any storage call of the command loses nothing, and a second run continues', async () => {
+  await tryFaults(
+    async ({ client, timing, label }) => {
+      const one = reel({ script: 'short' });
+      await createEntity(world.engine, before, one);
+      await begin();
+      await outcomeOf(walk(after, processOf(after, world.engineThrough(client, timing))));
+      expect(await valuesOf(processOf(after), after, one), label).toEqual(one);
+      await patchEntity(later(processOf(after)), after, one, { minutes: 3 });
+      expect(await walk(after, later(processOf(after))), label).toMatchObject({ stuck: 0 });
+    },
+    { faults: CRASHES, moreCallsThan: 10 },
+  );
+  await expectAllToAgree(after);
+});
+
+test('writers at any storage call of the command lose nothing', async () => {
+  const act = (through: Engine) => walk(after, processOf(after, through));
+  await tryInterruptions(
+    world,
+    async () => {
+      const [patched, deleted] = [reel({ script: 'short' }), reel()];
+      for (const one of [patched, deleted]) await createEntity(world.engine, before, one);
+      await begin();
+      const done = new Set<string>();
+      const tried = (name: string, write: Promise<unknown>) =>
+        write.then(
+          () => done.add(name),
+          () => undefined,
+        );
+      return {
+        act,
+        interrupt: async () => {
+          const engine = processOf(after);
+          await tried('patched', patchEntity(engine, after, patched, { minutes: 3 }));
+          await tried('deleted', deleteEntity(engine, after, deleted));
+          await tried('created', createEntity(engine, after, patched));
+        },
+        check: async (label) => {
+          expect(await walk(after), label).toMatchObject({ stuck: 0 });
+          const minutes = done.has('patched') ? 3 : patched.minutes;
+          expect(await valuesOf(processOf(after), after, patched), label).toEqual({ ...patched, minutes });
+          expect(await valuesOf(processOf(after), after, deleted), label).toEqual(
+            done.has('deleted') ? undefined : deleted,
+          );
+          expect(done.has('created'), label).toBe(false);
+        },
+      };
+    },
+    { moreCallsThan: 10 },
+  );
+  await expectAllToAgree(after);
+});
