@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
@@ -15,6 +16,12 @@ export interface HoldTiming {
   readonly lateMs: number;
 }
 
+interface MoverTells {
+  readonly onWait?: (leftMs: number) => void;
+  /** Called when the row is written, which is the only write that tells of the work. */
+  readonly work?: () => Work | undefined;
+}
+
 export interface Hold {
   /** Throws if another mover may have begun. Called before each write. */
   mayWrite(): void;
@@ -24,6 +31,90 @@ export interface Hold {
   stop(): void;
 }
 
+export type MoveProgress =
+  | { readonly what: 'another mover'; readonly leftMs: number }
+  | { readonly what: 'wait'; readonly leftMs: number }
+  | { readonly what: 'copy'; readonly pass: number; readonly table: string; readonly rows: number }
+  | { readonly what: 'switch'; readonly slots: number; readonly of: number };
+
+/** What a mover says of its work, in its row. Instants and durations are in milliseconds. */
+const Work = z.object({
+  startedAt: z.number(),
+  saidAt: z.number(),
+  /** It waits for late requests before it copies, then copies, then hands slots over. */
+  phase: z.enum(['waiting', 'copying', 'handing over']),
+  /** Of the wait or the hand-over; 0 if it is not known. */
+  leftMs: z.number(),
+  /** The table or the container that it compares, and which comparison it is. */
+  table: z.string().optional(),
+  pass: z.number().optional(),
+  rows: z.number(),
+  rowsPerSecond: z.number(),
+  written: z.number(),
+  blobs: z.number(),
+  slots: z.number(),
+  /** How long writes to a slot have waited at most. */
+  pauseMs: z.number(),
+});
+export type Work = z.infer<typeof Work>;
+
+interface Done extends Pick<Work, 'slots' | 'written' | 'blobs'> {
+  readonly pauses: readonly number[];
+}
+
+/** Keeps what a mover tells of its work, until its row is written. */
+export function followWork(done: Done) {
+  const startedAt = Date.now();
+  let phase: Work['phase'] = 'waiting';
+  let endsAt = 0;
+  let at: Pick<Work, 'table' | 'pass'> = {};
+  let rows = 0;
+  let last = { at: startedAt, rows };
+  let switchingSince = 0;
+  return {
+    tell(progress: MoveProgress): void {
+      const now = Date.now();
+      if (progress.what === 'wait') [phase, endsAt] = ['waiting', now + progress.leftMs];
+      if (progress.what === 'copy') {
+        const { table, pass } = progress;
+        [phase, endsAt, at] = ['copying', 0, { table, pass }];
+        rows += progress.rows;
+      }
+      if (progress.what === 'switch') {
+        const { slots, of } = progress;
+        if (slots === 0) switchingSince = now;
+        [phase, at] = ['handing over', {}];
+        endsAt = slots === 0 ? 0 : now + ((now - switchingSince) / slots) * (of - slots);
+      }
+    },
+    work(): Work {
+      const now = Date.now();
+      const rowsPerSecond = Math.round(((rows - last.rows) * 1_000) / Math.max(1, now - last.at));
+      last = { at: now, rows };
+      const { slots, written, blobs, pauses } = done;
+      const counts = { rows, rowsPerSecond, written, blobs, slots, pauseMs: Math.round(Math.max(0, ...pauses)) };
+      return { startedAt, saidAt: now, phase, leftMs: Math.round(Math.max(0, endsAt - now)), ...at, ...counts };
+    },
+  };
+}
+
+/**
+ * What the mover says of its work, at most four seconds ago if it lives. Undefined without a mover. One point query. The row of a mover that
+ * has died stays until another one takes over.
+ */
+export async function readMover(
+  first: Account,
+  now: number,
+): Promise<(Work & { readonly isAlive: boolean }) | undefined> {
+  const row = await readRow(first, HOLD);
+  if (!row) return undefined;
+  const work = Work.safeParse(JSON.parse(String(row.properties.Work ?? '{}'))).data;
+  return work && { ...work, isAlive: now - work.saidAt <= SILENT_MS };
+}
+
+/** A mover that has not written its row for so long may write no more. Clocks of machines differ by less. */
+const SILENT_MS = 30_000;
+
 /**
  * Becomes the mover. If there is one, waits until its row has not changed for so long that it writes no more and that nothing it sent is
  * under way. No clock is compared with another one.
@@ -31,10 +122,9 @@ export interface Hold {
 export async function becomeMover(
   first: Account,
   { holdMs, lateMs }: HoldTiming,
-  onWait: (leftMs: number) => void = () => {},
+  { onWait = () => {}, work = () => undefined }: MoverTells = {},
 ): Promise<Hold> {
   const holder = randomUUID();
-  const properties = { EntityType: 'mover', Holder: holder };
   let etag = '';
   let since = 0;
   /** When the first write since then began: it may be the one that changed the row, whatever its reply. */
@@ -46,6 +136,7 @@ export async function becomeMover(
     const startedAt = begun ?? performance.now();
     begun = startedAt;
     const { row } = HOLD;
+    const properties = { EntityType: 'mover', Holder: holder, Work: JSON.stringify(work() ?? {}) };
     const action: Action =
       seen === undefined ? { kind: 'insert', row, properties } : { kind: 'replace', row, properties, etag: seen };
     await tryAction(first, HOLD, action).catch(unlessUnknown);

@@ -1,36 +1,51 @@
 import pMap from 'p-map';
+import { isOutcomeUnknown } from '../base/errors.ts';
+import { commandLine } from '../command-line.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { listParts } from '../engine/reconcile/queues.ts';
 import { ofAccount, storageCall } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
-import { accountOfQueue } from '../storage/storage.ts';
+import { isOwned, mergeLayers, type Owned, readOwned, stateOf } from '../storage/slot-row.ts';
+import { SLOTS, slotAt } from '../storage/slots.ts';
+import { type Account, accountOfQueue, FIRST_ACCOUNT } from '../storage/storage.ts';
 import { readShapes } from './model-guard.ts';
+import { readMover } from './mover-hold.ts';
+import { MOVE_TIMING } from './slot-mover.ts';
 
 /** What operators see at a glance. Instants are in milliseconds. */
 
 /**
  * Describes the queues of the engine and their poison queues. `messages` is the estimate of storage, with the hidden messages: intents of
- * writes in progress, reminders and delayed messages. Two storage transactions each.
+ * writes in progress, reminders and delayed messages. Two storage transactions each. Of several accounts, names those that are away.
  */
-export function readQueueStates(engine: Engine) {
+export async function readQueueStates(engine: Engine) {
   const { storage } = engine;
   const names = listParts(engine).flatMap((queue) => [queue, `${queue}-poison`]);
-  return pMap(names, async (queue) => {
+  const found = await pMap(names, async (queue) => {
     const client = storage.queue(queue);
     const both = Promise.all([
       storageCall(client.getProperties(), client.name),
       storageCall(client.peekMessages({ numberOfMessages: 1 }), client.name),
     ]);
-    const [properties, peeked] = await ofAccount(accountOfQueue(storage, queue), both);
-    return {
-      queue,
-      messages: properties.approximateMessagesCount ?? 0,
-      /** When the oldest message that a consumer could receive was sent; undefined if none waits. */
-      oldestWaitingSince: peeked.peekedMessageItems[0]?.insertedOn.getTime(),
-    };
+    const account = accountOfQueue(storage, queue);
+    const { result } = account.name === undefined ? { result: await both } : await unlessAway(ofAccount(account, both));
+    return { queue, account, result };
   });
+  return {
+    items: found.flatMap(({ queue, result }) => {
+      if (!result) return [];
+      const [properties, peeked] = result;
+      return {
+        queue,
+        messages: properties.approximateMessagesCount ?? 0,
+        /** When the oldest message that a consumer could receive was sent; undefined if none waits. */
+        oldestWaitingSince: peeked.peekedMessageItems[0]?.insertedOn.getTime(),
+      };
+    }),
+    away: [...new Set(found.flatMap(({ account, result }) => (result ? [] : (account.name ?? []))))],
+  };
 }
 
 /**
@@ -68,4 +83,124 @@ export async function listPeriodTables(engine: Engine, entities: readonly Entity
     }),
   );
   return listed.flat();
+}
+
+/** Slots that leave an account for another one, or have left it and are not cleaned up. */
+interface MoveState {
+  readonly move: string;
+  readonly from: string;
+  readonly to: string;
+  readonly slots: number;
+  readonly gone: number;
+  readonly phase: 'fencing' | 'copying' | 'handing over' | 'gone';
+  /** When the last slot left the account. */
+  readonly goneAt: number | undefined;
+}
+
+interface AccountState {
+  readonly name: string;
+  readonly isAway: boolean;
+  /** Of the 4,096 of layer 0; undefined if the account is away. */
+  readonly slots?: number;
+  readonly layers: { readonly name: string; readonly slots: number }[];
+  readonly containers: string[];
+}
+
+interface AccountStates {
+  readonly items: AccountState[];
+  readonly moves: MoveState[];
+  readonly mover?: Awaited<ReturnType<typeof readMover>>;
+  readonly unowned: string[];
+  readonly advice: string[];
+}
+
+/**
+ * The storage accounts, what each owns, and the moves between them. One point query for each account and one for the mover; nothing with one
+ * account. An account that is away is named, and the others are described.
+ */
+export async function readAccountStates({ storage, now }: Pick<Engine, 'storage' | 'now'>): Promise<AccountStates> {
+  const { accounts } = storage;
+  if (!accounts) {
+    const only = { name: FIRST_ACCOUNT, isAway: false, slots: SLOTS, layers: [], containers: [] };
+    return { items: [only], moves: [], unowned: [], advice: [] };
+  }
+  const [states, { result: mover }] = await Promise.all([
+    pMap(accounts.list, async (account) => ({ account, ...(await unlessAway(readOwned(account))) })),
+    unlessAway(readMover(accounts.list[0], now())),
+  ]);
+  const known = states.flatMap(({ account, result: owned }) => (owned ? [{ account, owned }] : []));
+  const moves = known.flatMap(({ account, owned }) => movesOf(account, owned, mover));
+  const layers = mergeLayers(known.map(({ owned }) => owned));
+  const indexes = [0, ...layers.flatMap((layer, before) => (layer ? [before + 1] : []))].flatMap(indexesOf);
+  // The slots of an account that is away are its own.
+  const isWhole = known.length === states.length;
+  const unowned = indexes.filter((index) => isWhole && !known.some(({ owned }) => isOwned(owned, index))).map(slotAt);
+  const advice = adviceOnMoves(moves, { isStuck: unowned.length > 0, isAlive: mover?.isAlive ?? false, now: now() });
+  const items = states.map(({ account: { name }, result: owned, isAway }): AccountState => {
+    const count = (layer: number) => (owned ? indexesOf(layer).filter((index) => isOwned(owned, index)).length : 0);
+    const containers = [...accounts.containers].filter(([, place]) => place.name === name);
+    return {
+      name,
+      isAway,
+      ...(owned ? { slots: count(0) } : {}),
+      layers: layers
+        .flatMap((layer, before) => (layer ? { name: layer.name, slots: count(before + 1) } : []))
+        .filter(({ slots }) => slots > 0),
+      containers: containers.map(([container]) => container),
+    };
+  });
+  return { items, moves, mover, unowned, advice };
+}
+
+const indexesOf = (layer: number) => Array.from({ length: SLOTS }, (_, index) => layer * SLOTS + index);
+
+/** What an account returns; without a result if it does not respond. */
+async function unlessAway<Result>(
+  call: Promise<Result>,
+): Promise<{ readonly result?: Result; readonly isAway: boolean }> {
+  try {
+    return { result: await call, isAway: false };
+  } catch (error) {
+    if (!isOutcomeUnknown(error)) throw error;
+    return { isAway: true };
+  }
+}
+
+function movesOf({ name: from }: Account, owned: Owned, mover: Awaited<ReturnType<typeof readMover>>): MoveState[] {
+  return [...Map.groupBy(owned.moves, ([, { move }]) => move)].map(([move, slots]) => {
+    const [[, { to, isClosed }]] = slots as [(typeof slots)[number]];
+    const phases = slots.map(([index]) => stateOf(owned, index).phase);
+    const gone = phases.filter((phase) => phase === 'gone').length;
+    const isHandedOver = gone > 0 || (phases.includes('draining') && !isClosed);
+    const isCopied = mover?.isAlive === true && mover.phase !== 'waiting';
+    const inMotion = isHandedOver ? 'handing over' : isCopied ? 'copying' : 'fencing';
+    return {
+      move,
+      from,
+      to,
+      slots: slots.length,
+      gone,
+      phase: gone === slots.length ? 'gone' : inMotion,
+      goneAt: gone > 0 ? Math.max(...slots.map(([, { goneAt }]) => goneAt)) : undefined,
+    };
+  });
+}
+
+/** The commands that end what a mover has left, or make a move final. */
+function adviceOnMoves(
+  moves: readonly MoveState[],
+  { isStuck, isAlive, now }: { readonly isStuck: boolean; readonly isAlive: boolean; readonly now: number },
+): string[] {
+  if (isAlive) return [];
+  if (isStuck || moves.some(({ phase }) => phase !== 'gone'))
+    return [
+      `No command moves slots now. To continue, run ${commandLine('accounts', 'resume')}.`,
+      `To leave the other slots where they are, run ${commandLine('accounts', 'abort')}.`,
+    ];
+  if (moves.length === 0) return [];
+  const from = Math.max(...moves.map(({ goneAt = 0 }) => goneAt + MOVE_TIMING.keepMs));
+  return [
+    `To return the slots, run ${commandLine('accounts', 'back')}.`,
+    `To delete what they have left, run ${commandLine('accounts', 'clean-up')}${from > now ? `, after ${new Date(from).toISOString().slice(11, 16)} UTC` : ''}. Then there is no way back but another move.`,
+  ];
 }

@@ -22,7 +22,7 @@ import {
 import { layerOf, placeOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
 import { rememberedTables } from './model-guard.ts';
-import { becomeMover, type HoldTiming } from './mover-hold.ts';
+import { becomeMover, followWork, type HoldTiming, type MoveProgress } from './mover-hold.ts';
 import { completeLayers, findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
 
 /**
@@ -51,12 +51,6 @@ export const MOVE_TIMING: MoveTiming = {
   openedPerSwitch: 100,
   keepMs: 20 * MINUTE_MS,
 };
-
-export type MoveProgress =
-  | { readonly what: 'another mover'; readonly leftMs: number }
-  | { readonly what: 'wait'; readonly leftMs: number }
-  | { readonly what: 'copy'; readonly pass: number; readonly table: string; readonly rows: number }
-  | { readonly what: 'switch'; readonly slots: number; readonly of: number };
 
 export interface MoveOptions {
   /**
@@ -119,16 +113,22 @@ const CONCURRENCY = 8;
 /** Runs work as the only mover. The hold of work that fails ends by itself, because a request of it may be under way. */
 export async function asMover(
   storage: Storage,
-  { timing = MOVE_TIMING, onProgress: tell = () => {}, resources, grantedForMs = 0, signal }: MoveOptions,
+  { timing = MOVE_TIMING, onProgress = () => {}, resources, grantedForMs = 0, signal }: MoveOptions,
   work: (mover: Mover) => Promise<void>,
 ): Promise<MoveReport> {
   const accounts = severalAccounts(storage);
-  const hold = await becomeMover(accounts.list[0], timing, (leftMs) => tell({ what: 'another mover', leftMs }));
+  const report: Mover['report'] = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
+  const followed = followWork(report);
+  const tell = (progress: MoveProgress) => {
+    followed.tell(progress);
+    onProgress(progress);
+  };
+  const onWait = (leftMs: number) => tell({ what: 'another mover', leftMs });
+  const hold = await becomeMover(accounts.list[0], timing, { onWait, work: followed.work });
   const mayWrite = () => {
     signal?.throwIfAborted();
     hold.mayWrite();
   };
-  const report = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
   // The model places the others as a whole.
   const containers = resources.containers.filter((container) => !accounts.containers.has(container));
   const tables = [...new Set([...resources.tables, ...(await rememberedTables(storage))])];
@@ -345,6 +345,7 @@ async function copy(
 }
 
 async function switchAll(mover: Mover, leg: Leg): Promise<void> {
+  mover.tell({ what: 'switch', slots: 0, of: leg.slots.length });
   for (let done = 0; done < leg.slots.length; ) {
     // Most slots of a layer have no partition.
     const most = layerOf(slotIndex(leg.slots[done] ?? '')) > 0 ? SLOTS : SLOTS_PER_SWITCH;

@@ -3,6 +3,7 @@ import { commandLine } from '../../lib/command-line.ts';
 import type { PlacedLayer } from '../../lib/define/placement.ts';
 import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
+import type { MoveProgress } from '../../lib/operations/mover-hold.ts';
 import {
   findOwner,
   layersIn,
@@ -13,7 +14,7 @@ import {
   slotsIn,
   stateIn,
 } from '../../lib/operations/placement.ts';
-import type { MoveProgress, MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
+import type { MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
 import { indexIn } from '../../lib/storage/slot-row.ts';
 import { placeOf, SLOTS, slotAt } from '../../lib/storage/slots.ts';
 import type { OpenAccounts } from './open-accounts.ts';

@@ -99,6 +99,13 @@ test('lists the busiest partitions, with keys for an operator who may read the e
   expect(shown.body.items.map(({ slot }: { slot: string }) => slot)).toContain(found.slot);
 });
 
+test('has one storage account, without a transaction', async () => {
+  const shown = await operator('GET', '/api/operations/accounts');
+  const account = { name: 'first', isAway: false, slots: 4096, layers: [], containers: [] };
+  expect(shown.body).toEqual({ items: [account], moves: [], unowned: [], advice: [] });
+  expect(transactionsOf(shown)).toBe(0);
+});
+
 test('counts reads through indexes, and says what an index is for besides, in one transaction', async () => {
   const find = async (index: string) => {
     const shown = await operator('GET', '/api/operations/indexes');
@@ -151,7 +158,17 @@ test('lists who gets no grants, page by page, until the grants are restored', as
 });
 
 test('is not shown to other roles', async () => {
-  for (const path of ['queues', 'model', 'verify', 'usage', 'heat', 'indexes', 'period-tables', 'grants/revoked']) {
+  for (const path of [
+    'queues',
+    'model',
+    'verify',
+    'usage',
+    'heat',
+    'accounts',
+    'indexes',
+    'period-tables',
+    'grants/revoked',
+  ]) {
     expect((await hr('GET', `/api/operations/${path}`)).status, path).toBe(403);
     expect((await product.as(undefined)('GET', `/api/operations/${path}`)).status, path).toBe(401);
   }

@@ -27,6 +27,7 @@ import { readUsage } from '../../telemetry/metrics.ts';
 import { bind, bindPage, listOf } from '../bind.ts';
 import { PAGE_QUERY, queryError } from '../query.ts';
 import { NO_STORE, type RequestContext, type Route } from '../route.ts';
+import { accountsRoute } from './accounts-route.ts';
 import { heatRoute } from './heat-route.ts';
 
 /** The routes of operators that belong to no entity. */
@@ -34,6 +35,7 @@ export function operatorRoutes(entities: readonly Entity[], operatorRole: string
   return [
     ...overviewRoutes(entities, operatorRole),
     heatRoute(entities, operatorRole),
+    accountsRoute(operatorRole),
     ...poisonRoutes(entities, operatorRole),
     auditRoute(entities, operatorRole),
     bind(why(operatorRole), {
@@ -53,6 +55,11 @@ const Queue = z.object({
   messages: Count.describe('An estimate of storage, which includes hidden messages: reminders and delayed messages'),
   oldestWaitingSince: z.iso.datetime().optional().describe('Absent if no message waits for a consumer'),
 });
+const Away = z
+  .array(z.string())
+  .optional()
+  .describe('The storage accounts that do not respond, whose items are missing; absent if all respond');
+const Queues = z.object({ items: z.array(Queue), away: Away });
 const PeriodTable = z.object({
   entity: z.string(),
   table: z.string().describe('As the account names it'),
@@ -121,14 +128,14 @@ function overviewRoutes(entities: readonly Entity[], operatorRole: string): Rout
       name: 'operations-queues',
       summary: 'Get the length of the queues, and since when their messages wait',
       description: 'The queues',
-      output: () => listOf(Queue),
+      output: () => Queues,
       async run({ engine }) {
-        const queues = await readQueueStates(engine);
+        const { items: queues, away } = await readQueueStates(engine);
         const items = queues.map(({ oldestWaitingSince, ...queue }) => ({
           ...queue,
           ...(oldestWaitingSince === undefined ? {} : { oldestWaitingSince: isoInstant(oldestWaitingSince) }),
         }));
-        return { items };
+        return { items, ...(away.length > 0 ? { away } : {}) };
       },
     }),
     overview('model', {

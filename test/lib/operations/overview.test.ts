@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest';
+import { moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
+import { readAccountStates, readQueueStates } from '../../../lib/operations/overview.ts';
+import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { scanTable, submit } from '../../../lib/storage/rows.ts';
+import { slotOf } from '../../../lib/storage/slots.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';
+
+const timing: MoveTiming = {
+  leaseMs: 50,
+  lateMs: 50,
+  holdMs: 200,
+  pauseWithinMs: 5_000,
+  openedPerSwitch: 100,
+  keepMs: 0,
+};
+const quick = { timing, resources: RESOURCES };
+
+/** Three accounts, with a row in a slot of the first one. */
+async function threeAccounts() {
+  const created = await provisionAccounts();
+  const { storage } = created;
+  await scanTable(storage, { table: TABLE, limit: 1 });
+  const partition = 'p'.repeat(1 + [...'pppppppppp'].findIndex((_, at) => slotOf('p'.repeat(at + 1)) < '555'));
+  const action = { kind: 'upsert', row: 'a', properties: { EntityType: 'thing' } } as const;
+  await submit(storage, { table: TABLE, partition, actions: [action] });
+  return { ...created, slot: slotOf(partition), read: (now = Date.now) => readAccountStates({ storage, now }) };
+}
+
+test('names what each account owns', async () => {
+  const { read } = await threeAccounts();
+  const own = { isAway: false, layers: [], containers: [] };
+  expect(await read()).toEqual({
+    items: [
+      { ...own, name: 'first', slots: 1366 },
+      { ...own, name: 'second', slots: 1365 },
+      { ...own, name: 'third', slots: 1365 },
+    ],
+    moves: [],
+    mover: undefined,
+    unowned: [],
+    advice: [],
+  });
+});
+
+test('tells of a move while its mover lives, after the mover has died, and after the move', async () => {
+  const { storage, slot, read } = await threeAccounts();
+  const abort = new AbortController();
+  const moving = moveSlots(storage, [{ slots: [slot], to: 'second' }], {
+    ...quick,
+    signal: abort.signal,
+    grantedForMs: 60_000,
+  });
+  await expect.poll(async () => (await read()).mover?.leftMs).toBeGreaterThan(50_000);
+  const alive = await read();
+  expect(alive).toMatchObject({
+    moves: [{ from: 'first', to: 'second', slots: 1, gone: 0, phase: 'fencing' }],
+    advice: [],
+  });
+  expect(alive.mover).toMatchObject({ isAlive: true, phase: 'waiting', slots: 0, pauseMs: 0 });
+
+  abort.abort(new Error('The mover dies.'));
+  await expect(moving).rejects.toThrow('The mover dies.');
+  const dead = await read(() => Date.now() + 31_000);
+  expect(dead.mover?.isAlive).toBe(false);
+  expect(dead.advice).toEqual([
+    expect.stringContaining('accounts -- resume'),
+    expect.stringContaining('accounts -- abort'),
+  ]);
+
+  await resumeMoves(storage, quick);
+  const moved = await read();
+  expect(moved).toMatchObject({ moves: [{ slots: 1, gone: 1, phase: 'gone' }], mover: undefined, unowned: [] });
+  expect(moved.items.map(({ slots }) => slots)).toEqual([1365, 1366, 1365]);
+  expect(moved.advice.join()).toMatch(/accounts -- back.*accounts -- clean-up, after \d\d:\d\d UTC/);
+});
+
+test('names an account that is away, and tells of the others', async () => {
+  const { stopped, read } = await threeAccounts();
+  stopped.add('second');
+  const { items, unowned } = await read();
+  expect(items.map(({ name, isAway, slots }) => [name, isAway, slots])).toEqual([
+    ['first', false, 1366],
+    ['second', true, undefined],
+    ['third', false, 1365],
+  ]);
+  expect(unowned).toEqual([]);
+});
+
+test('lists the queues of the other accounts while one is away', async () => {
+  const { storage, stopped } = await provisionAccounts();
+  await provision(storage, {
+    tables: [],
+    queues: ['index-changes', 'transfers'].flatMap((name) => [name, `${name}-poison`]),
+    containers: [],
+  });
+  stopped.add('second');
+  const { items, away } = await readQueueStates({ storage, queueParts: 1 } as never);
+  expect(away).toEqual(['second']);
+  expect(items.map(({ queue }) => queue)).toEqual(
+    ['', 'third/'].flatMap((account) =>
+      ['index-changes', 'index-changes-poison', 'transfers', 'transfers-poison'].map((name) => `${account}${name}`),
+    ),
+  );
+});
+
+test('asks nothing with one account', async () => {
+  const memory = createMemoryStorage();
+  memory.intercept = () => {
+    throw new Error('A request was sent.');
+  };
+  const { items, advice } = await readAccountStates({ storage: openStorage(memory), now: Date.now });
+  expect(items).toMatchObject([{ name: 'first', slots: 4096 }]);
+  expect(advice).toEqual([]);
+});
