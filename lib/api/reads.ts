@@ -1,53 +1,35 @@
-import pMap from 'p-map';
 import { z } from 'zod';
-import { hideAbsent, isWithin, type Limit, limitOf, listLimitOf, narrow, toFilter } from '../access/limit.ts';
-import { hiddenFields, requireFields, requireReader, requireRole } from '../access/rule.ts';
+import { isWithin, limitOf, listLimitOf, narrow, toFilter } from '../access/limit.ts';
+import { hiddenFields, requireFields, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
 import {
   type AskedFilter,
   askedFields,
-  comparedFields,
-  compileChildFilters,
   compileFilter,
   type Filter,
   matches,
   onlyText,
   toSelection,
 } from '../define/codec/query.ts';
-import { compileOnce, maskOf, parse, readableSchema } from '../define/codec/validation.ts';
+import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
-import { copiedFields, type IndexBounds, indexFields, indexRange } from '../define/places/index-range.ts';
-import { rolesTo, rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
+import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
+import { rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
-import { notFound } from '../engine/read/entity-rows.ts';
-import {
-  type IndexPageOptions,
-  readByCopies,
-  readByCopy,
-  readByList,
-  readByLists,
-} from '../engine/read/read-through-index.ts';
-import {
-  listedFields,
-  type Page,
-  type PageOptions,
-  readEntities,
-  readEntity,
-  readWithChildren,
-  scanEntities,
-} from '../engine/read/retrieve.ts';
+import { type IndexPageOptions, readByCopies, readByList, readByLists } from '../engine/read/read-through-index.ts';
+import { listedFields, type Page, type PageOptions, readEntities, scanEntities } from '../engine/read/retrieve.ts';
 import { wholeLists } from '../features/features.ts';
 import { toListEtag } from '../features/lookup/lookup.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
-import { hiddenIn, openPage, openValues } from './open.ts';
+import { openPage } from './open.ts';
 import type { Operation, View } from './operation.ts';
 
-/** The reads of entities. Keys and values of indexes have been checked: only a binding knows their form. */
+/** Lists of entities, and totals. Keys and values of indexes have been checked: only a binding knows their form. */
 
 /** What every list accepts. */
 export interface ListInput<Field extends string = string, Where = AskedFilter> {
@@ -58,7 +40,7 @@ export interface ListInput<Field extends string = string, Where = AskedFilter> {
 }
 
 /** The fields of an entity to return; undefined for the default. Throws `invalid-input`. */
-function selectionOf(
+export function selectionOf(
   entity: Entity,
   { select }: Pick<ListInput, 'select'>,
   available?: readonly string[],
@@ -74,107 +56,6 @@ function compileList(entity: Entity, input: ListInput, available?: readonly stri
   };
 }
 
-export interface GetInput {
-  readonly key: Values;
-  /** Names of children and of groups of fields. */
-  readonly include?: readonly string[] | undefined;
-  /** `email` is a field of the entity, `reviews.year` one of an included child. */
-  readonly select?: readonly string[] | undefined;
-  /** The filter of each included child, by its name. */
-  readonly where?: Readonly<Record<string, AskedFilter>> | undefined;
-  /** True for a state that the caller has already, of which nothing is opened. Not called for a read with children. */
-  readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields' | 'hidden'>) => boolean) | undefined;
-}
-
-interface Found {
-  readonly etag: string;
-  /** The fields of this row that the caller may not read. */
-  readonly hidden: readonly string[];
-  /** The fields of the entity that the read was limited to, if it was. */
-  readonly fields: readonly string[] | undefined;
-  /** Undefined for a known state. */
-  readonly values: Values | undefined;
-}
-
-/** One point query; with children one range query (compound key pattern). Throws `not-found`. */
-export const getEntity = onceFor(
-  (entity: Entity): Operation<GetInput, Found> => ({
-    name: `${entity.name}-get`,
-    summary: `Get an entity of ${entity.name}`,
-    kind: 'read',
-    entity,
-    roles: rolesTo(entity, 'read'),
-    output: () => readableSchema(entity),
-    admit(caller, { include, where = {} }) {
-      if (!include) return;
-      for (const kind of includedOf(entity, include).kinds) {
-        requireReader(kind, caller);
-        requireFields(kind, caller, askedFields(where[kind.name]));
-      }
-    },
-    async run(view, { key, include, select, where, isKnown }) {
-      const { kinds, groups } = include ? includedOf(entity, include) : NOTHING_INCLUDED;
-      const selection = select || groups.length > 0 ? toSelection(entity, select, { kinds, groups }) : {};
-      // Throws for a filter of a child that is not included.
-      const filters = where ? compileChildFilters(entity, kinds, where) : {};
-      const fields = selection[entity.name];
-      const { rules, unveiled } = entity.access;
-      const limit = rules && narrow(await limitOf(view, entity, 'read'), key);
-      if (limit?.length === 0) throw notFound(entity, key);
-      const read = fields && (limit || unveiled) ? withLimited(entity, fields, limit) : fields;
-      const work = async () => {
-        if (kinds.length === 0) {
-          const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
-          if (limit && !isWithin(limit, values)) throw notFound(entity, key);
-          const hidden = await hiddenIn(view, entity, values);
-          if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
-          const opened = await openValues(view, entity, values, { select: fields, hidden });
-          return { etag, fields, hidden, values: opened };
-        }
-        const reaches = await pMap(
-          kinds,
-          async (kind) => [kind, narrow(await limitOf(view, kind, 'read'), key)] as const,
-        );
-        const reached = reaches.filter(([, reach]) => reach?.length !== 0);
-        const kindsToRead = reached.map(([kind]) => kind);
-        const filtersToRead = reached.map(([{ name }, reach]) => [
-          name,
-          [...(filters[name] ?? []), ...toFilter(reach)],
-        ]);
-        const { etag, values } = await readWithChildren(view.engine, entity, key, kindsToRead, {
-          select: read ? { ...selection, [entity.name]: read } : selection,
-          where: Object.fromEntries(filtersToRead),
-          check(found) {
-            if (!isWithin(limit, found)) throw notFound(entity, key);
-          },
-        });
-        const children = await pMap(kinds, async (kind) => {
-          const list = values[kind.name];
-          const page = { items: Array.isArray(list) ? list : [], next: undefined };
-          return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
-        });
-        const hidden = await hiddenIn(view, entity, values);
-        const own = await openValues(view, entity, values, { select: fields, hidden });
-        return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
-      };
-      return limit ? hideAbsent(limit, work) : work();
-    },
-  }),
-);
-
-const NOTHING_INCLUDED = { kinds: [], groups: [] };
-
-/** The fields to read for these, with those that decide whether the row, and its restricted fields, are within reach. */
-function withLimited(
-  { access: { unveiled = {} } }: Entity,
-  fields: readonly string[],
-  limit: Limit | undefined,
-): readonly string[] {
-  const shown = Object.entries(unveiled).flatMap(([field, rule]) => (fields.includes(field) ? rule : []));
-  const deciding = shown.flatMap(({ where = {} }) => Object.keys(where));
-  return [...new Set([...fields, ...deciding, ...comparedFields(toFilter(limit))])];
-}
-
 /** A page that storage is not asked for, because no row of the list is within reach. */
 const EMPTY: Page = { items: [], next: undefined };
 
@@ -186,29 +67,6 @@ async function withinReach(
 ): Promise<Filter | undefined> {
   const limit = narrow(await listLimitOf(view, entity, index), given);
   return limit?.length === 0 ? undefined : [...where, ...toFilter(limit)];
-}
-
-/** Sorts the included names. Throws `invalid-input`. */
-function includedOf(entity: Entity, include: readonly string[]) {
-  const names = [...new Set(include)];
-  const groups = names.filter((name) => Object.hasOwn(entity.split, name));
-  const kinds = names.filter((name) => !groups.includes(name)).map((name) => childOf(entity, name));
-  return { kinds, groups };
-}
-
-function childOf(entity: Entity, name: string): Entity {
-  const child = entity.children.find((kind) => kind.name === name);
-  if (child) return child;
-  const groups = Object.keys(entity.split);
-  const what = [...(entity.children.length > 0 ? ['child'] : []), ...(groups.length > 0 ? ['group'] : [])].join(' or ');
-  throw new RowkeyError(
-    'invalid-input',
-    `"include" names "${name.slice(0, 100)}", which is not a ${what} of ${entity.name}.`,
-    {
-      field: 'include',
-      accepted: [...entity.children.map((kind) => kind.name), ...groups].join(', '),
-    },
-  );
 }
 
 /** A filter by a hidden field would disclose its value. */
@@ -294,7 +152,7 @@ export interface IndexInput extends ListInput, PageOptions, IndexBounds {
 }
 
 /** The index or total with this name. A binding has checked the name. */
-function named<Declared>(all: Readonly<Record<string, Declared>>, name: string): Declared {
+export function named<Declared>(all: Readonly<Record<string, Declared>>, name: string): Declared {
   const found = Object.hasOwn(all, name) ? all[name] : undefined;
   if (!found) throw new Error(`Nothing declared has the name "${name}".`);
   return found;
@@ -343,49 +201,11 @@ function readPage(engine: Engine, entity: Entity, index: Index, given: Values, o
   return (isOneList ? readByList : readByLists)(engine, entity, index, given, options);
 }
 
-interface OneInput {
-  readonly given: Values;
-  readonly select?: readonly string[] | undefined;
-}
-
-/** The only entity with the given values: its key and the selected fields. Throws `not-found`. */
-export function getThroughIndex(entity: Entity, name: string): Operation<OneInput, { key: Values; values: Values }> {
-  const index = named(entity.indexes, name);
-  return {
-    name: `${entity.name}-by-${name}`,
-    summary: `Get the entity of ${entity.name} with this ${indexFields(entity, index).join(', ')}`,
-    kind: 'read',
-    entity,
-    roles: rolesToReadThrough(entity, index),
-    output: () => readableSchema(entity),
-    async run(view, { given, ...input }) {
-      const select = selectionOf(entity, input);
-      if (index.kind === 'index-entity') throw new Error(`An index entity of ${entity.name} lists entities.`);
-      const fields = select && [...new Set([...entity.keyFields, ...select])];
-      const limit = narrow(await limitOf(view, entity, 'read'), given);
-      if (limit?.length === 0) throw notFound(entity, given);
-      const found = await hideAbsent(limit, async () => {
-        const values = await readByCopy(
-          view.engine,
-          entity,
-          index,
-          given,
-          fields && withLimited(entity, fields, limit),
-        );
-        if (!isWithin(limit, values)) throw notFound(entity, given);
-        return values;
-      });
-      const values = await openValues(view, entity, found, { select: fields });
-      return { key: pick(values, entity.keyFields), values: select ? pick(values, select) : values };
-    },
-  };
-}
-
 export interface WholeInput extends ListInput {
   /** The next page of a list that is not whole. */
   readonly after?: PageOptions['after'];
   /** True for a list that the caller has already. */
-  readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields'>) => boolean) | undefined;
+  readonly isKnown?: ((found: { readonly etag: string } & Pick<WholeList, 'fields'>) => boolean) | undefined;
 }
 
 interface WholeList extends Page {

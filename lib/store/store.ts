@@ -11,12 +11,10 @@ import type {
   WholeListCalls,
 } from '../api/entity-types.ts';
 import { fileOperations } from '../api/files.ts';
+import { type GetInput, getEntity, getThroughIndex } from '../api/get.ts';
 import { listMine } from '../api/mine.ts';
 import {
   checkFields,
-  type GetInput,
-  getEntity,
-  getThroughIndex,
   getTotal,
   type IndexInput,
   type ListInput,

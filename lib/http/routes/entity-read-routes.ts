@@ -1,5 +1,6 @@
+import { type GetInput, getEntity } from '../../api/get.ts';
 import { listMine } from '../../api/mine.ts';
-import { type GetInput, getEntity, listRange, listWhole, scan, type WholeInput, wholeListOf } from '../../api/reads.ts';
+import { listRange, listWhole, scan, type WholeInput, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/query.ts';
 import { partialSchema, validateTexts } from '../../define/codec/validation.ts';

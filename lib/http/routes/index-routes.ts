@@ -1,4 +1,5 @@
-import { getThroughIndex, getTotal, listIndex, listTotals } from '../../api/reads.ts';
+import { getThroughIndex } from '../../api/get.ts';
+import { getTotal, listIndex, listTotals } from '../../api/reads.ts';
 import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';

@@ -1,16 +1,8 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { getEntity, getThroughIndex } from '../../api/get.ts';
 import { type Operation, perform } from '../../api/operation.ts';
-import {
-  checkFields,
-  getEntity,
-  getThroughIndex,
-  listIndex,
-  listRange,
-  listWhole,
-  requireWhole,
-  wholeListOf,
-} from '../../api/reads.ts';
+import { checkFields, listIndex, listRange, listWhole, requireWhole, wholeListOf } from '../../api/reads.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
