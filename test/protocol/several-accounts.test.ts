@@ -2,13 +2,17 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
+import { layersOf } from '../../lib/define/placement.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { carveLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
+import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
+import { readPlacement } from '../../lib/operations/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { provision } from '../../lib/storage/provision.ts';
@@ -19,8 +23,9 @@ import { slotOf } from '../../lib/storage/slots.ts';
 import type { Account, Storage } from '../../lib/storage/storage.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { createStore } from '../../lib/store/store.ts';
+import { compareStored } from '../../local/walk/compare-stored.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { createAccounts, NAMES } from '../lib/storage/several-accounts.ts';
+import { accountNamed, createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { putAll } from '../put-all.ts';
 
 const access = { read: ['hr'], write: ['hr'] } as const;
@@ -47,6 +52,10 @@ const entities = [projects, tasks];
 
 async function open(storage: Storage) {
   await provision(storage, resourcesOf(entities, Date.now()));
+  return openProvisioned(storage);
+}
+
+function openProvisioned(storage: Storage) {
   const engine = createEngine(storage);
   const source = { engine: async () => engine, record: <Result>(_: string, write: () => Promise<Result>) => write() };
   // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
@@ -111,6 +120,61 @@ test('deletes children by the queue that would fill a transaction without its fe
   ).toEqual(expect.objectContaining({ status: 'succeeded' }));
   const { rows } = await readRange(late.storage, { table: 'projects', partition: 'north', from: '' });
   expect(rows.filter(({ properties }) => properties.EntityType === 'tasks')).toEqual([]);
+});
+
+test('brings entities with their indexes, and a tenant, to accounts of their own and back while entities are written', async () => {
+  const { open: openAll } = createAccounts();
+  const all = openAll() as Several;
+  await open(all);
+  const timing = { leaseMs: 100, lateMs: 50, holdMs: 5_000, pauseWithinMs: 5_000, openedPerSwitch: 100, keepMs: 0 };
+  const options = { resources: resourcesOf(entities, Date.now()), timing };
+  const placed = layersOf({
+    list: entities,
+    placement: {
+      acme: { keys: ['acme'], account: 'second' },
+      work: { entities: ['projects', 'tasks'], account: 'third' },
+    },
+  });
+  const areas = ['acme', 'acme_2', 'north', 'south', 'east'];
+  let isOver = false;
+  let count = 0;
+  const traffic = (async () => {
+    for (; !isOver; count += 1) {
+      // A process that reads the map when it begins: this mover does not wait until a lease has ended.
+      const { store } = openProvisioned(openAll());
+      const key = { area: areas[count % areas.length], projectId: `p${count}` };
+      const title = count % 2 === 0 ? 'Bridge' : 'Road';
+      await store.projects.create({ ...key, title, code: `c${count}` });
+      await store.tasks.create({ ...key, task: 't1' });
+      if (count % 3 === 0) await store.projects.update(key, { title: 'Tunnel' });
+    }
+  })();
+  const tables = ['projects', 'projectsbytitle', 'projectsbycode', 'projectlists'];
+  const partitionsOf = async (account: string) => {
+    const found = new Set<string>();
+    for (const table of tables)
+      for await (const { partitionKey } of accountNamed(all, account).table(table).listEntities())
+        found.add(`${table}/${partitionKey}`);
+    return [...found].sort();
+  };
+  await carveLayers(all, placed, options);
+  await moveSlots(all, planLayers(await readPlacement(all.accounts), placed), options);
+  isOver = true;
+  await traffic;
+  await cleanUp(all, options);
+  expect(count).toBeGreaterThan(5);
+  expect(await partitionsOf('first')).toEqual([]);
+  expect(await partitionsOf('second')).toEqual(['projects/acme', 'projects/acme_2']);
+  expect((await partitionsOf('third')).filter((place) => !/by(code)|^projects\//.test(place))).toEqual(
+    ['Bridge', 'Road', 'Tunnel'].flatMap((title) => [`projectlists/${title}`, `projectsbytitle/${title}`]).sort(),
+  );
+  for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
+  for (const name of ['work', 'acme'])
+    await moveSlots(all, planToLayer0(await readPlacement(all.accounts), name), options);
+  await cleanUp(all, options);
+  const { store } = openProvisioned(openAll());
+  expect(await Array.fromAsync(store.projects.range({ area: 'acme' }))).toHaveLength(Math.ceil(count / areas.length));
+  for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
 });
 
 test('writes while the account of an index entry is away, and fails if a unique value is there', async () => {
