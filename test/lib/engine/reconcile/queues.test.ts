@@ -42,7 +42,14 @@ test('only parts beyond the declared number are former ones', () => {
 });
 
 test('the name of a queue stands for all of its parts in all accounts, and that of another part for itself', () => {
-  const parts = ['index-changes', 'index-changes-1', 'second/index-changes', 'second/index-changes-1', 'transfers', 'x'];
+  const parts = [
+    'index-changes',
+    'index-changes-1',
+    'second/index-changes',
+    'second/index-changes-1',
+    'transfers',
+    'x',
+  ];
   expect(parts.filter((part) => isPartOf(part, 'index-changes'))).toEqual(parts.slice(0, 4));
   expect(parts.filter((part) => isPartOf(part, 'second/index-changes'))).toEqual(['second/index-changes']);
   expect(parts.filter((part) => isPartOf(part, 'x'))).toEqual(['x']);
