@@ -2,7 +2,7 @@
 
 targetScope = 'resourceGroup'
 
-import { Authentication, Model, StorageAccount } from 'modules/types.bicep'
+import { AccountManagement, Authentication, Model, StorageAccount } from 'modules/types.bicep'
 
 @description('Name of the environment, such as dev or prod. Part of most resource names: letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 @minLength(1)
@@ -21,6 +21,9 @@ param storageSku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZ
 @description('Names of further storage accounts, such as second and third, for more requests a second than one account executes: docs/accounts.md. Letters and digits, a letter first. Never remove or rename one that has data.')
 @maxLength(20)
 param furtherStorageAccounts string[] = []
+
+@description('Management of single storage accounts, such as more redundancy for important data: docs/infrastructure.md, Manage an account separately.')
+param accountManagement AccountManagement[] = []
 
 @description('Name of the first storage account. Empty for a name that begins with a hash. For environments that were deployed with another name: a new name is a new, empty account.')
 @maxLength(24)
@@ -125,11 +128,6 @@ var environmentLabel = isNameUsable
   ? environmentName
   : fail('environmentName "${environmentName}" is not usable. Use letters (a-z, A-Z), digits and hyphens, with a letter or digit first and last.')
 
-// A zone-redundant app on storage in one data centre would stop with that data centre.
-var checkedZoneRedundancy = !isZoneRedundant || contains(['Standard_ZRS', 'Standard_GZRS'], storageSku)
-  ? isZoneRedundant
-  : fail('isZoneRedundant needs storage in three zones: storageSku Standard_ZRS or Standard_GZRS.')
-
 // Without a tenant the issuer would match no token.
 var checkedAuthentication = empty(authentication.clientId) == empty(authentication.tenantId)
   ? authentication
@@ -149,6 +147,32 @@ var lowerCaseAccounts = map(furtherStorageAccounts, name => toLower(name))
 var checkedAccounts = empty(wrongAccounts) && length(union([], lowerCaseAccounts)) == length(lowerCaseAccounts)
   ? furtherStorageAccounts
   : fail('furtherStorageAccounts needs different names of letters and digits, a letter first, other than first.')
+
+// The alert on missing telemetry reads the metrics of storage in the workspace of the app, so those of the first account must be there.
+var accountNames = concat(['first'], checkedAccounts)
+var managedNames = map(accountManagement, one => one.account)
+var wrongManagement = filter(
+  accountManagement,
+  one => !contains(accountNames, one.account) || (one.account == 'first' && one.?workspaceId != null)
+)
+var checkedManagement = empty(wrongManagement) && length(union([], managedNames)) == length(managedNames)
+  ? accountManagement
+  : fail('accountManagement needs different names, each first or one of furtherStorageAccounts, and no workspaceId for first.')
+
+// The values of each account, the first before the others.
+var managements = map(accountNames, name => first(filter(checkedManagement, one => one.account == name)))
+var skus = map(managements, one => one.?storageSku ?? storageSku)
+var undeletes = map(managements, one => one.?undeleteDays ?? undeleteDays)
+var protections = map(managements, one => one.?isProtected ?? isProtected)
+var accountReceivers = map(managements, one => union([], map(one.?alertEmails ?? [], email => toLower(trim(email)))))
+
+// A zone-redundant app on storage in one data centre would stop with that data centre.
+var checkedZoneRedundancy = !isZoneRedundant || empty(filter(
+    skus,
+    sku => !contains(['Standard_ZRS', 'Standard_GZRS'], sku)
+  ))
+  ? isZoneRedundant
+  : fail('isZoneRedundant needs storage in three zones: storageSku Standard_ZRS or Standard_GZRS for each account.')
 
 // The parameter files split these lists from text: a trailing comma must not become an empty receiver or origin.
 // Receivers are named after their addresses, and an action group rejects duplicate names. union() drops duplicates.
@@ -214,38 +238,38 @@ module storage 'modules/storage.bicep' = {
     name: names.storageAccount
     location: location
     tags: tags
-    sku: storageSku
+    sku: skus[0]
     model: model
     packageContainer: packageContainer
     allowedOrigins: origins
     auditKeptDays: auditKeptDays
     archivesKeptDays: archivesKeptDays
-    undeleteDays: undeleteDays
-    isProtected: isProtected
+    undeleteDays: undeletes[0]
+    isProtected: protections[0]
     isAuditLogLocked: isAuditLogLocked
     workspaceId: monitoring.outputs.workspaceId
   }
 }
 
-// Further storage accounts, each with the same tables, queues, containers and rules as the first. The immutability policy of each is locked
-// separately, and only that of the account with the audit log has data.
+// Further storage accounts, each with the same tables, queues, containers and rules as the first, and the values of accountManagement. The
+// immutability policy of each is locked separately, and only that of the account with the audit log has data.
 module furtherStorage 'modules/storage.bicep' = [
-  for account in furtherAccounts: {
+  for (account, index) in furtherAccounts: {
     name: 'storage-${account.connection}'
     params: {
       name: account.name
       location: location
       tags: tags
-      sku: storageSku
+      sku: skus[index + 1]
       model: model
       packageContainer: packageContainer
       allowedOrigins: origins
       auditKeptDays: auditKeptDays
       archivesKeptDays: archivesKeptDays
-      undeleteDays: undeleteDays
-      isProtected: isProtected
+      undeleteDays: undeletes[index + 1]
+      isProtected: protections[index + 1]
       isAuditLogLocked: false
-      workspaceId: monitoring.outputs.workspaceId
+      workspaceId: managements[index + 1].?workspaceId ?? monitoring.outputs.workspaceId
     }
   }
 ]
@@ -342,6 +366,7 @@ module alerts 'modules/alerts.bicep' = {
     tags: tags
     workspaceId: monitoring.outputs.workspaceId
     storageAccountNames: storageAccountNames
+    accountEmails: accountReceivers
     emails: receivers
     functionPrefix: model.functionPrefix
     reconcileLagSeconds: reconcileLagSeconds

@@ -17,6 +17,9 @@ param workspaceId string
 @description('Names of the storage accounts to watch for throttling.')
 param storageAccountNames string[]
 
+@description('Email addresses that also receive the alert of an account, for each of storageAccountNames.')
+param accountEmails string[][]
+
 @description('Email addresses that receive alerts. Empty shows alerts in the portal only.')
 param emails string[]
 
@@ -280,6 +283,26 @@ resource operators 'Microsoft.Insights/actionGroups@2023-01-01' = {
   }
 }
 
+// Who is responsible for one account.
+resource accountOperators 'Microsoft.Insights/actionGroups@2023-01-01' = [
+  for (account, index) in storageAccountNames: if (!empty(accountEmails[index])) {
+    name: '${name}-${account}'
+    location: 'global'
+    tags: tags
+    properties: {
+      groupShortName: 'rowkey'
+      enabled: true
+      emailReceivers: [
+        for email in accountEmails[index]: {
+          name: email
+          emailAddress: email
+          useCommonAlertSchema: true
+        }
+      ]
+    }
+  }
+]
+
 resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
   for rule in rules: {
     name: '${name}-${rule.name}'
@@ -362,11 +385,20 @@ resource accountsThrottled 'Microsoft.Insights/metricAlerts@2018-03-01' = [
         ]
       }
       autoMitigate: true
-      actions: [
-        {
-          actionGroupId: operators.id
-        }
-      ]
+      actions: concat(
+        [
+          {
+            actionGroupId: operators.id
+          }
+        ],
+        empty(accountEmails[index])
+          ? []
+          : [
+              {
+                actionGroupId: accountOperators[index].id
+              }
+            ]
+      )
     }
   }
 ]

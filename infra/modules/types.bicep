@@ -52,6 +52,30 @@ type StorageAccount = {
 }
 
 @export()
+@description('How one storage account is managed. A value that is absent is that of all accounts.')
+type AccountManagement = {
+  @description('The name of the account: first, or one of furtherStorageAccounts.')
+  account: string
+
+  @description('Redundancy of the account.')
+  storageSku: ('Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS')?
+
+  @description('Days for which a deleted blob or container of the account can be restored.')
+  @minValue(1)
+  @maxValue(365)
+  undeleteDays: int?
+
+  @description('Whether the account is locked against deletion.')
+  isProtected: bool?
+
+  @description('Id of the workspace that receives metrics and logs of the account. Not for the first account.')
+  workspaceId: string?
+
+  @description('Email addresses that receive the alert of the account, besides those of all alerts.')
+  alertEmails: string[]?
+}
+
+@export()
 @description('Tags of a resource.')
 type Tags = {
   *: string

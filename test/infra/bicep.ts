@@ -60,7 +60,7 @@ function readDeclaration(file: string, text: string): Declaration[] {
       type,
       version,
       isExisting: /^'[^']+' existing /.test(rest),
-      list: /= \[\n +for (?:\w+|\(\w+, \w+\)) in ([\w.]+): \{/.exec(rest)?.[1],
+      list: /= \[\n +for (?:\w+|\(\w+, \w+\)) in ([\w.]+): (?:if \(.*\) )?\{/.exec(rest)?.[1],
       text: text.slice(before.length),
       value: rest.replace(/^[^=]*= ?/, ''),
     },

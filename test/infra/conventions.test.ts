@@ -114,10 +114,19 @@ describe('further storage accounts', () => {
   test('are like the first, but for their names', () => {
     const [first, further] = [paramsOf('storage'), paramsOf('furtherStorage')];
     expect(first.size).toBeGreaterThan(10);
-    const own = ['name', 'isAuditLogLocked'];
+    const own = ['name', 'isAuditLogLocked', 'sku', 'undeleteDays', 'isProtected', 'workspaceId'];
     const others = (params: typeof first) => [...params].filter(([name]) => !own.includes(name));
     expect(others(further)).toEqual(others(first));
     expect(theDeclaration('module', 'furtherStorage').list).toBe('furtherAccounts');
+    for (const [name, list] of [
+      ['sku', 'skus'],
+      ['undeleteDays', 'undeletes'],
+      ['isProtected', 'protections'],
+    ] as const)
+      expect([first.get(name), further.get(name)]).toEqual([`${list}[0]`, `${list}[index + 1]`]);
+    const shared = 'monitoring.outputs.workspaceId';
+    expect(first.get('workspaceId')).toBe(shared);
+    expect(further.get('workspaceId')).toBe(`managements[index + 1].?workspaceId ?? ${shared}`);
   });
 
   test('have the settings of the first, with their own names', () => {
@@ -126,6 +135,16 @@ describe('further storage accounts', () => {
     const further = theDeclaration('var', 'furtherSettings').value.match(ending);
     expect(settings.length).toBe(5);
     expect(further?.toSorted()).toEqual(settings.map((name) => name.replace('AzureWebJobsStorage', '')).toSorted());
+  });
+
+  test('give an alert of an account to its own addresses as well', () => {
+    const [group, alert] = ['accountOperators', 'accountsThrottled'].map((name) => theDeclaration('resource', name));
+    expect(group?.value).toContain('if (!empty(accountEmails[index]))');
+    expect(group && valueAt(group, 'properties.emailReceivers')).toContain('for email in accountEmails[index]');
+    expect(alert && valueAt(alert, 'properties.actions')).toMatch(
+      /operators\.id[^?]*\? \[\][^?]*accountOperators\[index\]\.id/,
+    );
+    expect(valueAt(theDeclaration('module', 'alerts'), 'params.accountEmails')).toBe('accountReceivers');
   });
 
   test('have the roles and the alert of the first', () => {

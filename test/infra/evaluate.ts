@@ -5,6 +5,7 @@ type Context = Record<string, Value>;
 
 /** The functions in use, as Azure Resource Manager defines them: `contains` is case-sensitive, `startsWith` is not. */
 const FUNCTIONS = {
+  concat: (...lists: Value[][]) => lists.flat(),
   contains: (container: string, item: string) => container.includes(item),
   empty: (value: string | Value[]) => value.length === 0,
   endsWith: (text: string, end: string) => text.toLowerCase().endsWith(end.toLowerCase()),
@@ -12,6 +13,7 @@ const FUNCTIONS = {
     throw new Error(message);
   },
   filter: (list: Value[], keep: (item: Value) => boolean) => list.filter((item) => keep(item)),
+  first: (list: Value[]) => list[0],
   length: (value: string | Value[]) => value.length,
   map: (list: Value[], change: (item: Value) => Value) => list.map((item) => change(item)),
   range: (start: number, count: number) => Array.from({ length: count }, (_, index) => start + index),
@@ -35,7 +37,8 @@ export function evaluate(file: string, name: string, given: Context): Value {
   return Object.assign(context, given)[name];
 }
 
-/** The expressions in use are JavaScript as well, once their texts are template literals. */
+/** The expressions in use are JavaScript as well, once their texts are template literals and `.?` is `?.`. */
 function run(expression: string, context: Context): Value {
-  return new Function('context', `with (context) return (${expression.replaceAll("'", '`')})`)(context);
+  const script = expression.replaceAll("'", '`').replaceAll('.?', '?.');
+  return new Function('context', `with (context) return (${script})`)(context);
 }

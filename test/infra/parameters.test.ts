@@ -78,9 +78,43 @@ describe('furtherStorageAccounts', () => {
   });
 });
 
+describe('accountManagement', () => {
+  const given = {
+    furtherStorageAccounts: ['second', 'third'],
+    storageSku: 'Standard_ZRS',
+    undeleteDays: 7,
+    isProtected: false,
+  };
+  const valuesOf = (name: string, ...accountManagement: object[]) => inMain(name, { ...given, accountManagement });
+
+  test('gives an account its own values, and the others those of all', () => {
+    const second = { account: 'second', storageSku: 'Standard_GZRS', undeleteDays: 90, isProtected: true };
+    const third = { account: 'third', alertEmails: ['Ann@contoso.com', 'ann@contoso.com '] };
+    expect(valuesOf('skus', second, third)).toEqual(['Standard_ZRS', 'Standard_GZRS', 'Standard_ZRS']);
+    expect(valuesOf('undeletes', second, third)).toEqual([7, 90, 7]);
+    expect(valuesOf('protections', second, third)).toEqual([false, true, false]);
+    expect(valuesOf('accountReceivers', second, third)).toEqual([[], [], ['ann@contoso.com']]);
+    expect(valuesOf('undeletes', { account: 'first', undeleteDays: 30 })).toEqual([30, 7, 7]);
+    expect(valuesOf('skus')).toEqual(['Standard_ZRS', 'Standard_ZRS', 'Standard_ZRS']);
+  });
+
+  test.each([
+    ['an unknown account', [{ account: 'fourth' }]],
+    ['an account named twice', [{ account: 'second' }, { account: 'second' }]],
+    ['another workspace for the first account', [{ account: 'first', workspaceId: 'id' }]],
+  ])('rejects %s', (_, management) => {
+    expect(() => valuesOf('skus', ...management)).toThrow('accountManagement needs different names');
+  });
+});
+
 describe('isZoneRedundant', () => {
-  const check = (isZoneRedundant: boolean, storageSku: string) =>
-    inMain('checkedZoneRedundancy', { isZoneRedundant, storageSku });
+  const check = (isZoneRedundant: boolean, storageSku: string, own?: string) =>
+    inMain('checkedZoneRedundancy', {
+      isZoneRedundant,
+      storageSku,
+      furtherStorageAccounts: ['second'],
+      accountManagement: own ? [{ account: 'second', storageSku: own }] : [],
+    });
 
   test('accepts storage in three zones', () => {
     for (const sku of ['Standard_ZRS', 'Standard_GZRS']) expect(check(true, sku)).toBe(true);
@@ -88,7 +122,8 @@ describe('isZoneRedundant', () => {
   });
   test('rejects storage in one data centre', () => {
     for (const sku of ['Standard_LRS', 'Standard_GRS'])
-      expect(() => check(true, sku)).toThrow('isZoneRedundant needs storage in three zones');
+      for (const run of [() => check(true, sku), () => check(true, 'Standard_ZRS', sku)])
+        expect(run).toThrow('isZoneRedundant needs storage in three zones');
   });
 });
 
