@@ -114,6 +114,77 @@ test('says which indexes nobody has read, what each costs and what else it is fo
   await lookAt(page, 'operators-indexes-unread');
 });
 
+const ACCOUNTS = {
+  items: [
+    { name: 'first', isAway: false, slots: 1366, layers: [], containers: ['audit'] },
+    { name: 'second', isAway: false, slots: 2730, layers: [{ name: 'tenant-42', slots: 4096 }], containers: [] },
+    { name: 'third', isAway: true, layers: [], containers: ['photos'] },
+  ],
+  moves: [
+    { move: 'mwy512yl949b8d40', from: 'first', to: 'third', slots: 682, gone: 240, phase: 'handing over' },
+    {
+      move: 'mwy4zz3f407917fa',
+      from: 'second',
+      to: 'first',
+      slots: 12,
+      gone: 12,
+      phase: 'gone',
+      goneAt: '2026-01-02T03:04:05.000Z',
+    },
+  ],
+  mover: {
+    ...{
+      isAlive: true,
+      startedAt: '2026-01-02T03:04:05.000Z',
+      saidAt: new Date().toISOString(),
+      phase: 'handing over',
+    },
+    ...{
+      secondsLeft: 42,
+      rows: 1_234_567,
+      rowsPerSecond: 8_900,
+      written: 1_234_000,
+      blobs: 17,
+      slots: 240,
+      pauseMilliseconds: 69,
+    },
+  },
+  unowned: [] as string[],
+  advice: [] as string[],
+};
+
+test('shows what each account owns and how far a move is, and how to end what a dead command has left', async () => {
+  const page = await open('queues');
+  let shown = ACCOUNTS;
+  await page.route('**/api/operations/accounts', (route) => route.fulfill({ json: shown }));
+  await page.goto(`${product.url}/console/#/operators/accounts`);
+  await page.getByRole('row').filter({ hasText: 'third' }).getByText('does not respond').waitFor();
+  await page.getByText('240 of 682 slots handed over').waitFor();
+  await page.getByText('about 42 seconds left').waitFor();
+  await page.getByText('tenant-42').waitFor();
+  await lookAt(page, 'operators-accounts-moving');
+
+  const advice = [
+    'To continue, run npm run accounts -- resume.',
+    'To leave the other slots, run npm run accounts -- abort.',
+  ];
+  shown = { ...ACCOUNTS, mover: { ...ACCOUNTS.mover, isAlive: false }, unowned: ['07a', '0f1'], advice };
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  await page.getByRole('alert').getByText('accounts -- resume').waitFor();
+  await page.getByText('2 slots without an owner: 07a and 0f1.').waitFor();
+  await lookAt(page, 'operators-accounts-stopped');
+});
+
+test('names an account that is away, beside the queues of the others', async () => {
+  const page = await open('usage');
+  await page.route('**/api/operations/queues', async (route) => {
+    await route.fulfill({ json: { ...(await (await route.fetch()).json()), away: ['second'] } });
+  });
+  await page.goto(`${product.url}/console/#/operators/queues`);
+  await page.getByText('The storage account second does not respond.').waitFor();
+  await page.getByRole('heading', { name: 'transfers', exact: true }).waitFor();
+});
+
 test('the list of failed messages is read again after a replay that fails', async () => {
   await failMessages(['left 1', 'left 2']);
   const page = await harness.open('#/operators/failed-messages', everything);
@@ -146,6 +217,7 @@ const PAGES = {
   grants: 'Grants',
   heat: 'Hot partitions',
   indexes: 'Index reads',
+  accounts: 'Storage accounts',
   usage: 'Usage and cost',
 };
 

@@ -1,5 +1,6 @@
 import './operators.css';
 
+export { AccountsPage } from './accounts-page.tsx';
 export { CheckPage } from './check-page.tsx';
 export { ChecksPage } from './checks-page.tsx';
 export { FailedMessagesPage } from './failed-messages-page.tsx';

@@ -40,5 +40,6 @@ export const operatorPages: readonly Page[] = [
   page('periods', 'Period tables', 'PeriodsPage'),
   page('grants', 'Grants', 'GrantsPage', { isUsed: hasGrants }),
   page('heat', 'Hot partitions', 'HeatPage'),
+  page('accounts', 'Storage accounts', 'AccountsPage'),
   page('usage', 'Usage and cost', 'UsagePage'),
 ];

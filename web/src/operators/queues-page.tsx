@@ -1,6 +1,7 @@
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
-import { formatAge, formatCount } from '../ui/format.ts';
+import { formatAge, formatCount, joinNames } from '../ui/format.ts';
+import { Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type Items, queueOf, read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
@@ -11,6 +12,11 @@ interface Queue {
   readonly oldestWaitingSince?: string;
 }
 
+interface Queues extends Items<Queue> {
+  /** Accounts that do not respond. */
+  readonly away?: readonly string[];
+}
+
 const PURPOSES: Readonly<Record<string, string>> = {
   'index-changes': 'Makes indexes, copies and totals agree with their entities',
   transfers: 'Archives and moves entities',
@@ -19,30 +25,38 @@ const PURPOSES: Readonly<Record<string, string>> = {
 /** The length of the queues and their lag: how long the oldest message has waited for a consumer. */
 export function QueuesPage() {
   const { api } = useApp();
-  const loaded = useLoaded((signal) => read<Items<Queue>>(api, 'queues', signal), 'queues');
+  const loaded = useLoaded((signal) => read<Queues>(api, 'queues', signal), 'queues');
   return (
     <>
       <PageHead title="Queues" loaded={loaded} />
       <Content loaded={loaded} what="the queues">
-        {({ items }) => (
-          <ul class="cards">
-            {items.map((queue) => (
-              <li key={queue.queue} class={isAlarming(queue) ? 'card alarming' : 'card'}>
-                <h2>{queue.queue}</h2>
-                <p class="muted">{purposeOf(queue.queue)}</p>
-                <dl class="figures">
-                  <div>
-                    <dt>Messages</dt>
-                    <dd>{formatCount(queue.messages)}</dd>
-                  </div>
-                  <div>
-                    <dt>Lag</dt>
-                    <dd>{queue.oldestWaitingSince ? formatAge(queue.oldestWaitingSince) : 'no messages'}</dd>
-                  </div>
-                </dl>
-              </li>
-            ))}
-          </ul>
+        {({ items, away = [] }) => (
+          <>
+            {away.length > 0 && (
+              <Notice kind="bad">
+                The storage {away.length === 1 ? 'account' : 'accounts'} {joinNames(away, 'and')}{' '}
+                {away.length === 1 ? 'does' : 'do'} not respond. The queues there are not shown.
+              </Notice>
+            )}
+            <ul class="cards">
+              {items.map((queue) => (
+                <li key={queue.queue} class={isAlarming(queue) ? 'card alarming' : 'card'}>
+                  <h2>{queue.queue}</h2>
+                  <p class="muted">{purposeOf(queue.queue)}</p>
+                  <dl class="figures">
+                    <div>
+                      <dt>Messages</dt>
+                      <dd>{formatCount(queue.messages)}</dd>
+                    </div>
+                    <div>
+                      <dt>Lag</dt>
+                      <dd>{queue.oldestWaitingSince ? formatAge(queue.oldestWaitingSince) : 'no messages'}</dd>
+                    </div>
+                  </dl>
+                </li>
+              ))}
+            </ul>
+          </>
         )}
       </Content>
       <p class="muted">
