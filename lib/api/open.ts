@@ -61,7 +61,7 @@ export async function openValues(
  * Opens the values, with null for a field that fails, so that it hides neither other entities nor the success of a write. A field
  * without a value is absent, and writes reject null, so null is unambiguous.
  */
-export async function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
+async function openWithGaps(view: View, entity: Entity, values: Values): Promise<Values> {
   return open(view, entity, omit(values, await hiddenIn(view, entity, values)), () => null);
 }
 
@@ -96,7 +96,7 @@ export async function openForWriter<Of extends Stored>(view: View, entity: Entit
 }
 
 /** Opens the values of each entity of a list with `openWithGaps`. Keeps the order. */
-export async function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
+async function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
   if (list.length === 0) return [];
   const hiddenOf = await resolveHidden(view, entity);
   const toOpened = (values: Values) => open(view, entity, omit(values, hiddenOf(values)), () => null);
