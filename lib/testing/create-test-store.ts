@@ -9,7 +9,7 @@ import { resourcesOf } from '../operations/resources.ts';
 import type { KeyRing } from '../storage/key-ring.ts';
 import { deleteMessage, receiveMessages } from '../storage/messages.ts';
 import { provision } from '../storage/provision.ts';
-import { openStorage } from '../storage/storage.ts';
+import { FIRST_ACCOUNT, openStorage } from '../storage/storage.ts';
 import { checkImplementations, createExecute, type Implementations } from '../store/app-operations.ts';
 import type { StoreSource } from '../store/call.ts';
 import { createStore, type UnlimitedStore } from '../store/store.ts';
@@ -26,8 +26,10 @@ export interface TestStore<All extends Entities, Own extends Operations = Operat
   settle(): Promise<void>;
   /** Moves the clock of the store and of its storage forward. */
   advance(milliseconds: number): void;
-  /** Set its `intercept` to inject faults. */
+  /** Set its `intercept` to inject faults. Of several accounts, the first. */
   readonly storage: MemoryStorage;
+  /** All accounts by their names. */
+  readonly accounts: ReadonlyMap<string, MemoryStorage>;
 }
 
 /** More than all delays of a message together. */
@@ -46,15 +48,29 @@ export async function createTestStore<All extends Entities, Own extends Operatio
   options: {
     /** The implementations that `createRowkey` gets, for tests that call operations: `store.as(caller).operations`. */
     readonly operations?: Implementations<{ readonly entities: All; readonly operations: Own }>;
+    /** The names of further storage accounts, such as `['second', 'third']`, over which the partitions are spread. */
+    readonly accounts?: readonly string[];
   } = {},
 ): Promise<TestStore<All, Own>> {
-  const { operations } = options;
+  const { operations, accounts: further = [] } = options;
   if (operations) checkImplementations(model, operations);
   const { queueParts } = model;
   let ahead = 0;
   const now = () => Date.now() + ahead;
+  const names = [FIRST_ACCOUNT, ...further];
   const memory = createMemoryStorage({ now });
-  const storage = openStorage(memory, model.prefix);
+  const accounts = new Map(
+    names.map((name, index) => [name, index === 0 ? memory : createMemoryStorage({ now, account: name })] as const),
+  );
+  const several = [...accounts].map(([name, { connectionString, httpClient }]) => ({
+    name,
+    connectionString,
+    httpClient,
+  }));
+  const storage = openStorage(
+    further.length > 0 ? { accounts: several, containers: model.containerAccounts } : memory,
+    model.prefix,
+  );
   await provision(storage, resourcesOf(model.list, now(), model));
   const engine = createEngine(storage, { now, keys: PLAIN_KEYS, rulesMaxAge: model.rulesMaxAge, queueParts });
   const failures: string[] = [];
@@ -92,6 +108,7 @@ export async function createTestStore<All extends Entities, Own extends Operatio
   return {
     store: createStore<All, Own>(model.list, { ...source, operations: { declared: model.operations, execute } }),
     storage: memory,
+    accounts,
     advance(milliseconds) {
       ahead += milliseconds;
     },

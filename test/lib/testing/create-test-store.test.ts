@@ -82,6 +82,25 @@ test('finishes a write whose reply was lost, and whose process died', async () =
   expect(await namesakes(store, 'Ann')).toEqual(isStored ? ['1'] : []);
 });
 
+test('spreads partitions over several accounts, of which one may be away', async () => {
+  const { store, settle, accounts } = await createTestStore(model, { accounts: ['second', 'third'] });
+  expect([...accounts.keys()]).toEqual(['first', 'second', 'third']);
+  const cities = ['Bern', 'Basel', 'Chur', 'Genf', 'Thun', 'Zug', 'Uster', 'Visp'];
+  for (const city of cities) await store.guests.create({ ...ann, city, badge: city });
+  await settle();
+  expect(await namesakes(store, 'Ann')).toHaveLength(cities.length);
+  const third = accounts.get('third');
+  if (third)
+    third.intercept = async (request) => {
+      throw new RestError('The account is away.', { code: 'ECONNREFUSED', request });
+    };
+  const read = await Promise.allSettled(cities.map((city) => store.guests.get({ ...key, city })));
+  const states = new Set(read.map(({ status }) => status));
+  expect(states).toEqual(new Set(['fulfilled', 'rejected']));
+  if (third) third.intercept = undefined;
+  expect(await store.guests.get(key)).toBeDefined();
+});
+
 test('fails if a message can never succeed', async () => {
   const { settle, storage } = await createTestStore(model);
   const { openStorage } = await import('../../../lib/storage/storage.ts');
