@@ -81,12 +81,18 @@ export async function removeLayer(storage: Storage, name: string, options: MoveO
     );
     for (const { account, owned } of placements) {
       requireAtRest(owned);
-      const other = [0, ...later].find((each) => !isDeepStrictEqual(slotsOf(owned, each), slotsOf(owned, number)));
-      if (other !== undefined)
+      for (const other of [0, ...later]) {
+        const [one, its] = [slotsOf(owned, other), slotsOf(owned, number)];
+        if (isDeepStrictEqual(one, its)) continue;
+        const isThere = withoutLeft(one.text) === withoutLeft(its.text);
+        const where = other === 0 ? 'all other slots are' : `the layer "${layers[other - 1]?.name}" is`;
         throw new RowkeyError(
           'busy',
-          `The layer "${name}" is not where ${other === 0 ? 'layer 0' : `the layer "${layers[other - 1]?.name}"`} is in the account ${account.name}: its slots were moved, or what they have left is not cleaned up.`,
+          isThere
+            ? `What the slots of "${name}" have left in the account ${account.name} is not cleaned up. Clean up first.`
+            : `The slots of "${name}" are not where ${where} in the account ${account.name}. Move them there first.`,
         );
+      }
     }
     await writeLayers(
       mover,
@@ -106,8 +112,13 @@ function findLayer(placements: readonly Placement[], name: string) {
 function slotsOf({ text, moves }: Owned, layer: number) {
   const [start, end] = [layer * SLOTS, (layer + 1) * SLOTS];
   const states = [...moves].filter(([index]) => index >= start && index < end);
-  return [text.slice(start, end), new Map(states.map(([index, state]) => [index - start, state] as const))];
+  return {
+    text: text.slice(start, end),
+    moves: new Map(states.map(([index, state]) => [index - start, state] as const)),
+  };
 }
+
+const withoutLeft = (text: string) => text.replaceAll('g', '-');
 
 /** Brings the slots of each layer to the account that is declared for it. */
 export function planLayers(placements: readonly Placement[], placed: readonly PlacedLayer[]): Plan[] {
