@@ -66,6 +66,11 @@ export type Listed<Of extends Declared> = [Named<Of, 'large'> | Named<Of, 'encry
       }
     >;
 
+/** The entity without the fields that its archive leaves out. */
+export type Archived<Of extends Declared> = [Types<Of>['unarchived']] extends [never]
+  ? Of
+  : Omit<Of, 'schema'> & { readonly schema: z.ZodObject<Omit<Of['schema']['shape'], Types<Of>['unarchived']>> };
+
 /** The fields that a caller writes. Fields with a default, or set from the caller, are optional; computed fields are excluded. */
 export type Input<Of extends Declared> = [Types<Of>['set']] extends [never]
   ? Written<Of>

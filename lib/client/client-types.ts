@@ -1,6 +1,7 @@
 import type { OperationCalls } from '../api/app-operation.ts';
 import type { EntityCalls, FileCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type {
+  Archived,
   Binding,
   Declared,
   Entities,
@@ -163,7 +164,7 @@ export type SeriesClient<Of extends Declared> = SeriesCalls<Of, OverFetch>;
 
 /** An archived entity can be read and deleted, under its original key. */
 export type ArchiveClient<Of extends Declared, All extends Entities, As extends Binding = OverFetch> = Pick<
-  EntityCalls<Of, All, As>,
+  EntityCalls<Archived<Of>, All, As>,
   'get' | 'range' | 'delete'
 >;
 

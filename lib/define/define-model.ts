@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { frozenCopy, withoutPrototype } from '../base/values.ts';
+import { frozenCopy, omit, withoutPrototype } from '../base/values.ts';
 import { type Access, type Declared, declaredIn, linkTerms, RULES_MAX_AGE_S } from './declaration/access.ts';
 import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
@@ -235,7 +235,7 @@ export function linkEntities(declared: readonly DeclaredEntity[], features: read
   // An archive keeps the children too, which are linked by now.
   for (const declaration of declared)
     if (declaration.archive)
-      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive.table, features));
+      find(declaration).archive = freeze(archiveOf(find(declaration), declaration.archive, features));
   return Object.freeze(declared.map((declaration) => freeze(find(declaration))));
 }
 
@@ -307,10 +307,15 @@ function defaultBy({ columns, keyFields }: DeclaredEntity, field: string): strin
 }
 
 /** Archived entities can be read and deleted, under their original key. */
-function archiveOf(entity: Entity, table: string, features: readonly Feature[]): Entity {
-  const { own: _, ...access } = entity.access;
+function archiveOf(
+  entity: Entity,
+  { table, without = [] }: NonNullable<DeclaredEntity['archive']>,
+  features: readonly Feature[],
+): Entity {
+  const kept = without.length > 0 ? withoutFields(entity, without) : entity;
+  const { own: _, ...access } = kept.access;
   const archive: Entity = {
-    ...entity,
+    ...kept,
     ...absentOptions('notInArchive'),
     name: table,
     table,
@@ -322,6 +327,30 @@ function archiveOf(entity: Entity, table: string, features: readonly Feature[]):
     access,
   };
   return withFeatures(archive, features);
+}
+
+/** The entity without fields that nothing else of its declaration names: see `archiveErrors` of validate-entity.ts. */
+function withoutFields(entity: Entity, without: readonly string[]): Entity {
+  const { schema, columns, derived, attachments, encrypted, large, compressed, access } = entity;
+  const { restricted, unveiled } = access;
+  const left = (fields: readonly string[]) => Object.freeze(fields.filter((field) => !without.includes(field)));
+  const leftIn = <Records extends object>(record: Records): Records =>
+    Object.freeze(withoutPrototype(omit(Object.fromEntries(Object.entries(record)), without))) as Records;
+  return {
+    ...entity,
+    schema: z.strictObject(omit({ ...schema.shape }, without) as typeof schema.shape),
+    columns: leftIn(columns),
+    derived: leftIn(derived),
+    attachments: leftIn(attachments),
+    encrypted: left(encrypted),
+    large: left(large),
+    compressed: left(compressed),
+    access: {
+      ...access,
+      ...(restricted ? { restricted: leftIn(restricted) } : {}),
+      ...(unveiled ? { unveiled: leftIn(unveiled) } : {}),
+    },
+  };
 }
 
 function freeze(entity: Entity): Entity {

@@ -45,6 +45,8 @@ const Shape = z.looseObject({
   /** While entities move to another key: the key from which they move, and since when. */
   rekey: z.object({ partition: z.string(), row: z.string(), since: z.iso.datetime() }).optional(),
   archive: z.string().optional(),
+  /** The fields that archived entities do not have. */
+  archiveWithout: z.array(z.string()).optional(),
   // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
   columns: recordOf(z.string()).prefault({}),
   /** The fields without a value of which no entity is valid. Shapes of older releases do not have them. */
@@ -86,6 +88,12 @@ async function compareShapes(
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
   if (before.archive !== undefined && before.archive !== now.archive)
     refuse(`the archive changed from ${before.archive}; stored rows would not be found`);
+  const [left = [], leaves = []] = [before.archiveWithout, now.archiveWithout];
+  const others = Object.keys(before.columns).filter((field) => left.includes(field) !== leaves.includes(field));
+  if (before.archive !== undefined && others.some((field) => field in now.columns))
+    refuse(
+      `archive.without changed: ${others.join(', ')}; archived entities would lose values and files, or lack some`,
+    );
   const changed = (['table', 'partition', 'row'] as const).filter((part) => before[part] !== now[part]);
   // The command that moves the entities changes the stored key.
   const rows = changed.length === 0 ? 'none' : await findRows(engine, entity, before);
@@ -400,7 +408,8 @@ function toShape({ properties }: Row): Shape {
 }
 
 function shapeOf(entity: Entity, before: Remembered): Shape {
-  const { partition, row, archive, columns } = entity;
+  const { partition, row, archive, schema, columns } = entity;
+  const without = Object.keys(schema.shape).filter((field) => archive && !(field in archive.schema.shape));
   const indexes = shapesOf(entity, features);
   const memories = features.map(({ memory }) => memory?.remember(entity, before));
   const shape = {
@@ -409,6 +418,7 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
     partition: partition.template,
     row: row.template,
     archive: archive?.table,
+    ...(without.length > 0 ? { archiveWithout: without } : {}),
     columns,
     required: requiredFields(entity),
     decided: entity.decidedFields,

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { NeverSucceeds, RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
+import { compileFilter } from '../../lib/define/codec/query.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
@@ -15,13 +16,15 @@ import { requestArchive, requestMove, runTransfer } from '../../lib/engine/trans
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
+import { listContainer } from '../../lib/storage/blobs.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
@@ -68,10 +71,33 @@ const { movers } = deploy(
   }),
 );
 
+const declaredApplicants = defineEntity('applicants', {
+  schema: z.object({
+    city: z.string(),
+    applicantId: z.string(),
+    name: z.string(),
+    phone: z.string(),
+    initial: z.string().optional(),
+    secret: z.string().optional(),
+    letter: z.string().optional(),
+    notes: z.string().optional(),
+  }),
+  table: 'applicants',
+  key: { partition: '{city}', row: 'applicant_{applicantId}' },
+  derived: { initial: ({ name }) => String(name).slice(0, 1) },
+  encrypted: ['secret'],
+  large: ['letter', 'notes'],
+  compressed: ['letter'],
+  attachments: { photo: { container: 'applicantphotos', maxBytes: 10_000, types: ['image/png'] } },
+  archive: { table: 'formerapplicants', without: ['phone', 'secret', 'letter', 'photo'] },
+  access: { read: ['hr'], write: ['hr'], restricted: { secret: ['hr'], phone: ['hr'] } },
+});
+const { applicants } = deploy(declaredApplicants);
+
 let world: World;
 let engine: Engine;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [desks, movers]);
+  world = await openWorld(import.meta.url, [desks, movers, applicants]);
   engine = world.queued;
 });
 
@@ -446,5 +472,43 @@ describe('an archive', () => {
       incarnation: 'x',
     };
     await expect(runTransfer(engine, employees, transfer)).rejects.toThrow(NeverSucceeds);
+  });
+});
+
+describe('an archive without some fields', () => {
+  const archive = applicants.archive as Entity;
+
+  test('has the others, and neither the values nor the files of those', async () => {
+    const key = { city: 'Oslo', applicantId: 'A1' };
+    const long = 'x'.repeat(400_000);
+    const blobsIn = async () => {
+      const all = ['large', 'applicantphotos'].map((name) => Array.fromAsync(listContainer(world.storage, name)));
+      return (await Promise.all(all)).flat().map(({ name }) => name);
+    };
+    const before = await blobsIn();
+    const others = { ...key, name: 'Ada', notes: `n${long}` };
+    await createEntity(engine, applicants, { ...others, phone: '555', secret: '1234', letter: `l${long}` });
+    await putAttachment(engine, { entity: applicants, key, field: 'photo' }, PNG);
+    const operationId = await requestArchive(engine, applicants, key);
+    await world.settle();
+    expect(await statusOf('archive', operationId, applicants)).toEqual({ status: 'succeeded' });
+    expect(await valuesOf(applicants, key)).toBeUndefined();
+    const { values } = await readEntity(engine, archive, key);
+    expect(await toPlain(engine, archive, values)).toEqual({ ...others, initial: 'A' });
+    const [row] = await rowsOf(world.storage, archive.table);
+    for (const field of ['phone', 'secret', 'letter', 'photo'])
+      expect(Object.keys(row ?? {}).filter((name) => name.endsWith(field))).toEqual([]);
+    const added = (await blobsIn()).filter((name) => !before.includes(name));
+    expect(added).toEqual([(values.notes as { blob: string }).blob]);
+  });
+
+  test('is described, and reads, filters and validates the others only', () => {
+    const left = ['city', 'applicantId', 'name', 'initial', 'notes'];
+    expect(Object.keys(archive.columns)).toEqual(left);
+    expect(Object.keys(archive.schema.shape)).toEqual(left);
+    expect(archive).toMatchObject({ encrypted: [], large: ['notes'], compressed: [], attachments: {} });
+    expect(archive.access.restricted).toEqual({});
+    expect(archive.features.map(({ name }) => name)).not.toContain('encrypted properties');
+    expect(() => compileFilter(archive, { phone: '555' })).toThrow('"phone"');
   });
 });

@@ -19,7 +19,7 @@ type Compute = (values: Values) => unknown;
 
 /** What a declaration refers to. The links of a model put entities in its place. */
 interface Unlinked {
-  readonly archive: { readonly table: string };
+  readonly archive: { readonly table: string; readonly without?: readonly string[] };
   readonly copied: Copied;
   readonly reference: DeclaredReference;
   readonly counted: Declared;
@@ -76,7 +76,7 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly version?: number;
   /** The upgrade to the next version, by the version it starts from. */
   readonly upgrades?: Readonly<Record<number, (values: Values) => Values>>;
-  /** `POST …/archive` moves an entity to this table, under the same key. */
+  /** `POST …/archive` moves an entity to this table, under the same key, and deletes the fields and files named in `without`. */
   readonly archive?: Other['archive'];
   /** `POST …/move` changes these fields of the partition key. */
   readonly movable?: readonly Field[];
@@ -240,7 +240,10 @@ const ENTITY_OPTIONS = {
   version: { accepts: anything(), absent: 1, described: z.int(), remembered: z.number() },
   upgrades: { accepts: byName.optional(), absent: NONE },
   archive: {
-    accepts: optionsOf({ table: z.string() } satisfies OptionsOf<Declaration['archive']>).optional(),
+    accepts: optionsOf({
+      table: z.string(),
+      without: names.optional(),
+    } satisfies OptionsOf<Declaration['archive']>).optional(),
     notInArchive: true,
     isLinked: true,
     described: nameOfEntity.optional().describe('The name of the archive'),

@@ -91,6 +91,9 @@ type CheckedAccess<Given, Field extends string, IndexName extends string> = {
 type CheckedList<Given, Field extends string> = {
   readonly [Index in keyof Given]: Given[Index] extends Field ? Given[Index] : NotAField<Given[Index] & string>;
 };
+type CheckedArchive<Given, Field extends string> = {
+  readonly [Part in keyof Given]: Part extends 'without' ? CheckedList<Given[Part], Field> : Given[Part];
+};
 /** Rules by field. A sentence about a name stays. */
 type CheckedRules<Given, Field extends string> = {
   readonly [Name in keyof Given]: Given[Name] extends readonly unknown[]
@@ -124,13 +127,15 @@ type Rules<Given, Field extends string, Written extends string> = {
           ? CheckedNames<Given[Option], Field>
           : Option extends 'denormalized'
             ? CheckedCopies<Given[Option], Field, Written>
-            : Option extends 'access'
-              ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
-              : Option extends keyof OptionsWith<'namesIndex'>
-                ? WithIndex<Given[Option], IndexNameOf<Given>>
-                : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
-                  ? Given[Option]
-                  : NotAnOption<Option>;
+            : Option extends 'archive'
+              ? CheckedArchive<Given[Option], Field | NamesOf<Given, 'attachments'>>
+              : Option extends 'access'
+                ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
+                : Option extends keyof OptionsWith<'namesIndex'>
+                  ? WithIndex<Given[Option], IndexNameOf<Given>>
+                  : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
+                    ? Given[Option]
+                    : NotAnOption<Option>;
 };
 
 /** The declaration, if it keeps the rules. A conditional type, because an intersection would hide the sentences. */
@@ -172,6 +177,8 @@ export interface TypesBy<Given> {
   readonly parent: Of<Of<Given, 'childOf'>, 'name'> & string;
   /** The fields of a vertical split, which only some reads return. */
   readonly apart: EachMember<Of<Given, 'split'>>;
+  /** The fields that an archived entity does not have. */
+  readonly unarchived: Each<Of<Of<Given, 'archive'>, 'without'>>;
   /** The index by which all entities are listed. */
   readonly listedBy: Of<Of<Given, keyof OptionsWith<'listsAll'>>, 'index'> & string;
 }

@@ -47,6 +47,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
     namedFieldErrors(entity),
     versionErrors(entity),
     accessErrors(entity),
+    archiveErrors(entity),
     indexErrors(entity),
   ];
   const errors = checks.flatMap((found) => [...found]);
@@ -233,6 +234,33 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
         if (!keepsExactly(entity, field))
           yield `access.own finds the entity by the claim "${own.claim}" in "${field}", whose schema may store two claims as one value, so one caller would be the other. Remove toLowerCase, trim, transform, catch and default from it.`;
   }
+}
+
+/** An archive may leave out what nothing else of it needs. */
+function* archiveErrors(entity: DeclaredEntity): Generator<string> {
+  const { archive, keyFields, access, counts, references, denormalized, expiry, split, union } = entity;
+  const without = archive?.without ?? [];
+  if (without.length === 0) return;
+  for (const [what, isUsed] of [
+    ['of several kinds', union !== undefined],
+    ['with copied fields (denormalized)', Object.keys(denormalized).length > 0],
+    ['with groups of fields (split)', Object.keys(split).length > 0],
+  ] as const)
+    if (isUsed) yield `archive.without is not possible for an entity ${what}. Remove without.`;
+  const rules = [...Object.values(access.rules ?? {}), ...Object.values(access.unveiled ?? {})].flat();
+  const needed = new Map([
+    ...keyFields.map((field) => [field, 'the key'] as const),
+    ...rules.flatMap(({ where = {} }) => Object.keys(where).map((field) => [field, 'a rule of access'] as const)),
+    ...Object.keys(access.set ?? {}).map((field) => [field, 'access.set'] as const),
+    ...Object.keys(counts).map((field) => [field, 'counts'] as const),
+    ...Object.keys(references).map((field) => [field, 'references'] as const),
+    ...Object.values(expiry ?? {}).map((field) => [String(field), 'expiry'] as const),
+  ]);
+  for (const field of without)
+    if (!Object.hasOwn(entity.columns, field))
+      yield `archive.without names "${field}", which is neither a field of the schema nor a file. Correct the name.`;
+    else if (needed.has(field))
+      yield `archive.without names the field "${field}", which ${needed.get(field)} needs. Remove it from without.`;
 }
 
 /** True if different values of the field stay different when they are stored. */

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { busy, hasCode, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
-import type { Values } from '../../base/values.ts';
+import { pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { maskOf, parse } from '../../define/codec/validation.ts';
 import type { CarriedRows, Change, Live, Snapshot } from '../../define/declaration/change.ts';
@@ -255,7 +255,9 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       }
       // The source's ETag covers its children too: each write of a child touches the source.
       if (copiedFrom !== source.etag) {
-        const placed = await toPlaced(engine, entity, source.values, { entity: destination, to: transfer.to ?? {} });
+        // An archive may be declared without some fields.
+        const kept = pick(source.values, Object.keys(destination.columns));
+        const placed = await toPlaced(engine, entity, kept, { entity: destination, to: transfer.to ?? {} });
         const rows = await readCarriedRows(work);
         // A duplicate may have deleted some of them.
         if (Leaving && !isDeepStrictEqual((await readSource(work))[0], source)) continue;

@@ -1,5 +1,13 @@
 import { expectTypeOf, test } from 'vitest';
-import { createClient, type Explanation, type Listing, type Operation } from '../../../lib/client/index.ts';
+import { z } from 'zod';
+import {
+  type ArchiveClient,
+  createClient,
+  type Explanation,
+  type Listing,
+  type Operation,
+} from '../../../lib/client/index.ts';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
 import type { Store } from '../../../lib/store/store.ts';
 import type { model } from '../../fixtures/model.ts';
 
@@ -86,6 +94,25 @@ test('totals, archives and groups of fields have the types of the store', () => 
   expectTypeOf<Found<typeof client.employees.archived.get>>().toEqualTypeOf<Found<Stores['employees']['get']>>();
   const withText = () => client.products.get({ categoryId: 1, productId: 1 }, { include: ['text'] });
   expectTypeOf<NonNullable<Found<typeof withText>>['values']['description']>().toEqualTypeOf<string | undefined>();
+});
+
+test('an archived entity has the type of its archive', () => {
+  const people = {
+    schema: z.object({ city: z.string(), personId: z.string(), name: z.string(), phone: z.string() }),
+    table: 'people',
+    key: { partition: '{city}', row: '{personId}' },
+    access: { read: ['hr'], write: ['hr'] },
+  } as const;
+  const declare = () => defineEntity('people', { ...people, archive: { table: 'formerpeople', without: ['phone'] } });
+  const key = { city: 'Oslo', personId: '1' };
+  const get = (of: ArchiveClient<ReturnType<typeof declare>, Record<never, never>>) => of.get(key);
+  expectTypeOf<NonNullable<Found<typeof get>>['values']>().toEqualTypeOf<{
+    city: string;
+    personId: string;
+    name: string;
+  }>();
+  // @ts-expect-error the schema has no such field
+  expectTypeOf(() => defineEntity('people', { ...people, archive: { table: 'formerpeople', without: ['fax'] } }));
 });
 
 test('files, operations, explanations and conflicts are typed', () => {

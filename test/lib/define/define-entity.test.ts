@@ -257,7 +257,7 @@ describe('a declaration', () => {
       ...common,
       schema: digits,
       indexes: { name },
-      archive: { table: 'oldthings' },
+      archive: { table: 'oldthings', without: ['name'] },
       upgrades: { 1: (values) => values },
       version: 2,
       access: { read: ['hr'], write: ['hr'], restricted: { name: ['hr'] } },

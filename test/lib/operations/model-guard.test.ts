@@ -35,6 +35,17 @@ const { things: first } = deploy(
     access,
   }),
 );
+const archivedWithout = (...without: 'c'[]): Entity =>
+  deploy(
+    defineEntity('things', {
+      schema,
+      table: 'things',
+      key: { partition: '{a}', row: 'b_{b}' },
+      indexes: { here: intraPartitionIndex({ row: 'c_{b}' }) },
+      archive: { table: 'oldthings', without },
+      access,
+    }),
+  ).things;
 const withPhone = (phone: z.ZodType): Entity =>
   deploy(
     defineEntity('things', {
@@ -86,6 +97,18 @@ describe('guardModel', () => {
       /the row changed from/,
     ],
     ['no archive', first, { ...first, archive: undefined }, /the archive changed from oldthings/],
+    [
+      'an archive without a field',
+      first,
+      archivedWithout('c'),
+      /archive.without changed: c; archived entities would lose/,
+    ],
+    [
+      'an archive with a field again',
+      archivedWithout('c'),
+      first,
+      /archive.without changed: c; archived entities would lose/,
+    ],
     ['a field that becomes encrypted', first, { ...first, encrypted: ['c'] }, /the field c was not declared encrypted/],
     ['a text that is no longer large', { ...first, large: ['c'] }, first, /the field c was declared large/],
     [

@@ -104,6 +104,21 @@ testRejections([
     { large: ['id'] },
     /the large field "id" is in the key, and a key is at most 512 characters\. Remove it from large, or from the key/,
   ],
+  [
+    'an archive without a key field',
+    { archive: { table: 'oldthings', without: ['id'] } },
+    /archive.without names the field "id", which the key needs/,
+  ],
+  [
+    'an archive without a field that does not exist',
+    { archive: { table: 'oldthings', without: ['nmae'] } },
+    /archive.without names "nmae", which is neither a field of the schema nor a file/,
+  ],
+  [
+    'an archive without a field of a group',
+    { split: { more: ['name'] }, archive: { table: 'oldthings', without: ['name'] } },
+    /archive.without is not possible for an entity with groups of fields/,
+  ],
   ['a move that keeps the partition', { movable: ['id'] }, /"id" is movable and is not in the partition key/],
   ['a key without a field', { partition: 'all', row: 'one' }, /the key has no field/],
   [

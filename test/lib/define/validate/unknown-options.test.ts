@@ -27,7 +27,11 @@ test.each<[string, () => unknown, string]>([
     () => define({ key: { ...key, rows: 'a' } }),
     '"key.rows" is not an option. Use partition, row, appends, former.',
   ],
-  ['archive', () => define({ archive: { table: 'oldcars', keep: 3 } }), '"archive.keep" is not an option. Use table.'],
+  [
+    'archive',
+    () => define({ archive: { table: 'oldcars', keep: 3 } }),
+    '"archive.keep" is not an option. Use table, without.',
+  ],
   [
     'period',
     () => define({ period: { per: 'day', field: 'at', keep: 3, keeps: 3 } }),
