@@ -9,10 +9,13 @@ const TESTS = [
   'test/lib/engine/{consume,read,reconcile,write}/{consume,continuation,entity-batch,entity-write,first-delivery,hold,hold-attacks,judge-row}.test.ts',
   'test/lib/engine/{consume,read,reconcile,write}/{page-length,plan,poison,possible-entries,queue-message,reconcile,shared-writes,unique-claim}.test.ts',
   'test/lib/engine/note-change.test.ts',
-  'test/lib/features/{features,lookup/lookup,totals/decimal,totals/read-totals}.test.ts',
+  'test/lib/features/**/*.test.ts',
   'test/lib/operations/{index-clean-up,verify}.test.ts',
+  'test/lib/store/{fields-apart,filters,index-ranges,part-of-a-key,store}.test.ts',
+  'test/protocol/{archiving-and-moving,archiving-periods,creating-once,encrypting}.test.ts',
   'test/protocol/{compound-key,copies-in-the-partition,counting,fanning-out,keeping-indexes,keeping-the-order}.test.ts',
   'test/protocol/{keeping-totals,late-requests,overtaken-reconcilers,pausing-reads,referring,settling-by-the-queue}.test.ts',
+  'test/rules/{expiring-members,hidden-rows,set-from-caller,transacting}.test.ts',
   'test/protocol/{losing-a-reply-*,surviving-faults,upgrading-a-key,transacting,verifying,verifying-totals,vertical-split,wide-entities}.test.ts',
 ];
 
