@@ -1,15 +1,14 @@
 import pMap from 'p-map';
-import { isOutcomeUnknown } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { listParts } from '../engine/reconcile/queues.ts';
-import { ofAccount, storageCall } from '../storage/errors.ts';
+import { awayIn, ofAccount, storageCall, unlessAway } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
 import { isOwned, mergeLayers, type Owned, readOwned, stateOf } from '../storage/slot-row.ts';
 import { SLOTS, slotAt } from '../storage/slots.ts';
-import { type Account, accountOfQueue, FIRST_ACCOUNT } from '../storage/storage.ts';
+import { type Account, accountOfQueue, accountsOf, FIRST_ACCOUNT, type Storage } from '../storage/storage.ts';
 import { readShapes } from './model-guard.ts';
 import { readMover } from './mover-hold.ts';
 import { MOVE_TIMING } from './slot-mover.ts';
@@ -29,23 +28,19 @@ export async function readQueueStates(engine: Engine) {
       storageCall(client.getProperties(), client.name),
       storageCall(client.peekMessages({ numberOfMessages: 1 }), client.name),
     ]);
-    const account = accountOfQueue(storage, queue);
-    const { result } = account.name === undefined ? { result: await both } : await unlessAway(ofAccount(account, both));
-    return { queue, account, result };
+    return { queue, ...(await unlessAway(ofAccount(accountOfQueue(storage, queue), both))) };
   });
-  return {
-    items: found.flatMap(({ queue, result }) => {
-      if (!result) return [];
-      const [properties, peeked] = result;
-      return {
-        queue,
-        messages: properties.approximateMessagesCount ?? 0,
-        /** When the oldest message that a consumer could receive was sent; undefined if none waits. */
-        oldestWaitingSince: peeked.peekedMessageItems[0]?.insertedOn.getTime(),
-      };
-    }),
-    away: [...new Set(found.flatMap(({ account, result }) => (result ? [] : (account.name ?? []))))],
-  };
+  const items = found.flatMap(({ queue, result }) => {
+    if (!result) return [];
+    const [properties, peeked] = result;
+    return {
+      queue,
+      messages: properties.approximateMessagesCount ?? 0,
+      /** When the oldest message that a consumer could receive was sent; undefined if none waits. */
+      oldestWaitingSince: peeked.peekedMessageItems[0]?.insertedOn.getTime(),
+    };
+  });
+  return { items, away: awayIn(found) };
 }
 
 /**
@@ -67,22 +62,27 @@ export async function readModelState(engine: Engine, entities: readonly Entity[]
 
 /**
  * Lists the tables of all periods by their names in the account, the oldest first for each entity. A table is due if it is past retention:
- * the timer archives or deletes it at its next run. One storage transaction per entity with a period.
+ * the timer archives or deletes it at its next run. One storage transaction per entity with a period, and account. Of several accounts, names
+ * those that are away.
  */
-export async function listPeriodTables(engine: Engine, entities: readonly Entity[]) {
+export async function listPeriodTables({ storage, now }: Pick<Engine, 'storage' | 'now'>, entities: readonly Entity[]) {
   const listed = await Promise.all(
     entities.map(async ({ name, table: declared, period: kept }) => {
-      if (!kept) return [];
-      const { first } = keptPeriods(kept, engine.now());
-      return (await listTables(engine.storage, declared)).flatMap((table) => {
+      if (!kept) return { items: [], found: [] };
+      const { first } = keptPeriods(kept, now());
+      const list = (account: Storage) => ofAccount(account, listTables(account, declared));
+      const found = await pMap(accountsOf(storage), (account) => unlessAway(list(account)));
+      const tables = [...new Set(found.flatMap(({ result = [] }) => result))];
+      const items = (storage.accounts ? tables.sort() : tables).flatMap((table) => {
         const period = periodOfTable(kept.per, declared, table);
         if (period === undefined) return [];
         const from = Date.parse(boundsOf(kept.per, period).first);
-        return [{ entity: name, table: engine.storage.table(table).tableName, period, from, isDue: period < first }];
+        return [{ entity: name, table: storage.table(table).tableName, period, from, isDue: period < first }];
       });
+      return { items, found };
     }),
   );
-  return listed.flat();
+  return { items: listed.flatMap(({ items }) => items), away: awayIn(listed.flatMap(({ found }) => found)) };
 }
 
 /** Slots that leave an account for another one, or have left it and are not cleaned up. */
@@ -126,7 +126,7 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
   }
   const [states, { result: mover }] = await Promise.all([
     pMap(accounts.list, async (account) => ({ account, ...(await unlessAway(readOwned(account))) })),
-    unlessAway(readMover(accounts.list[0], now())),
+    unlessAway(ofAccount(accounts.list[0], readMover(accounts.list[0], now()))),
   ]);
   const known = states.flatMap(({ account, result: owned }) => (owned ? [{ account, owned }] : []));
   const moves = known.flatMap(({ account, owned }) => movesOf(account, owned, mover));
@@ -136,12 +136,12 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
   const isWhole = known.length === states.length;
   const unowned = indexes.filter((index) => isWhole && !known.some(({ owned }) => isOwned(owned, index))).map(slotAt);
   const advice = adviceOnMoves(moves, { isStuck: unowned.length > 0, isAlive: mover?.isAlive ?? false, now: now() });
-  const items = states.map(({ account: { name }, result: owned, isAway }): AccountState => {
+  const items = states.map(({ account: { name }, result: owned, away }): AccountState => {
     const count = (layer: number) => (owned ? indexesOf(layer).filter((index) => isOwned(owned, index)).length : 0);
     const containers = [...accounts.containers].filter(([, place]) => place.name === name);
     return {
       name,
-      isAway,
+      isAway: away !== undefined,
       ...(owned ? { slots: count(0) } : {}),
       layers: layers
         .flatMap((layer, before) => (layer ? { name: layer.name, slots: count(before + 1) } : []))
@@ -153,18 +153,6 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
 }
 
 const indexesOf = (layer: number) => Array.from({ length: SLOTS }, (_, index) => layer * SLOTS + index);
-
-/** What an account returns; without a result if it does not respond. */
-async function unlessAway<Result>(
-  call: Promise<Result>,
-): Promise<{ readonly result?: Result; readonly isAway: boolean }> {
-  try {
-    return { result: await call, isAway: false };
-  } catch (error) {
-    if (!isOutcomeUnknown(error)) throw error;
-    return { isAway: true };
-  }
-}
 
 function movesOf({ name: from }: Account, owned: Owned, mover: Awaited<ReturnType<typeof readMover>>): MoveState[] {
   return [...Map.groupBy(owned.moves, ([, { move }]) => move)].map(([move, slots]) => {

@@ -138,14 +138,37 @@ export async function unlessRefused<Result>(
   }
 }
 
+/** The accounts that errors name. */
+const awayOf = new WeakMap<object, string>();
+
 /** Adds the name of the account to the error of storage that is unavailable, if the app has several accounts. */
 export async function ofAccount<Result>(account: { readonly name?: string }, call: Promise<Result>): Promise<Result> {
   try {
     return await call;
   } catch (error) {
     if (account.name === undefined || !isOutcomeUnknown(error)) throw error;
-    throw unavailable(`Storage is unavailable: the account ${account.name} does not respond.`, error);
+    const named = unavailable(`Storage is unavailable: the account ${account.name} does not respond.`, error);
+    awayOf.set(named, account.name);
+    throw named;
   }
+}
+
+/** Returns the result, or the name of the account that does not respond, if the app has several. */
+export async function unlessAway<Result>(
+  call: Promise<Result>,
+): Promise<{ readonly result: Result; readonly away?: never } | { readonly result?: never; readonly away: string }> {
+  try {
+    return { result: await call };
+  } catch (error) {
+    const away = error instanceof Error ? awayOf.get(error) : undefined;
+    if (away === undefined) throw error;
+    return { away };
+  }
+}
+
+/** The accounts that did not respond, each once. */
+export function awayIn(found: readonly { readonly away?: string | undefined }[]): string[] {
+  return [...new Set(found.flatMap(({ away }) => away ?? []))];
 }
 
 function translate(error: unknown, name: string): unknown {

@@ -4,6 +4,7 @@ import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/entity-codec.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
+import { awayIn, unlessAway } from '../../storage/errors.ts';
 import { sendMessage } from '../../storage/messages.ts';
 import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
 import { accountOfQueue } from '../../storage/storage.ts';
@@ -79,26 +80,27 @@ export async function recordPoison(engine: Engine, message: Message, reason: str
 
 /**
  * Lists messages newest first, over all partitions. Reads the ids of a page from each partition, then the rows of the page,
- * so texts are read only if they are returned: at most two range queries per partition.
+ * so texts are read only if they are returned: at most two range queries per partition. Of several accounts, names those that are away.
  */
 export async function listPoison(
   { storage }: Engine,
   { after, limit }: { after?: string | undefined; limit: number },
-): Promise<{ items: Poison[]; more: boolean }> {
+): Promise<{ items: Poison[]; more: boolean; away: string[] }> {
   const table = POISON_TABLE;
   const select = ['EntityType'];
-  const read = (partition: string) => readRange(storage, { table, partition, from: '', after, limit, select });
+  const read = (partition: string) =>
+    unlessAway(readRange(storage, { table, partition, from: '', after, limit, select }));
   const found = await pMap(PARTITIONS, read, READING);
-  const ids = found.flatMap(({ rows }) => rows).sort(byRow);
+  const ids = found.flatMap(({ result }) => result?.rows ?? []).sort(byRow);
   const page = new Map(ids.slice(0, limit).map((row) => [row.row, row]));
   const lasts = new Map([...page.values()].map(({ partition, row }) => [partition, row]));
-  const readPage = async ([partition, last]: [string, string]) => {
-    const { rows } = await readRange(storage, { table, partition, from: '', after, before: `${last}~` });
-    // Other messages may have been recorded meanwhile.
-    return rows.filter(({ row }) => page.has(row));
-  };
-  const rows = (await pMap(lasts, readPage, READING)).flat().sort(byRow);
-  return { items: rows.map(toPoison), more: ids.length > limit || found.some(({ more }) => more) };
+  const readPage = ([partition, last]: [string, string]) =>
+    unlessAway(readRange(storage, { table, partition, from: '', after, before: `${last}~` }));
+  const texts = await pMap(lasts, readPage, READING);
+  // Other messages may have been recorded meanwhile.
+  const rows = texts.flatMap(({ result }) => result?.rows.filter(({ row }) => page.has(row)) ?? []).sort(byRow);
+  const more = ids.length > limit || found.some(({ result }) => result?.more);
+  return { items: rows.map(toPoison), more, away: awayIn([...found, ...texts]) };
 }
 
 function byRow({ row: one }: Row, { row: other }: Row): number {
@@ -130,29 +132,30 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
 /** Selects messages by their queue, whose name stands for all of its parts in all accounts, by a text that the reason contains, or by both. */
 export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reason: z.string().optional() });
 
-/** Replays the messages of a page that match the filter. Returns their ids, without those that another request replays. */
+/**
+ * Replays the messages of a page that match the filter. Returns their ids, without those that another request replays, and the accounts that
+ * are away, whose messages stay.
+ */
 export async function replayPage(
   engine: Engine,
   { queue, reason, ...page }: z.infer<typeof PoisonFilter> & { after?: string | undefined; limit: number },
-): Promise<{ replayed: string[]; last: string | undefined; more: boolean }> {
-  const { items, more } = await listPoison(engine, page);
+): Promise<{ replayed: string[]; last: string | undefined; more: boolean; away: string[] }> {
+  const { items, more, away } = await listPoison(engine, page);
   const wanted = items.filter(
     (poison) => (!queue || isPartOf(poison.queue, queue)) && (!reason || poison.reason.includes(reason)),
   );
-  const replayed = await pMap(
-    wanted,
-    async ({ id }) => {
-      try {
-        await replayPoison(engine, id);
-        return id;
-      } catch (error) {
-        if (hasCode(error, 'not-found', 'busy')) return undefined;
-        throw error;
-      }
-    },
-    { concurrency: REPLAYS_CONCURRENCY },
-  );
-  return { replayed: replayed.filter((id) => id !== undefined), last: items.at(-1)?.id, more };
+  const replay = async (id: string) => {
+    try {
+      await replayPoison(engine, id);
+      return id;
+    } catch (error) {
+      if (hasCode(error, 'not-found', 'busy')) return undefined;
+      throw error;
+    }
+  };
+  const sent = await pMap(wanted, ({ id }) => unlessAway(replay(id)), { concurrency: REPLAYS_CONCURRENCY });
+  const replayed = sent.flatMap(({ result }) => result ?? []);
+  return { replayed, last: items.at(-1)?.id, more, away: awayIn([...away.map((name) => ({ away: name })), ...sent]) };
 }
 
 /** Removes a message from the list without replaying it. */

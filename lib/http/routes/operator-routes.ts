@@ -59,7 +59,8 @@ const Away = z
   .array(z.string())
   .optional()
   .describe('The storage accounts that do not respond, whose items are missing; absent if all respond');
-const Queues = z.object({ items: z.array(Queue), away: Away });
+/** What a list says beside its items. */
+const sayAway = (away: readonly string[]) => (away.length > 0 ? { away } : {});
 const PeriodTable = z.object({
   entity: z.string(),
   table: z.string().describe('As the account names it'),
@@ -128,14 +129,14 @@ function overviewRoutes(entities: readonly Entity[], operatorRole: string): Rout
       name: 'operations-queues',
       summary: 'Get the length of the queues, and since when their messages wait',
       description: 'The queues',
-      output: () => Queues,
+      output: () => z.object({ items: z.array(Queue), away: Away }),
       async run({ engine }) {
         const { items: queues, away } = await readQueueStates(engine);
         const items = queues.map(({ oldestWaitingSince, ...queue }) => ({
           ...queue,
           ...(oldestWaitingSince === undefined ? {} : { oldestWaitingSince: isoInstant(oldestWaitingSince) }),
         }));
-        return { items, ...(away.length > 0 ? { away } : {}) };
+        return { items, ...sayAway(away) };
       },
     }),
     overview('model', {
@@ -189,10 +190,10 @@ function overviewRoutes(entities: readonly Entity[], operatorRole: string): Rout
     name: 'operations-period-tables',
     summary: 'List the tables of periods with their age',
     description: 'The tables',
-    output: () => listOf(PeriodTable),
+    output: () => z.object({ items: z.array(PeriodTable), away: Away }),
     async run({ engine }) {
-      const tables = await listPeriodTables(engine, entities);
-      return { items: tables.map((table) => ({ ...table, from: isoInstant(table.from) })) };
+      const { items, away } = await listPeriodTables(engine, entities);
+      return { items: items.map((table) => ({ ...table, from: isoInstant(table.from) })), ...sayAway(away) };
     },
   });
   return [...routes, periodTables];
@@ -247,12 +248,12 @@ function poisonRoutes(entities: readonly Entity[], operatorRole: string): Route[
         summary: 'List messages that could not be handled, newest first',
         kind: 'read',
         roles,
-        output: () => listOf(VisiblePoison),
+        output: () => z.object({ items: z.array(VisiblePoison), away: Away }),
         async run({ engine, caller }, { top, after }: PageOptions) {
-          const { items, more } = await listPoison(engine, { limit: top, after: after?.row });
+          const { items, more, away } = await listPoison(engine, { limit: top, after: after?.row });
           const last = items.at(-1);
           const visible = items.map((item) => hideText(entities, caller, item));
-          return { items: visible, next: more && last ? { row: last.id } : undefined };
+          return { items: visible, ...sayAway(away), next: more && last ? { row: last.id } : undefined };
         },
       },
       { path: PATH, query: PAGE_QUERY, success: { status: 200, description: 'A page of messages' } },
@@ -276,11 +277,11 @@ function poisonRoutes(entities: readonly Entity[], operatorRole: string): Route[
         kind: 'write',
         roles,
         input: () => PoisonFilter,
-        output: () => z.object({ replayed: z.array(z.string()) }),
+        output: () => z.object({ replayed: z.array(z.string()), away: Away }),
         async run({ engine }, { top, after, queue, reason }: PageOptions & z.infer<typeof PoisonFilter>) {
           const page = { queue, reason, limit: top, after: after?.row };
-          const { replayed, last, more } = await replayPage(engine, page);
-          return { replayed, next: more && last ? { row: last } : undefined };
+          const { replayed, last, more, away } = await replayPage(engine, page);
+          return { replayed, ...sayAway(away), next: more && last ? { row: last } : undefined };
         },
       },
       {

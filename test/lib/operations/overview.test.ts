@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
+import { listPoison, recordPoison, replayPage } from '../../../lib/engine/consume/poison.ts';
+import type { Engine } from '../../../lib/engine/engine.ts';
 import { moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
-import { readAccountStates, readQueueStates } from '../../../lib/operations/overview.ts';
+import { listPeriodTables, readAccountStates, readQueueStates } from '../../../lib/operations/overview.ts';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { scanTable, submit } from '../../../lib/storage/rows.ts';
@@ -105,6 +107,31 @@ test('lists the queues of the other accounts while one is away', async () => {
       ['index-changes', 'index-changes-poison', 'transfers', 'transfers-poison'].map((name) => `${account}${name}`),
     ),
   );
+});
+
+test('lists the failed messages and period tables of the other accounts while one is away', async () => {
+  const { storage, stopped } = await provisionAccounts();
+  await provision(storage, { tables: ['poison', 'logins20260101'], queues: ['index-changes'], containers: [] });
+  const engine = { storage, now: Date.now } as Engine;
+  for (let id = 0; id < 12; id += 1)
+    await recordPoison(
+      engine,
+      { queue: 'index-changes', id: `m${id}`, insertedAt: new Date(id), attempts: 5, body: 'x' } as never,
+      'why',
+    );
+  expect(await listPoison(engine, { limit: 20 })).toMatchObject({ items: { length: 12 }, more: false, away: [] });
+  stopped.add('second');
+  const { items, away } = await listPoison(engine, { limit: 20 });
+  expect(away).toEqual(['second']);
+  expect(items.length).toBeGreaterThan(0);
+  expect(items.length).toBeLessThan(12);
+  const page = await replayPage(engine, { limit: 20, queue: 'transfers' });
+  expect(page).toMatchObject({ replayed: [], away: ['second'] });
+  const entity = { name: 'logins', table: 'logins', period: { per: 'day', keep: 30 } } as never;
+  expect(await listPeriodTables(engine, [entity])).toMatchObject({
+    items: [{ table: 'logins20260101', period: '2026-01-01' }],
+    away: ['second'],
+  });
 });
 
 test('asks nothing with one account', async () => {

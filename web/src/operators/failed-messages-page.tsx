@@ -6,7 +6,7 @@ import { ErrorNotice, Notice } from '../ui/notice.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type FailedMessage, MessageCard } from './message-card.tsx';
 import { call, type Items, queueOf, walk } from './operations.ts';
-import { Content, PageHead } from './page-head.tsx';
+import { AwayNotice, Content, PageHead } from './page-head.tsx';
 import { useAction } from './use-action.ts';
 
 const PAGE_SIZE = 50;
@@ -27,9 +27,13 @@ export function FailedMessagesPage() {
   const loaded = useLoaded(async (signal) => {
     const items: FailedMessage[] = [];
     const path = `poison?top=${PAGE_SIZE}`;
-    const onPage = (page: Items<FailedMessage>) => items.push(...page.items) < limit;
+    const away = new Set<string>();
+    const onPage = (page: Items<FailedMessage>) => {
+      for (const name of page.away ?? []) away.add(name);
+      return items.push(...page.items) < limit;
+    };
     await walk<Items<FailedMessage>>(api, { method: 'GET', path, signal, onPage });
-    return { items, hasMore: items.length >= limit };
+    return { items, away: [...away], hasMore: items.length >= limit };
   }, `poison ${limit}`);
 
   // An error is followed by a read too, because some messages may have been sent before it.
@@ -73,6 +77,7 @@ export function FailedMessagesPage() {
         Until a message is replayed or its entity is repaired, an index or an archive may be stale. Fix the cause first:
         a message that still fails comes back.
       </p>
+      <AwayNotice away={loaded.result?.away} />
       <ErrorNotice error={action.error} />
       {action.done && <Notice kind="good">{action.done}</Notice>}
       <Content loaded={loaded} what="the failed messages">

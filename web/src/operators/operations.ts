@@ -5,6 +5,8 @@ import type { Api } from '../api/api.ts';
 
 export interface Items<Item> {
   readonly items: readonly Item[];
+  /** The storage accounts that do not respond, whose items are missing. */
+  readonly away?: readonly string[];
 }
 
 export async function read<Body>(api: Api, path: string, signal: AbortSignal): Promise<Body> {

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact';
-import { ErrorNotice, Loading } from '../ui/notice.tsx';
+import { joinNames } from '../ui/format.ts';
+import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import type { Loaded } from '../ui/use-loaded.ts';
 
 /** The heading of a page that shows the state of the app at one moment, with a button that reads it again. */
@@ -23,4 +24,15 @@ export function Content<Result>(props: {
   const { loaded, what, children } = props;
   if (loaded.error !== undefined) return <ErrorNotice error={loaded.error} />;
   return loaded.result === undefined ? <Loading what={what} /> : children(loaded.result);
+}
+
+/** Says that a list is not whole. */
+export function AwayNotice({ away = [] }: { readonly away?: readonly string[] | undefined }) {
+  if (away.length === 0) return null;
+  const [noun, verb] = away.length === 1 ? ['account', 'does'] : ['accounts', 'do'];
+  return (
+    <Notice kind="bad">
+      The storage {noun} {joinNames(away, 'and')} {verb} not respond. What is there is not shown.
+    </Notice>
+  );
 }

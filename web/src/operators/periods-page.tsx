@@ -4,7 +4,7 @@ import { Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type Items, read } from './operations.ts';
-import { Content, PageHead } from './page-head.tsx';
+import { AwayNotice, Content, PageHead } from './page-head.tsx';
 
 interface PeriodTable {
   readonly entity: string;
@@ -21,10 +21,11 @@ export function PeriodsPage() {
   const hasPeriods = [...model.entities.values()].some(({ period }) => period);
   const load = async (signal: AbortSignal) =>
     hasPeriods ? read<Items<PeriodTable>>(api, 'period-tables', signal) : { items: [] };
-  const loaded = useLoaded(load, 'period-tables');
+  const loaded = useLoaded<Items<PeriodTable>>(load, 'period-tables');
   return (
     <>
       <PageHead title="Period tables" loaded={loaded} />
+      <AwayNotice away={loaded.result?.away} />
       <Content loaded={loaded} what="the tables">
         {({ items }) =>
           items.length === 0 ? (

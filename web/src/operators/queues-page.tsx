@@ -1,20 +1,14 @@
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
-import { formatAge, formatCount, joinNames } from '../ui/format.ts';
-import { Notice } from '../ui/notice.tsx';
+import { formatAge, formatCount } from '../ui/format.ts';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type Items, queueOf, read } from './operations.ts';
-import { Content, PageHead } from './page-head.tsx';
+import { AwayNotice, Content, PageHead } from './page-head.tsx';
 
 interface Queue {
   readonly queue: string;
   readonly messages: number;
   readonly oldestWaitingSince?: string;
-}
-
-interface Queues extends Items<Queue> {
-  /** Accounts that do not respond. */
-  readonly away?: readonly string[];
 }
 
 const PURPOSES: Readonly<Record<string, string>> = {
@@ -25,19 +19,14 @@ const PURPOSES: Readonly<Record<string, string>> = {
 /** The length of the queues and their lag: how long the oldest message has waited for a consumer. */
 export function QueuesPage() {
   const { api } = useApp();
-  const loaded = useLoaded((signal) => read<Queues>(api, 'queues', signal), 'queues');
+  const loaded = useLoaded((signal) => read<Items<Queue>>(api, 'queues', signal), 'queues');
   return (
     <>
       <PageHead title="Queues" loaded={loaded} />
       <Content loaded={loaded} what="the queues">
-        {({ items, away = [] }) => (
+        {({ items, away }) => (
           <>
-            {away.length > 0 && (
-              <Notice kind="bad">
-                The storage {away.length === 1 ? 'account' : 'accounts'} {joinNames(away, 'and')}{' '}
-                {away.length === 1 ? 'does' : 'do'} not respond. The queues there are not shown.
-              </Notice>
-            )}
+            <AwayNotice away={away} />
             <ul class="cards">
               {items.map((queue) => (
                 <li key={queue.queue} class={isAlarming(queue) ? 'card alarming' : 'card'}>
