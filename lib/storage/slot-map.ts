@@ -50,7 +50,7 @@ interface Lease {
 
 interface SlotMap {
   readonly leases: ReadonlyMap<Account, Lease>;
-  /** The last known owner of each slot, in the layers that were read last. */
+  /** The last known owner of each slot, in the layers that any account was last known to have. */
   readonly owners: (Account | undefined)[];
   layers: Layers;
   creating: Promise<void> | undefined;
@@ -214,7 +214,8 @@ async function read(accounts: Accounts, account: Account, lease: Lease): Promise
     const owned = await readOwned(account);
     if (owned) {
       if (lease.known?.etag !== owned.etag) {
-        map.layers = owned.layers;
+        const others = [...map.leases.values()].flatMap(({ known }) => (known && known !== lease.known ? [known] : []));
+        map.layers = mergeLayers([owned, ...others]);
         for (let index = 0; index < owned.text.length; index += 1)
           if (isOwned(owned, index)) map.owners[index] = account;
       }
@@ -311,7 +312,8 @@ export async function readShares<Result>(
         for (const index of slots) readAt[index] = account;
         const owns = (row: Address) =>
           isOfApp(row) && readAt[indexIn(seen, placeOf(row.table, row.partition))] === account;
-        const share = { account, etag, isWhole: slots.length === owned.text.match(/[ofd]/g)?.length, owns };
+        const isWhole = slots.length === indexes.filter((index) => isOwned(owned, index)).length;
+        const share = { account, etag, isWhole, owns };
         done.set(account, { share, result: await read(share) });
         const hasStayed = await stayedSlots(accounts, owned);
         for (const index of slots) if (!hasStayed(index)) readAt[index] = undefined;

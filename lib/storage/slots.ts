@@ -83,8 +83,8 @@ function beginsWithAny(keys: ReadonlySet<string>, partition: string, separator: 
 
 /** False if no partition can be in both. */
 export function canOverlap(one: LayerDefinition, other: LayerDefinition): boolean {
-  if (one.tables && other.tables && !one.tables.some((table) => other.tables?.includes(table))) return false;
-  if (one.keys && other.keys) return hasAnyKey(one, other.keys) || hasAnyKey(other, one.keys);
+  if (one.tables && other.tables && !hasAnyTable(one, other.tables) && !hasAnyTable(other, one.tables)) return false;
+  if (one.keys && other.keys) return hasAnyKey(one, other) || hasAnyKey(other, one);
   const { from, to } = { from: maxOf(one.from, other.from), to: minOf(one.to, other.to) };
   if (from !== undefined && to !== undefined && from >= to) return false;
   const keys = one.keys ?? other.keys;
@@ -95,9 +95,16 @@ export function canOverlap(one: LayerDefinition, other: LayerDefinition): boolea
   return !keys || keys.some(isIn);
 }
 
-function hasAnyKey(definition: LayerDefinition, keys: readonly string[]): boolean {
-  const matches = layerMatcher({ name: '', keys: definition.keys, separator: definition.separator });
-  return keys.some((partition) => matches({ slot: '', partition }));
+/** A table whose name ends with digits may be one of the periods of another. */
+function hasAnyTable({ tables }: LayerDefinition, others: readonly string[]): boolean {
+  const matches = layerMatcher({ name: '', tables });
+  return others.some((table) => matches({ slot: '', table }));
+}
+
+function hasAnyKey({ keys, separator }: LayerDefinition, other: LayerDefinition): boolean {
+  const matches = layerMatcher({ name: '', keys, separator });
+  const begins = (other.keys ?? []).flatMap((key) => [key, key + (other.separator ?? '')]);
+  return begins.some((partition) => matches({ slot: '', partition }));
 }
 
 const maxOf = (one: string | undefined, other: string | undefined) =>

@@ -12,7 +12,7 @@ import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs
 import { listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
-import { changeSlots, isOwned, type Phase, SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
+import { changeLayers, changeSlots, isOwned, type Phase, SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { slotAt, slotIndex, slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
@@ -663,6 +663,48 @@ test('completes a layer in an account that was added, before slots move there', 
   await bring(all, 'third');
   expect(await partitionsIn(all, 'third')).toEqual(['acme']);
   expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual([[ACME], [ACME], [ACME]]);
+});
+
+test('reads no row of ownership again because an added account lacks a layer', async () => {
+  const { open, requests } = await storageToMove(1, ['first', 'second', 'third']);
+  const two = open(2);
+  await put(two, 'acme_1', 'a', 1);
+  await bring(two, 'second');
+  const all = open() as Several;
+  await provision(all, RESOURCES);
+  const placements = await readPlacement(all.accounts);
+  expect(placements.map(({ owned }) => owned.layers.length)).toEqual([1, 1, 0]);
+  const process = open();
+  await scanTable(process, { table: TABLE, limit: 1 });
+  requests.length = 0;
+  for (const key of ['acme_1', 'p0', 'acme_1', 'p0'])
+    expect(await readRow(process, { ...at(key), row: 'a' }), key).toBeDefined();
+  expect(requests).toHaveLength(4);
+});
+
+test('continues a scan that finds nothing for long while a layer is carved in one account only', async () => {
+  const { open, storage, keys } = await storageToMove(80);
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  // What moves have left.
+  for (const partition of keys)
+    await submit(second, { ...at(partition), actions: [{ kind: 'insert', row: 'left', properties: {} }] });
+  await write(storage, 'p0', { kind: 'delete', row: 'a' });
+  await changeSlots(first, [slotOf('q')], () => ({ phase: 'none' }));
+  await changeSlots(second, [slotOf('q')], () => ({ phase: 'at rest' }));
+  await changeLayers(first, [ACME], () => {});
+  const process = open();
+  let resume: string | undefined;
+  const found: string[] = [];
+  const places = new Set<string | undefined>();
+  do {
+    const bound = { rowsPerCall: 1, length: Number.POSITIVE_INFINITY };
+    const page = await scanTable(process, { table: TABLE, limit: 100, bound, mayPause: true, resume });
+    found.push(...page.rows.map(({ partition }) => partition));
+    resume = page.resume;
+    expect(places).not.toContain(resume);
+    places.add(resume);
+  } while (resume !== undefined);
+  expect(found).toEqual(keys.slice(1).sort());
 });
 
 let callsOfLayer: number | undefined;

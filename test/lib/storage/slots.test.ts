@@ -49,6 +49,8 @@ test.each([
   [{ tables: ['a'] }, { tables: ['b', 'c'] }, false],
   [{ tables: ['a', 'b'] }, { tables: ['b'] }, true],
   [{ tables: ['a'] }, { keys: ['x'] }, true],
+  [{ tables: ['orders'] }, { tables: ['orders2024'] }, true],
+  [{ keys: ['a'], separator: '_x' }, { keys: ['a_'], separator: 'x' }, true],
   [{ keys: ['x'], separator: '_' }, { keys: ['x_1'] }, true],
   [{ keys: ['x'], separator: '_' }, { keys: ['y', 'x1'], separator: '_' }, false],
   [{ keys: ['x'] }, { from: 'a', to: 'x' }, false],
