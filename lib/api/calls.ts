@@ -121,12 +121,13 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    */
   update(key: Key<Of>, patch: Patch<Of>, options?: As['write']): One<As, Stored<Listed<Of>>>;
   /**
-   * Throws `not-found`, `etag-mismatch`, `referenced`.
+   * Throws `not-found`, `etag-mismatch`, `referenced`. Returns an operation if the entity has more than 99 children: it is accepted, and not
+   * done.
    *
    * @example
    * await store.vehicles.delete({ depot: 'north', vehicleId: '1' });
    */
-  delete(key: Key<Of>, options?: As['write']): One<As, void>;
+  delete(key: Key<Of>, options?: As['write']): One<As, As['removed']>;
   /**
    * Executes many actions, those on one partition in their order and in as few transactions as possible. Returns an outcome or
    * an error for each; one that fails does not stop the others. With `atomic`, the actions are on one partition and execute in

@@ -178,6 +178,7 @@ export interface Binding {
   readonly download: unknown;
   /** The result of an action of a batch. */
   readonly outcome: unknown;
+  readonly removed: unknown;
   readonly deleted: unknown;
   /** The count that an increment returns. */
   readonly count: unknown;

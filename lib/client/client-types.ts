@@ -91,6 +91,7 @@ interface OverFetch extends Binding {
   readonly upload: UploadOptions;
   readonly download: DownloadOptions;
   readonly outcome: BatchResult;
+  readonly removed: Operation | undefined;
   readonly deleted: DeletedRange;
   /** Undefined if the caller may not read it. */
   readonly count: number | undefined;
@@ -117,7 +118,7 @@ export interface OperationStatus {
   readonly reason?: string;
 }
 
-/** An archive or a move, which the API accepts before it is done. */
+/** An archive, a move, or the delete of an entity with many children, which the API accepts before it is done. */
 export interface Operation {
   readonly operationId: string;
   status(options?: CallOptions): Promise<OperationStatus>;

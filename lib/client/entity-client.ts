@@ -5,6 +5,7 @@ import type {
   CreateOptions,
   Explanation,
   Listing,
+  Operation,
   Page,
   PageOptions,
   WriteOptions,
@@ -100,7 +101,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     path: string,
     { method, body, fields = [] }: Change,
     { ifNoneMatch, ifMatch = ifNoneMatch === undefined ? core.lastEtag(path) : undefined, ...options }: ChangeOptions,
-  ): Promise<Stored<Values> | undefined> {
+  ): Promise<Stored<Values> | Operation | undefined> {
     const { signal } = options;
     const prefer = options.return && `return=${options.return}`;
     const headers = { 'if-match': ifMatch, 'if-none-match': ifNoneMatch, prefer };
@@ -108,6 +109,8 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     try {
       const reply = await send({ method, path, body, headers, signal });
       if (method !== 'DELETE') return toStored(path, reply);
+      // It has more children than a transaction has rows.
+      if (reply.status === 202) return (await load(loadTransfers())).follow(calls, path, reply);
     } catch (error) {
       if (!(error instanceof RowkeyClientError)) throw error;
       const isGone = method === 'DELETE' && error.isRepeated && error.code === 'not-found';

@@ -2,8 +2,9 @@ import type { Values } from '../base/values.ts';
 import type { CallOptions, CreateOptions, Operation, OperationStatus } from './client-types.ts';
 import type { EntityCalls } from './core.ts';
 import type { EntityDescription } from './paths.ts';
+import type { Reply } from './transport.ts';
 
-/** Archives and moves. Loaded at first use. */
+/** Archives, moves, and deletes of entities with many children. Loaded at first use. */
 
 const FIRST_POLL_MS = 200;
 const LONGEST_POLL_MS = 5_000;
@@ -17,17 +18,21 @@ export function move(calls: EntityCalls, entity: EntityDescription, key: Values,
 }
 
 async function transfer(
-  { core, send }: EntityCalls,
+  calls: EntityCalls,
   entity: EntityDescription,
   kind: 'archive' | 'move',
   key: Values,
   { to, idempotencyKey, signal }: CreateOptions & { readonly to?: Values } = {},
 ): Promise<Operation> {
-  const { pathOf, pause, RowkeyClientError } = core.tools;
-  const path = pathOf(entity, key);
+  const path = calls.core.tools.pathOf(entity, key);
   const headers = { 'idempotency-key': idempotencyKey };
-  const accepted = await send({ method: 'POST', path: `${path}/${kind}`, body: to, headers, signal });
-  const { operationId } = JSON.parse(accepted.text);
+  return follow(calls, path, await calls.send({ method: 'POST', path: `${path}/${kind}`, body: to, headers, signal }));
+}
+
+/** The operation on the entity at the path that the API has accepted. */
+export function follow({ core }: Pick<EntityCalls, 'core'>, path: string, { text }: Pick<Reply, 'text'>): Operation {
+  const { pause, RowkeyClientError } = core.tools;
+  const { operationId, operation: kind } = JSON.parse(text);
   const status = async (options: CallOptions = {}): Promise<OperationStatus> => {
     const reply = await core.send({ method: 'GET', path: `${path}/${kind}/${operationId}`, signal: options.signal });
     return JSON.parse(reply.text);

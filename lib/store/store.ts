@@ -38,6 +38,7 @@ import {
   type RemoveInput,
   remove,
   replace,
+  type Started,
 } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
@@ -97,6 +98,7 @@ interface InProcess extends Binding {
   readonly file: Blob | Uint8Array;
   readonly upload: WriteOptions;
   readonly outcome: BatchOutcome;
+  readonly removed: Started | undefined;
   readonly deleted: {
     readonly deleted: number;
     readonly failed: readonly RowkeyError[];
@@ -210,8 +212,7 @@ function entityStore(entity: Entity, call: Call) {
       call(replace(entity), change(key, values, options), options).then(toStored),
     update: (key: Values, fields: Values, options: Write = {}) =>
       call(patch(entity), change(key, fields, options), options).then(toStored),
-    delete: async (key: Values, options: Write = {}) =>
-      void (await call(remove(entity), () => removal(entity, key, options), options)),
+    delete: (key: Values, options: Write = {}) => call(remove(entity), () => removal(entity, key, options), options),
     deleteRange: async (key: Values, { by, ...range }: DeleteRange & Write = {}) => {
       const partition = checkFields(entity, key, entity.partition.fields);
       const failed: RowkeyError[] = [];

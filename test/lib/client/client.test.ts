@@ -267,6 +267,25 @@ describe('a range to delete', () => {
   });
 });
 
+test('the delete of an entity with many children returns its operation, and others nothing', async () => {
+  const started = { operationId: '2026-11-20-1', operation: 'delete', status: 'running' };
+  const { client, sent } = clientOf([
+    json(started, {}, 202),
+    json({ ...started, status: 'succeeded' }),
+    new Response(null, { status: 204 }),
+  ]);
+  const operation = await client.employees.delete(KEY);
+  expect(operation?.operationId).toBe(started.operationId);
+  expect(await operation?.done()).toMatchObject({ status: 'succeeded' });
+  expect(await client.employees.delete(KEY)).toBeUndefined();
+  const path = `${ROOT}/employees/Sales/000123`;
+  expect(sent.map(({ method, url }) => `${method} ${url}`)).toEqual([
+    `DELETE ${path}`,
+    `GET ${path}/delete/${started.operationId}`,
+    `DELETE ${path}`,
+  ]);
+});
+
 describe('totals', () => {
   const total = { group: { branch: 'A', soldOn: '2026-11' }, count: 1, sum: { amount: 1 }, min: {}, max: {} };
 
