@@ -25,6 +25,8 @@ import { limitTransactions, type VerifyPage, type VerifyPosition } from './verif
  *                   Nothing is created at the former key, so an entity that is not there never will be: a create looks there first.
  *                -> passes over the table until one has found nothing to move -> done: lists are accepted again
  *   way back     a declaration with the two keys exchanged, at any time
+ *
+ * test/model/rekey.ts is the specification.
  */
 
 /** A process uses for so long what it has read of the phase. No decision depends on it: see `find`. */
@@ -65,7 +67,7 @@ export function createRekey(entities: readonly Entity[]): Rekey {
       const readAt = async (kind: Entity, key: Values) => {
         const { partition, row } = addressOf(kind, key);
         const found = await readJoinedRow(plain, kind, { ...address, partition, row }, options);
-        return found && judgeRow(kind, found).is === 'entity' ? found : undefined;
+        return { found, live: found && judgeRow(kind, found).is === 'entity' ? found : undefined };
       };
       const move = async (key: Values) => {
         if ((await moveEntity(engine, entity, key)) !== undefined) throw beingRekeyed(entity);
@@ -74,14 +76,14 @@ export function createRekey(entities: readonly Entity[]): Rekey {
       for (const key of [keyAt(entity, address), keyAt(former, address)]) {
         if (!key) continue;
         const there = await readAt(former, key);
-        if (there && phase === 'waiting') return there;
-        if (there) await move(key);
-        const row = await readAt(entity, key);
-        if (!row) continue;
-        if (!row.properties.MovingFrom || phase === 'waiting') return row;
-        // The process that moved it may have died.
+        if (there.live && phase === 'waiting') return there.live;
+        if (there.live || there.found?.properties.MovedTo) await move(key);
+        const { live } = await readAt(entity, key);
+        if (!live) continue;
+        if (!live.properties.MovingFrom || phase === 'waiting') return live;
+        // The process that moved it may have died, or the row may be the copy of a process that was too late.
         await move(key);
-        return readAt(entity, key);
+        return (await readAt(entity, key)).live;
       }
       return undefined;
     },

@@ -86,7 +86,8 @@ export function columnFormOf(entity: Entity, field: string): Form | undefined {
 /** The properties that store the fields, for a projection, and the properties that tell an entity from other rows. */
 export function storedNames(entity: Entity, fields: readonly string[]): string[] {
   const names = fields.flatMap((field) => columnFormOf(entity, field)?.names(entity, field) ?? [field]);
-  return [...names, 'EntityType', 'SourceRow', ...(entity.furtherRows ? ['FurtherRows', 'WriteId'] : [])];
+  const ofMoves = entity.formerKey ? ['MovingFrom'] : [];
+  return [...names, 'EntityType', 'SourceRow', ...ofMoves, ...(entity.furtherRows ? ['FurtherRows', 'WriteId'] : [])];
 }
 
 /** The declared fields of a row, without system properties. */

@@ -87,14 +87,24 @@ export async function requireRekeyed(engine: Engine, entity: Entity): Promise<vo
   if (await engine.rekey?.phaseOf(engine, entity.name)) throw beingRekeyed(entity);
 }
 
-/** The row of an entity whose address has this row, from the former key if the entity is still there. */
+/**
+ * The row of an entity whose address has this row, from the former key if the entity is still there. A row that arrives counts only if
+ * its move can be finished.
+ */
 async function findRekeyed(
   engine: Engine,
   { name }: Entity,
   address: PointQuery,
   { row, ...options }: EntityRowOptions & { readonly row: Row | undefined },
 ): Promise<Row | undefined> {
-  return (await engine.rekey?.find(engine, name, address, options)) ?? row;
+  if (!engine.rekey) return row;
+  const found = await engine.rekey.find(engine, name, address, options);
+  return found ?? (row?.properties.EntityType === name ? undefined : row);
+}
+
+/** False if the entity may be at its former key, or arrive from there. */
+function isHere({ name }: Entity, row: Row | undefined): boolean {
+  return row?.properties.EntityType === name && !row.properties.MovingFrom;
 }
 
 /**
@@ -113,13 +123,14 @@ export async function readJoinedRow(
     // A declaration that divides the entity no more leaves its list behind.
     const isPart = row?.properties.FurtherRows && entity.furtherRows && isOlder(entity, row);
     if (isPart) return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
-    const isFound = !entity.formerKey || row?.properties.EntityType === entity.name;
-    return isFound ? row : findRekeyed(engine, entity, address, { fields, isWhole, row });
+    return !entity.formerKey || isHere(entity, row)
+      ? row
+      : findRekeyed(engine, entity, address, { fields, isWhole, row });
   }
   for (let attempt = 1, before = ''; ; attempt += 1) {
     const rows = await readRowsOf(engine, entity, address, groups);
     const own = rows.find(({ row }) => row === address.row);
-    if (entity.formerKey && own?.properties.EntityType !== entity.name)
+    if (entity.formerKey && !isHere(entity, own))
       return findRekeyed(engine, entity, address, { fields, isWhole, row: own });
     if (!own) return undefined;
     const { row, lost } = joinRows(entity, own, rows, groups);

@@ -222,7 +222,9 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     const reached = await readDestination(work);
     const [source, lost] = await readSource(work);
     if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
-      await openDestination(work);
+      // Another process may have moved the entity to its key, whose copy here is then too late: its source is no tombstone any more.
+      if (!isRekey(work)) await openDestination(work);
+      else if (reached.ours?.system.MovingFrom && !(await open(engine, to, reached.ours))) continue;
       await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
       return undefined;
     }
@@ -314,7 +316,10 @@ export async function moveToKey(
   if (operationId === undefined) return undefined;
   const named = { operationId, entity: entity.name, key, incarnation };
   const transfer = { version: MESSAGE_VERSION, operation: 'move', ...named } as const;
-  return transferEntity({ engine, entity: former, destination: entity, transfer, from, to, hold: holdFor(engine) });
+  const work = { engine, entity: former, destination: entity, transfer, from, to, hold: holdFor(engine) };
+  const why = await transferEntity(work);
+  // Another process has moved it.
+  return why === GONE ? undefined : why;
 }
 
 /** The id of the operation that gives an entity its key, from the rows that are there. */
@@ -398,9 +403,12 @@ async function openDestination({ engine, destination, transfer, to }: Work): Pro
     const found = await readLive(engine, destination, to);
     // The entity may have moved on since, and another transfer may be arriving there.
     if (found?.system.Incarnation !== transfer.operationId || !found.system.MovingFrom) return;
-    const properties = { MovingFrom: '' };
-    if (await tryAction(engine.storage, to, { kind: 'merge', row: to.row, properties, etag: found.etag })) return;
+    if (await open(engine, to, found)) return;
   }
+}
+
+function open({ storage }: Engine, to: Address, { etag }: Live): Promise<boolean> {
+  return tryAction(storage, to, { kind: 'merge', row: to.row, properties: { MovingFrom: '' }, etag });
 }
 
 async function recordStatus(

@@ -84,10 +84,10 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
     checkWritable(entity, key, engine.now());
     return { ...of, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
   }
+  // The tombstone at the former key is deleted first: with it, a process that is late with its copy would restore the entity.
+  if (isRekeyed === 'moving' && write.isDelete) await engine.rekey?.find(engine, entity.name, address);
   const read = write.read ?? (isRekeyed && {});
-  const stored = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
-  const isArriving = isRekeyed === 'moving' && stored?.properties.MovingFrom;
-  const row = isArriving ? await engine.rekey?.find(engine, entity.name, address, read || {}) : stored;
+  const row = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
   if (!judged || judged.is === 'other') {
     if (expects === 'one') throw notFound(entity, key);

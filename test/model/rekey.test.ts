@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { IS_EVERY_POINT } from '../points.ts';
+import { explore, RULES, type Rule, SCRIPTS } from './rekey.ts';
+
+type ScriptName = keyof typeof SCRIPTS;
+const SMALL: readonly ScriptName[] = ['patch', 'read', 'create', 'none', 'late', 'lateCreate'];
+const scripts = IS_EVERY_POINT ? (Object.keys(SCRIPTS) as ScriptName[]) : SMALL;
+
+test.each(scripts)('a move to another key loses nothing and can always end: %s', (name) => {
+  expect(explore(SCRIPTS[name])).toEqual({ states: expect.any(Number) });
+});
+
+/** The script that shows the loss, and the loss. */
+const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegExp]>> = {
+  noWait: ['lateCreate', /a second entity is created/],
+  noLookAtFormer: ['create', /a second entity is created/],
+  noLookAgain: ['patch', /a patch found 0, not one of 1/],
+  openArrival: ['patch', /was written last/],
+  blindCopy: ['patch', /a write is lost/],
+  openFirst: ['patch', /at both keys/],
+  dropFirst: ['patch', /the entity has 0, and 1 was written last/],
+  noSettling: ['delete', /the entity has 1, and 0 was written last/],
+  blindOpen: ['delete', /the entity has 1, and 0 was written last/],
+  keepLate: ['delete', /a read found 1, not one of 0/],
+  trustArrival: ['delete', /a read found 1, not one of 0/],
+};
+const rules = (Object.keys(RULES) as Rule[]).filter((rule) => IS_EVERY_POINT || FOUND[rule][0] !== 'delete');
+
+test.each(rules.map((rule) => [RULES[rule], rule] as const))(
+  'a move to another key loses something if %s',
+  (_, rule) => {
+    const [script, violation] = FOUND[rule];
+    const found = explore(SCRIPTS[script], { broken: rule });
+    expect(found.violation).toMatch(violation);
+    expect(found.trace?.length).toBeGreaterThan(0);
+  },
+);
