@@ -216,20 +216,28 @@ function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'cipher
 
 /** The property of a sealed value. A value of an unknown form stays the text that it is. Throws `too-large`. */
 function toStored(field: string, sealed: Sealed): Uint8Array | string {
-  if (!hasSealedForm(sealed)) return sealed.sealed;
+  const form = storedForm(sealed);
+  if ('stored' in form) return form.stored;
+  throw new RowkeyError('too-large', `The encrypted field ${field} is longer than it can be.`, {
+    field,
+    accepted: `at most ${form.room - TAG_BYTES} bytes in UTF-8`,
+  });
+}
+
+type StoredForm = { readonly stored: Uint8Array | string } | { readonly room: number };
+
+/** What is stored of a sealed value, or the bytes of a ciphertext for which there is room. Kept, because the copies in indexes have the value too. */
+const storedForm = keptFor((sealed: Sealed): StoredForm => {
+  if (!hasSealedForm(sealed)) return { stored: sealed.sealed };
   const { keyId, wrapped, nonce, ciphertext } = parseSealed(sealed);
   const counted = [keyId, wrapped].map((text) => Buffer.from(text, 'base64url'));
   const length = [...counted, nonce].reduce((sum, part) => sum + part.length, 1 + counted.length * LENGTH_BYTES);
   const room = MAX_BINARY_BYTES - length;
-  if (ciphertext.length > room)
-    throw new RowkeyError('too-large', `The encrypted field ${field} is longer than it can be.`, {
-      field,
-      accepted: `at most ${room - TAG_BYTES} bytes in UTF-8`,
-    });
+  if (ciphertext.length > room) return { room };
   const bytes = Buffer.concat([Buffer.of(BINARY_FORM), ...counted.flatMap(withLength), nonce, ciphertext]);
   // A text that was changed by hand may be another spelling of the same bytes.
-  return fromBytes(bytes).sealed === sealed.sealed ? bytes : sealed.sealed;
-}
+  return { stored: fromBytes(bytes).sealed === sealed.sealed ? bytes : sealed.sealed };
+});
 
 function withLength(part: Buffer): [Buffer, Buffer] {
   const length = Buffer.alloc(LENGTH_BYTES);
