@@ -321,7 +321,7 @@ async function findLeftTables(
   );
 }
 
-function tablesOf({ table, archive, indexes }: Pick<Shape, 'table' | 'archive' | 'indexes'>): string[] {
+function tablesOf({ table, archive, indexes }: Shape): string[] {
   const tables = [table, archive, ...Object.values(indexes).map((index) => index.table)];
   return [...new Set(tables.filter((used) => used !== undefined))];
 }
