@@ -3,7 +3,8 @@ import { commandLine } from '../../lib/command-line.ts';
 import type { PlacedLayer } from '../../lib/define/placement.ts';
 import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
-import type { MoveProgress } from '../../lib/operations/mover-hold.ts';
+import type { MoveProgress, Work } from '../../lib/operations/mover-hold.ts';
+import { readAccountStates } from '../../lib/operations/overview.ts';
 import {
   findOwner,
   layersIn,
@@ -57,6 +58,9 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     .action(async (_, command: Command) => {
       const { storage, placed } = await storageOf(command);
       for (const line of describePlacement(await readPlacement(severalAccounts(storage)), placed)) console.log(line);
+      const { mover, advice } = await readAccountStates({ storage, now: Date.now });
+      if (mover) console.log(describeMover(mover));
+      for (const line of advice) console.log(line);
     });
   program
     .command('move')
@@ -187,8 +191,15 @@ export function describePlacement(placements: readonly Placement[], placed: read
     }
   }
   const lost = lostSlots(placements);
-  if (lost > 0) lines.push(`${lost} slots are between two accounts: run ${commandLine('accounts', 'resume')}`);
+  if (lost > 0) lines.push(`${lost} slots are between two accounts`);
   return lines;
+}
+
+function describeMover({ isAlive, startedAt, saidAt, phase }: Work & { readonly isAlive: boolean }): string {
+  const time = (instant: number) => `${new Date(instant).toISOString().slice(11, 19)} UTC`;
+  return isAlive
+    ? `A command that began at ${time(startedAt)} moves slots: ${phase}.`
+    : `The command that began at ${time(startedAt)} stopped while ${phase}, at ${time(saidAt)}.`;
 }
 
 /** Where the slots of each layer are, and what the model says about them. */
