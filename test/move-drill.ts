@@ -1,4 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { Option } from 'commander';
@@ -24,7 +27,7 @@ import { createStore } from '../lib/store/store.ts';
 import { createMemoryStorage } from '../lib/testing/memory-storage.ts';
 import { describeReport } from '../local/cli/accounts-command.ts';
 import { createCommand, run } from '../local/cli/command.ts';
-import { createEmulatorAccount, startAzurite } from '../local/instance/azurite.ts';
+import { type Azurite, createEmulatorAccount, startAzurite } from '../local/instance/azurite.ts';
 import { createQueueWorker } from '../local/walk/queue-worker.ts';
 
 /**
@@ -88,19 +91,22 @@ interface Process {
 }
 const IMMORTAL: Process = { mayCall: () => true, isDead: () => false };
 
-/** Accounts in memory, or of an emulator that is started for them. */
+/**
+ * Accounts in memory, or each of an emulator of its own. That one writes to a folder: with data in its memory, it stalls after thousands of
+ * deleted queue messages.
+ */
 async function openAccounts(kind: Options['storage'], names: readonly string[]) {
-  const key = randomBytes(64).toString('base64');
-  const [first, ...others] = names.map((_, index) => createEmulatorAccount(key, index));
-  if (!first) throw new Error('At least one account is needed.');
-  const azurite =
-    kind === 'azurite' ? await startAzurite({ folder: undefined, accounts: [first, ...others] }) : undefined;
+  const emulators: Azurite[] = [];
+  const folder = kind === 'azurite' ? await mkdtemp(join(tmpdir(), 'move-drill-')) : '';
   const network = createDefaultHttpClient();
-  const accounts = names.map((account, index) =>
-    azurite
-      ? { connectionString: azurite.connectionString([first, ...others][index]?.name), httpClient: network }
-      : createMemoryStorage({ account }),
-  );
+  const openAccount = async (account: string, index: number) => {
+    if (kind === 'memory') return createMemoryStorage({ account });
+    const served = createEmulatorAccount(randomBytes(64).toString('base64'), index);
+    const azurite = await startAzurite({ folder: join(folder, account), accounts: [served] });
+    emulators.push(azurite);
+    return { connectionString: azurite.connectionString(), httpClient: network };
+  };
+  const accounts = await Promise.all(names.map(openAccount));
   const open = (count: number, process = IMMORTAL) =>
     openStorage({
       accounts: accounts.slice(0, count).map(({ connectionString, httpClient }, index) => ({
@@ -116,7 +122,11 @@ async function openAccounts(kind: Options['storage'], names: readonly string[]) 
         },
       })),
     });
-  return { open, stop: async () => azurite?.stop() };
+  const stop = async () => {
+    await Promise.all(emulators.map((azurite) => azurite.stop()));
+    if (folder) await rm(folder, { recursive: true });
+  };
+  return { open, stop };
 }
 
 async function drill({ storage: kind, accounts: count, entities, share, kills, late }: Options): Promise<void> {
