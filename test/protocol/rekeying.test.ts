@@ -18,7 +18,7 @@ import { deploy } from '../fixtures/deploy.ts';
 import { expectIndexesToAgree, laterBy, openWorld, rowsOf, type World } from '../world.ts';
 
 const OLD = { partition: '{studio}', row: '{title}_{year:4}' } as const;
-const NEW = { partition: '{studio}_{year:4}', row: '{title}' } as const;
+const NEW = { partition: '{studio}_{year:4}', row: '{title}_reel' } as const;
 const declare = (key: { partition: string; row: string; former?: { partition: string; row: string } }): Entity => {
   const declared = defineEntity('reels', {
     schema: z.object({

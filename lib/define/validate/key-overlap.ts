@@ -88,10 +88,11 @@ function keyOf({ partition, row, isNumbered }: RowKind): string {
 }
 
 function rowKinds(entity: Entity): RowKind[] {
-  const { table, partition, row, archive, features } = entity;
+  const { table, partition, row, formerKey, archive, features } = entity;
   const archived = archive ? [archive, ...archive.children] : [];
   return [
     { entity, table, partition, row, what: 'its row' },
+    ...(formerKey ? [{ entity, table, ...formerKey, what: 'its row at the former key' }] : []),
     ...features.flatMap(({ layout }) =>
       (layout?.numbered?.keys(entity) ?? []).map((keys) => {
         return { ...keys, entity, table, partition };

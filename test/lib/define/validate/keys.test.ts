@@ -61,6 +61,12 @@ testRejections([
         /the former key is the key\. Remove key\.former/,
       ],
       [
+        'that is the key of another entity',
+        { partition: 'things_{id}', row: '{city}' },
+        {},
+        /its row at the former key \(things_\{id\} \/ \{city\}\) can have the same key as its row/,
+      ],
+      [
         'of a movable entity',
         { partition: '{id}', row: '{city}' },
         { movable: ['city'] },
