@@ -97,8 +97,7 @@ async function findRekeyed(
   address: PointQuery,
   { row, ...options }: EntityRowOptions & { readonly row: Row | undefined },
 ): Promise<Row | undefined> {
-  if (!engine.rekey) return row;
-  const found = await engine.rekey.find(engine, name, address, options);
+  const found = await engine.rekey?.find(engine, name, address, options);
   return found ?? (row?.properties.EntityType === name ? undefined : row);
 }
 
@@ -123,14 +122,14 @@ export async function readJoinedRow(
     // A declaration that divides the entity no more leaves its list behind.
     const isPart = row?.properties.FurtherRows && entity.furtherRows && isOlder(entity, row);
     if (isPart) return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
-    return !entity.formerKey || isHere(entity, row)
+    return !entity.formerKey || !engine.rekey || isHere(entity, row)
       ? row
       : findRekeyed(engine, entity, address, { fields, isWhole, row });
   }
   for (let attempt = 1, before = ''; ; attempt += 1) {
     const rows = await readRowsOf(engine, entity, address, groups);
     const own = rows.find(({ row }) => row === address.row);
-    if (entity.formerKey && !isHere(entity, own))
+    if (entity.formerKey && engine.rekey && !isHere(entity, own))
       return findRekeyed(engine, entity, address, { fields, isWhole, row: own });
     if (!own) return undefined;
     const { row, lost } = joinRows(entity, own, rows, groups);
