@@ -6,7 +6,7 @@ import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared }
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { type RequestLimit, RequestLimitOptions } from './declaration/request-limit.ts';
 import type { DeclaredOperation, OperationsOf } from './define-operation.ts';
-import { type Placement, PlacementOptions } from './placement.ts';
+import { type Placement, PlacementOptions } from './places/placement.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../base/errors.ts';
-import type { PlacedLayer } from '../define/placement.ts';
+import type { PlacedLayer } from '../define/places/placement.ts';
 import type { Owned } from '../storage/slot-row.ts';
 import { canOverlap, SLOTS } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { commandLine } from '../../lib/command-line.ts';
-import type { PlacedLayer } from '../../lib/define/placement.ts';
+import type { PlacedLayer } from '../../lib/define/places/placement.ts';
 import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
 import type { MoveProgress, Work } from '../../lib/operations/mover-hold.ts';

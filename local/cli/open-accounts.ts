@@ -1,6 +1,6 @@
 import { VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { Model } from '../../lib/define/define-model.ts';
-import { layersOf, type PlacedLayer } from '../../lib/define/placement.ts';
+import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
 import type { Resources } from '../../lib/storage/provision.ts';

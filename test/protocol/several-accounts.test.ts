@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
-import { layersOf } from '../../lib/define/placement.ts';
+import { layersOf } from '../../lib/define/places/placement.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';

@@ -1,8 +1,8 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
 import { limitErrors, type RequestLimit } from '../declaration/request-limit.ts';
-import { type Placement, placementErrors } from '../placement.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
+import { type Placement, placementErrors } from '../places/placement.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { canOverlap, type LayerDefinition } from '../storage/slots.ts';
-import type { Entity } from './declaration/entity.ts';
-import { tablesOf } from './places/index-entries.ts';
-import { optionsOf } from './schema/options.ts';
+import { canOverlap, type LayerDefinition } from '../../storage/slots.ts';
+import type { Entity } from '../declaration/entity.ts';
+import { optionsOf } from '../schema/options.ts';
+import { tablesOf } from './index-entries.ts';
 
 /** The storage account of some entities, or of some partition keys, such as those of a tenant. All conditions hold for what is placed. */
 export interface Placement<Name extends string = string> {
