@@ -13,7 +13,7 @@ import { listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
 import { changeLayers, changeSlots, isOwned, type Phase, SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
-import { slotAt, slotIndex, slotOf } from '../../../lib/storage/slots.ts';
+import { type LayerDefinition, slotAt, slotIndex, slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
@@ -602,7 +602,7 @@ async function storageWithTenants() {
 }
 
 /** Carves the layer and brings it to an account. Continues where another process has died. */
-async function bring(process: Storage, to: string, layer = ACME): Promise<unknown> {
+async function bring(process: Storage, to: string, layer: LayerDefinition = ACME): Promise<unknown> {
   await carveLayers(process, [{ layer, account: to }], quick);
   const placements = await readPlacement((process as Several).accounts);
   await moveSlots(process, planLayers(placements, [{ layer, account: to }]), quick);
@@ -705,6 +705,23 @@ test('continues a scan that finds nothing for long while a layer is carved in on
     places.add(resume);
   } while (resume !== undefined);
   expect(found).toEqual(keys.slice(1).sort());
+});
+
+test('moves the blobs of the rows of an entity with it, and those of a tenant not', async () => {
+  const { open, storage } = await storageWithTenants();
+  const names = ['000/others/acme/1', `000/${TABLE}/acme/1`, `fff/${TABLE}/acme/2`, `${TABLE}/acme/3`];
+  for (const name of names)
+    await writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+  const listIn = (account: string) =>
+    Array.fromAsync(listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
+  await bring(open(), 'second');
+  expect(await listIn('second')).toEqual([]);
+  await bring(open(), 'second', { name: 'work', tables: [TABLE] });
+  expect(await listIn('second')).toEqual(names.slice(1, 3));
+  await cleanUp(open(), quick);
+  expect(await listIn('first')).toEqual([names[0], names[3]]);
+  expect(await Array.fromAsync(listContainer(open(), 'files'), ({ name }) => name)).toEqual(names);
+  expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2', 'acmeco', 'globex', 'p0']);
 });
 
 let callsOfLayer: number | undefined;
