@@ -172,6 +172,7 @@ test('shows what each account owns and how far a move is, and how to end what a 
   await page.getByRole('button', { name: 'Refresh' }).click();
   await page.getByRole('alert').getByText('accounts -- resume').waitFor();
   await page.getByText('2 slots without an owner: 07a and 0f1.').waitFor();
+  await page.getByText('up to some seconds before it stopped').waitFor();
   await lookAt(page, 'operators-accounts-stopped');
 });
 

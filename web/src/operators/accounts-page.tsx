@@ -101,7 +101,9 @@ export function AccountsPage() {
                 ]}
               />
               {items.length === 1 && <p class="muted">The app has one account, which has all data.</p>}
-              {(underWay.length > 0 || mover?.isAlive) && <h2 class="apart">Under way</h2>}
+              {(underWay.length > 0 || mover?.isAlive) && (
+                <h2 class="apart">{isDead ? 'Not finished' : 'Under way'}</h2>
+              )}
               {mover && (mover.isAlive || isDead) && <Work {...mover} />}
               <ul class="messages">
                 {underWay.map((move) => (
@@ -140,7 +142,7 @@ function Work({ isAlive, phase, saidAt, secondsLeft, table, pass, ...counts }: M
   return (
     <>
       <p role="status">
-        {isAlive ? WORK[phase] : `Stopped while ${phase}`}
+        {isAlive ? WORK[phase] : 'What the command reported last, up to some seconds before it stopped'}
         {table !== undefined && (
           <>
             : <code>{table}</code>
