@@ -253,7 +253,7 @@ export async function isStillOwner(accounts: Accounts, { account, place, phase, 
 }
 
 /** Slots that an account owns, whose rows one read returns. Rows of other slots may be left in the account. */
-export interface Share {
+interface Share {
   readonly account: Account;
   /** Changes with its slots. */
   readonly etag: string;
