@@ -247,7 +247,7 @@ test('a crash at any storage call of the command loses nothing, and a second run
       await patchEntity(later(processOf(after)), after, one, { minutes: 3 });
       expect(await walk(after, later(processOf(after))), label).toMatchObject({ stuck: 0 });
     },
-    { faults: CRASHES, moreCallsThan: 10 },
+    { faults: CRASHES, moreCallsThan: 10, size: 3 },
   );
   await expectAllToAgree(after);
 });
