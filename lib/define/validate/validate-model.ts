@@ -1,7 +1,7 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
 import { limitErrors, type RequestLimit } from '../declaration/request-limit.ts';
-import { projectionsOf, tablesOf } from '../places/index-entries.ts';
+import { isSibling, projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { type Placement, placementErrors } from '../places/placement.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
@@ -151,12 +151,12 @@ function* operationErrors({ operations, entities, roles }: ModelParts, { routes 
   }
 }
 
-/** Yields the errors of an entity that are independent of its patterns. */
 /** Rows that are found by the key of an entity, in its partition, in other tables or by messages, do not move with it. */
 function* rekeyErrors(entity: Entity): Generator<string> {
   if (!entity.formerKey) return;
-  const { children, countedBy, dependents } = entity;
+  const { children, countedBy, dependents, formerKey, partition } = entity;
   const { own } = entity.access;
+  const isSamePartition = formerKey.partition.template === partition.template;
   const reasons: readonly (readonly [what: string, isSo: boolean])[] = [
     ['has children', children.length > 0],
     ['is a child', entity.childOf !== undefined],
@@ -167,12 +167,14 @@ function* rekeyErrors(entity: Entity): Generator<string> {
     ['has a period', entity.period !== undefined],
     ['is a series', entity.series !== undefined],
     ['is granted', own !== undefined && 'through' in own],
+    ['has indexes in the partition of both keys', isSamePartition && projectionsOf(entity).some(isSibling)],
   ];
   for (const [what, isSo] of reasons)
     if (isSo)
       yield `an entity that ${what} cannot get another key by key.former. Export, purge and import the entities instead.`;
 }
 
+/** Yields the errors of an entity that are independent of its patterns. */
 function* entityErrors(entity: Entity): Generator<string> {
   const { keyFields, features, derived, archive } = entity;
   const names = projectionsOf(entity).map(({ name }) => name);

@@ -73,6 +73,12 @@ testRejections([
         /that is movable cannot get/,
       ],
       [
+        'in the partition that has indexes of the entity',
+        { partition: '{city}', row: 'former_{id}' },
+        { indexes: { name: intraPartitionIndex({ row: 'n_{name}' }) } },
+        /that has indexes in the partition of both keys cannot get/,
+      ],
+      [
         'of an entity with an archive',
         { partition: '{id}', row: '{city}' },
         { archive: { table: 'oldthings' } },
