@@ -329,22 +329,25 @@ function archiveOf(
   return withFeatures(archive, features);
 }
 
+const Texts = z.array(z.string());
+
 /** The entity without fields that nothing else of its declaration names: see `archiveErrors` of validate-entity.ts. */
 function withoutFields(entity: Entity, without: readonly string[]): Entity {
-  const { schema, columns, derived, attachments, encrypted, large, compressed, access } = entity;
+  const { schema, columns, derived, attachments, access } = entity;
   const { restricted, unveiled } = access;
   const left = (fields: readonly string[]) => Object.freeze(fields.filter((field) => !without.includes(field)));
   const leftIn = <Records extends object>(record: Records): Records =>
     Object.freeze(withoutPrototype(omit(Object.fromEntries(Object.entries(record)), without))) as Records;
+  const lists = Object.entries(entity).filter(
+    (entry): entry is [string, string[]] => Texts.safeParse(entry[1]).success,
+  );
   return {
     ...entity,
+    ...Object.fromEntries(lists.map(([name, fields]) => [name, left(fields)])),
     schema: z.strictObject(omit({ ...schema.shape }, without) as typeof schema.shape),
     columns: leftIn(columns),
     derived: leftIn(derived),
     attachments: leftIn(attachments),
-    encrypted: left(encrypted),
-    large: left(large),
-    compressed: left(compressed),
     access: {
       ...access,
       ...(restricted ? { restricted: leftIn(restricted) } : {}),
