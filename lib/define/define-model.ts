@@ -333,7 +333,7 @@ const Texts = z.array(z.string());
 
 /** The entity without fields that nothing else of its declaration names: see `archiveErrors` of validate-entity.ts. */
 function withoutFields(entity: Entity, without: readonly string[]): Entity {
-  const { schema, columns, derived, attachments, access } = entity;
+  const { schema, access } = entity;
   const { restricted, unveiled } = access;
   const left = (fields: readonly string[]) => Object.freeze(fields.filter((field) => !without.includes(field)));
   const leftIn = <Records extends object>(record: Records): Records =>
@@ -341,13 +341,12 @@ function withoutFields(entity: Entity, without: readonly string[]): Entity {
   const lists = Object.entries(entity).filter(
     (entry): entry is [string, string[]] => Texts.safeParse(entry[1]).success,
   );
+  const records = (['columns', 'derived', 'attachments'] as const).map((name) => [name, leftIn(entity[name])]);
   return {
     ...entity,
     ...Object.fromEntries(lists.map(([name, fields]) => [name, left(fields)])),
+    ...Object.fromEntries(records),
     schema: z.strictObject(omit({ ...schema.shape }, without) as typeof schema.shape),
-    columns: leftIn(columns),
-    derived: leftIn(derived),
-    attachments: leftIn(attachments),
     access: {
       ...access,
       ...(restricted ? { restricted: leftIn(restricted) } : {}),
