@@ -15,8 +15,8 @@ const alone = defineModel({
 
 /** Bytes, and bytes on the wire. */
 test.each([
-  ['all example packs', createRoutes(model), 327_000, 30_400],
-  ['this pack', createRoutes(alone), 218_000, 22_800],
+  ['all example packs', createRoutes(model), 332_000, 31_300],
+  ['this pack', createRoutes(alone), 223_000, 23_900],
 ] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
   const text = JSON.stringify(describeRoutes(routes));
   const hint =
@@ -25,11 +25,11 @@ test.each([
   expect(gzipSync(text).length, hint).toBeLessThan(mostCompressed);
 });
 
-test('the description of each tag has at most 73 kB', () => {
+test('the description of each tag has at most 78 kB', () => {
   const routes = createRoutes(model);
   const sizes = [...new Set(routes.map(tagOf))].map((tag) => {
     return [tag, JSON.stringify(describeRoutes(routes.filter((route) => tagOf(route) === tag))).length] as const;
   });
   expect(sizes.length).toBeGreaterThan(10);
-  expect(sizes.filter(([, bytes]) => bytes > 73_000)).toEqual([]);
+  expect(sizes.filter(([, bytes]) => bytes > 78_000)).toEqual([]);
 });

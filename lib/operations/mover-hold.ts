@@ -43,7 +43,7 @@ const Work = z.object({
   saidAt: z.number(),
   /** It waits for late requests before it copies, then copies, then hands slots over. */
   phase: z.enum(['waiting', 'copying', 'handing over']),
-  /** Of the wait or the hand-over; 0 if it is not known. */
+  /** The time that is left of the wait or the hand-over; 0 if it is not known. */
   leftMs: z.number(),
   /** The table or the container that it compares, and which comparison it is. */
   table: z.string().optional(),

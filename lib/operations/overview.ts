@@ -100,7 +100,7 @@ interface MoveState {
 interface AccountState {
   readonly name: string;
   readonly isAway: boolean;
-  /** Of the 4,096 of layer 0; undefined if the account is away. */
+  /** How many of the 4,096 slots of layer 0 it owns; undefined if the account is away. */
   readonly slots?: number;
   readonly layers: { readonly name: string; readonly slots: number }[];
   readonly containers: string[];

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
@@ -157,12 +157,15 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
         found.add(`${table}/${partitionKey}`);
     return [...found].sort();
   };
+  // Entities of all areas and titles, before the move and beside it.
+  await Promise.race([traffic, vi.waitUntil(() => count > 5, { timeout: 60_000 })]);
+  const before = count;
   await carveLayers(all, placed, options);
   await moveSlots(all, planLayers(await readPlacement(all.accounts), placed), options);
+  expect(count).toBeGreaterThan(before);
   isOver = true;
   await traffic;
   await cleanUp(all, options);
-  expect(count).toBeGreaterThan(5);
   expect(await partitionsOf('first')).toEqual([]);
   expect(await partitionsOf('second')).toEqual(['projects/acme', 'projects/acme_2']);
   expect((await partitionsOf('third')).filter((place) => !/by(code)|^projects\//.test(place))).toEqual(
