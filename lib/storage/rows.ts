@@ -148,16 +148,13 @@ export function transactionBytes(partition: string, actions: readonly Action[]):
     const values: unknown[] = [];
     for (const [name, value] of Object.entries(action.kind === 'delete' ? {} : action.properties)) {
       bytes += 2 * name.length + PROPERTY_BYTES;
-      if (value instanceof Uint8Array) bytes += base64Length(value);
+      // Sent in base64.
+      if (value instanceof Uint8Array) bytes += 4 * Math.ceil(value.length / 3);
       else values.push(typeof value === 'bigint' ? String(value) : value);
     }
     bytes += Buffer.byteLength(JSON.stringify(values));
   }
   return bytes;
-}
-
-function base64Length({ length }: Uint8Array): number {
-  return 4 * Math.ceil(length / 3);
 }
 
 /**

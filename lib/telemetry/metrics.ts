@@ -24,10 +24,9 @@ const countIssuedGrant = counter('rowkey.grants.issued', 'Shared access signatur
 export const count = {
   /**
    * `status` is the HTTP status, `none` without a response. That of a transaction is the status of its first action. `account` is the name of one of several
-   * storage accounts.
+   * storage accounts. The day is that of the transaction, which is counted when it is sent.
    */
   response(labels: ResponseLabels): void {
-    startDay();
     if (labels.service === 'table') tables.set(labels.resource, (tables.get(labels.resource) ?? 0) + 1);
     countResponse(labels);
   },

@@ -42,7 +42,16 @@ export const encryptedProperties: Feature = {
     references: ({ encrypted }) => encrypted,
     columns: {
       names: ({ encrypted }, field) => (encrypted.includes(field) ? [field] : undefined),
-      encode: (_entity, field, value) => (isSealed(value) ? [[field, toStored(field, value)]] : undefined),
+      /** A value of an unknown form stays the text that it is. Throws `too-large`. */
+      encode(_entity, field, value) {
+        if (!isSealed(value)) return undefined;
+        const form = storedForm(value);
+        if ('stored' in form) return [[field, form.stored]];
+        throw new RowkeyError('too-large', `The encrypted field ${field} is longer than it can be.`, {
+          field,
+          accepted: `at most ${form.room - TAG_BYTES} bytes in UTF-8`,
+        });
+      },
       decode(_entity, field, properties) {
         const stored = properties[field];
         if (stored === undefined || stored === null) return undefined;
@@ -162,7 +171,7 @@ export async function seal(
     const cipher = createCipheriv(CIPHER, dataKey, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(toAssociatedData(entity, key, field));
     const ciphertext = Buffer.concat([cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
-    return [field, toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext })] as const;
+    return [field, toSealed({ keyId: Buffer.from(keyId), wrapped: Buffer.from(wrapped), nonce, ciphertext })] as const;
   });
   return Object.fromEntries(sealed);
 }
@@ -194,7 +203,7 @@ export async function rewrap({ keys }: Pick<Engine, 'keys'>, sealed: Sealed): Pr
   const { nonce, ciphertext, ...wrapping } = parseSealed(sealed);
   if (toText(wrapping.keyId) === (await keys.currentKeyId())) return sealed;
   const { keyId, wrapped } = await keys.wrap((await unwrapDataKey(keys, wrapping)).export());
-  return toSealed({ keyId: Buffer.from(keyId), wrapped, nonce, ciphertext });
+  return toSealed({ keyId: Buffer.from(keyId), wrapped: Buffer.from(wrapped), nonce, ciphertext });
 }
 
 /** The wrapped data key of a sealed value and the id of the key that wrapped it, both in base64url. */
@@ -208,52 +217,39 @@ interface Parts extends Wrapping {
   readonly ciphertext: Buffer;
 }
 
-function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'ciphertext', Uint8Array>>): Sealed {
-  const { keyId, wrapped, nonce, ciphertext } = parts;
-  const texts = [keyId, wrapped, nonce, ciphertext].map((bytes) => Buffer.from(bytes).toString('base64url'));
-  return { sealed: [FORM, ...texts].join('.') };
-}
-
-/** The property of a sealed value. A value of an unknown form stays the text that it is. Throws `too-large`. */
-function toStored(field: string, sealed: Sealed): Uint8Array | string {
-  const form = storedForm(sealed);
-  if ('stored' in form) return form.stored;
-  throw new RowkeyError('too-large', `The encrypted field ${field} is longer than it can be.`, {
-    field,
-    accepted: `at most ${form.room - TAG_BYTES} bytes in UTF-8`,
-  });
+function toSealed(parts: Readonly<Record<'keyId' | 'wrapped' | 'nonce' | 'ciphertext', Buffer>>): Sealed {
+  const [keyId, wrapped] = [parts.keyId.toString('base64url'), parts.wrapped.toString('base64url')];
+  const [nonce, ciphertext] = [parts.nonce.toString('base64url'), parts.ciphertext.toString('base64url')];
+  return { sealed: [FORM, keyId, wrapped, nonce, ciphertext].join('.') };
 }
 
 type StoredForm = { readonly stored: Uint8Array | string } | { readonly room: number };
 
 /** What is stored of a sealed value, or the bytes of a ciphertext for which there is room. Kept, because the copies in indexes have the value too. */
 const storedForm = keptFor((sealed: Sealed): StoredForm => {
-  if (!hasSealedForm(sealed)) return { stored: sealed.sealed };
-  const { keyId, wrapped, nonce, ciphertext } = parseSealed(sealed);
-  const counted = [keyId, wrapped].map((text) => Buffer.from(text, 'base64url'));
-  const length = [...counted, nonce].reduce((sum, part) => sum + part.length, 1 + counted.length * LENGTH_BYTES);
-  const room = MAX_BINARY_BYTES - length;
+  const parts = readParts(sealed);
+  if (!parts) return { stored: sealed.sealed };
+  const { nonce, ciphertext } = parts;
+  const [keyId, wrapped] = [Buffer.from(parts.keyId, 'base64url'), Buffer.from(parts.wrapped, 'base64url')];
+  const room = MAX_BINARY_BYTES - (1 + LENGTH_BYTES + keyId.length + LENGTH_BYTES + wrapped.length + nonce.length);
   if (ciphertext.length > room) return { room };
-  const bytes = Buffer.concat([Buffer.of(BINARY_FORM), ...counted.flatMap(withLength), nonce, ciphertext]);
+  const lengths = Buffer.alloc(2 * LENGTH_BYTES);
+  lengths.writeUInt16BE(keyId.length);
+  lengths.writeUInt16BE(wrapped.length, LENGTH_BYTES);
+  const [ofKeyId, ofWrapped] = [lengths.subarray(0, LENGTH_BYTES), lengths.subarray(LENGTH_BYTES)];
+  const bytes = Buffer.concat([Buffer.of(BINARY_FORM), ofKeyId, keyId, ofWrapped, wrapped, nonce, ciphertext]);
   // A text that was changed by hand may be another spelling of the same bytes.
-  return { stored: fromBytes(bytes).sealed === sealed.sealed ? bytes : sealed.sealed };
+  return { stored: toSealed({ keyId, wrapped, nonce, ciphertext }).sealed === sealed.sealed ? bytes : sealed.sealed };
 });
-
-function withLength(part: Buffer): [Buffer, Buffer] {
-  const length = Buffer.alloc(LENGTH_BYTES);
-  length.writeUInt16BE(part.length);
-  return [length, part];
-}
 
 /** Never throws, because rows are also changed by hand: bytes of an unknown form become a text of an unknown form. */
 function fromBytes(bytes: Buffer): Sealed {
-  const lengthAt = (at: number) => (at + LENGTH_BYTES <= bytes.length ? bytes.readUInt16BE(at) : 0);
   const keyIdAt = 1 + LENGTH_BYTES;
-  const keyIdEnd = keyIdAt + lengthAt(1);
+  if (bytes[0] !== BINARY_FORM || bytes.length < keyIdAt) return { sealed: bytes.toString('base64url') };
+  const keyIdEnd = keyIdAt + bytes.readUInt16BE(1);
   const wrappedAt = keyIdEnd + LENGTH_BYTES;
-  const nonceAt = wrappedAt + lengthAt(keyIdEnd);
+  const nonceAt = wrappedAt + (wrappedAt <= bytes.length ? bytes.readUInt16BE(keyIdEnd) : 0);
   const ciphertextAt = nonceAt + NONCE_BYTES;
-  if (bytes[0] !== BINARY_FORM) return { sealed: bytes.toString('base64url') };
   return toSealed({
     keyId: bytes.subarray(keyIdAt, keyIdEnd),
     wrapped: bytes.subarray(wrappedAt, nonceAt),
@@ -263,25 +259,22 @@ function fromBytes(bytes: Buffer): Sealed {
 }
 
 function hasSealedForm(value: unknown): boolean {
-  try {
-    return isSealed(value) && parseSealed(value) !== undefined;
-  } catch {
-    return false;
-  }
+  return isSealed(value) && readParts(value) !== undefined;
 }
 
-function parseSealed({ sealed }: Sealed): Parts {
+function parseSealed(sealed: Sealed): Parts {
+  const parts = readParts(sealed);
+  if (!parts) throw new SealBroken('The encrypted value has an unknown form.');
+  return parts;
+}
+
+/** Undefined for a value of an unknown form. */
+function readParts({ sealed }: Sealed): Parts | undefined {
   const [form, keyId, wrapped, nonceText = '', ciphertextText = ''] = sealed.split('.');
   const nonce = Buffer.from(nonceText, 'base64url');
   const ciphertext = Buffer.from(ciphertextText, 'base64url');
-  if (
-    form !== FORM ||
-    keyId === undefined ||
-    wrapped === undefined ||
-    nonce.length !== NONCE_BYTES ||
-    ciphertext.length < TAG_BYTES
-  )
-    throw new SealBroken('The encrypted value has an unknown form.');
+  const isWhole = nonce.length === NONCE_BYTES && ciphertext.length >= TAG_BYTES;
+  if (form !== FORM || keyId === undefined || wrapped === undefined || !isWhole) return undefined;
   return { keyId, wrapped, nonce, ciphertext };
 }
 
