@@ -165,7 +165,7 @@ function adviceOnIndex(entity: Entity, { name, at }: Projection, isRead: boolean
 
 /** What a partition handles is the same in every account. */
 function sayMove(partition: string): string {
-  return `If its account is at its limit, move the slot to another account: ${commandLine('accounts', `move --slots ${slotOf(partition)} --to <account>`)}. That does not raise the limit of the partition.`;
+  return `If its account is at its limit, move the slot to another account: ${commandLine('accounts', `move --slots ${slotOf(partition)} --to <account>`)}. That moves no partition that the model places, and does not raise the limit of the partition.`;
 }
 
 /** The template with buckets, or with more of them. */

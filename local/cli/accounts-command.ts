@@ -231,8 +231,9 @@ function describeLayers(placements: readonly Placement[], placed: readonly Place
 }
 
 function lostSlots(placements: readonly Placement[]): number {
-  return Array.from({ length: SLOTS }, (_, index) => slotAt(index)).filter((slot) => !findOwner(placements, slot))
-    .length;
+  const layers = [0, ...[...layersIn(placements).values()].map(({ number }) => number)];
+  const slots = layers.flatMap((layer) => Array.from({ length: SLOTS }, (_, index) => slotAt(layer * SLOTS + index)));
+  return slots.filter((slot) => !findOwner(placements, slot)).length;
 }
 
 /** Runs a move with progress, and prints its report. */
