@@ -98,6 +98,7 @@ const Model = z.object({
   entities: z.record(z.string(), z.object({ key: z.object({ fields: z.array(z.string()) }) })),
 });
 const Page = z.object({ items: z.array(z.record(z.string(), z.unknown())) });
+/** One by one: a batch leaves index entries to the queue, and a release with another key would handle its messages. */
 const PURGE_CONCURRENCY = 8;
 
 export function createPurgeCommand(): Command {

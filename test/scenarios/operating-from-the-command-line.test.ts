@@ -101,6 +101,31 @@ describe('npm run verify', () => {
   });
 });
 
+describe('npm run purge', () => {
+  test('counts entities, and deletes them with their index entries before it ends', async () => {
+    const { folder, run, storage } = product;
+    const file = join(folder, 'films.ndjson');
+    const films = Array.from({ length: 12 }, (_, index) => ({
+      title: `Purged ${index}`,
+      year: 1900 + (index % 90),
+      genres: [index % 2 ? 'Purged' : 'Comedy'],
+      cast: ['Nobody'],
+    }));
+    await writeFile(file, films.map((film) => `${JSON.stringify(film)}\n`).join(''));
+    expect(await run('import', 'movies', file)).toMatchObject({ code: 0 });
+    expect(await run('purge', 'movies')).toEqual({
+      code: 0,
+      said: expect.stringMatching(/^\d+ movies would be deleted, .*Nothing is deleted without --yes\.\n$/),
+    });
+    const { said, code } = await run('purge', 'movies', '--yes');
+    const [, deleted, found] = /^(\d+) of (\d+) movies deleted\.\n$/.exec(said) ?? [];
+    expect({ code, deleted }).toEqual({ code: 0, deleted: found });
+    const isLive = ({ EntityType }: Record<string, unknown>) => EntityType === 'movies';
+    expect((await Array.fromAsync(storage.table('movies').listEntities())).filter(isLive)).toEqual([]);
+    expect(await Array.fromAsync(storage.table('moviesbyactor').listEntities())).toEqual([]);
+  });
+});
+
 describe('npm run soak', () => {
   test.runIf(IS_EVERY_POINT)('reports no error after some seconds', async () => {
     const { code, said } = await runScript('test/soak.ts', ['--seconds', '2', '--callers', '8', '--no-build']);
