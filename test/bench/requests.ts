@@ -170,8 +170,18 @@ function openTable(storage: string, table: string): TableClient {
 async function rowsOf(storage: string, table: string, text: string): Promise<TableEntity[]> {
   const found: TableEntity[] = [];
   for await (const { etag: _, timestamp: __, ...entity } of openTable(storage, table).listEntities())
-    if (`${entity.partitionKey} ${entity.rowKey}`.includes(text)) found.push(entity as TableEntity);
+    if (`${entity.partitionKey} ${entity.rowKey}`.includes(text)) found.push(withTexts(entity as TableEntity));
   return found;
+}
+
+/** The row with its bytes as texts, which JSON keeps. */
+function withTexts(row: TableEntity): TableEntity {
+  const properties = Object.entries(row).map(([name, value]) =>
+    value instanceof Uint8Array
+      ? [name, { type: 'Binary', value: Buffer.from(value).toString('base64') }]
+      : [name, value],
+  );
+  return Object.fromEntries(properties);
 }
 
 interface Copy {
