@@ -329,7 +329,8 @@ function archiveOf(
   return withFeatures(archive, features);
 }
 
-const Texts = z.array(z.string());
+/** The lists of an entity that name fields. One that is empty may be a list of anything. */
+const Texts = z.array(z.string()).min(1);
 
 /** The entity without fields that nothing else of its declaration names: see `archiveErrors` of validate-entity.ts. */
 function withoutFields(entity: Entity, without: readonly string[]): Entity {
