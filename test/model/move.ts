@@ -14,6 +14,8 @@
  * never a second owner, and from every state the move can end. Each rule of `RULES`, dropped alone, breaks one of these.
  */
 
+import { copyOf, type Explored, exploreStates, type Found, printExplored } from './explore.ts';
+
 type Name = 'A' | 'B';
 interface Slot {
   phase: 'none' | 'rest' | 'fencing' | 'draining' | 'gone';
@@ -193,15 +195,6 @@ function initialState(script: Script): State {
     least: 0,
     left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens, accepts, carves, removes },
   };
-}
-
-// Faster than structuredClone.
-function copyOf<T>(value: T): T {
-  if (value === null || typeof value !== 'object') return value;
-  if (Array.isArray(value)) return value.map(copyOf) as T;
-  const copied: Record<string, unknown> = {};
-  for (const name in value) copied[name] = copyOf(value[name]);
-  return copied as T;
 }
 
 const add = (to: number[], item: number) => {
@@ -524,9 +517,7 @@ function afterLostReply(step: MoverStep): MoverStep {
   return step === 'clean' ? 'look' : step;
 }
 
-type Found = readonly [what: string, next: State, violation?: string];
-
-function* movesOf(state: State, broken?: Rule): Generator<Found> {
+function* movesOf(state: State, broken?: Rule): Generator<Found<State>> {
   const { mover, left } = state;
   if (mover.step === 'idle') {
     const isCarved = state.owned.A.layer !== null;
@@ -620,7 +611,7 @@ function isPhase(state: State, { at, level, phase, move }: Request & { kind: 'ph
   return now.phase === phase && now.move === move;
 }
 
-function* nextStates(state: State, broken?: Rule): Generator<Found> {
+function* nextStates(state: State, broken?: Rule): Generator<Found<State>> {
   if (state.left.opens > 0 && slotAt(state.owned[state.mover.from], state.mover.level).phase === 'draining') {
     const next = copyOf(state);
     next.left.opens -= 1;
@@ -691,55 +682,20 @@ const isOver = ({ mover, writers, reader, late, left }: State) =>
   reader.left === 0 &&
   writers.every(({ step }) => step === 'done' || step === 'dead');
 
-export interface Explored {
-  readonly states: number;
-  readonly isComplete: boolean;
-  readonly violation?: string;
-  readonly trace?: readonly string[];
-}
-
-/** Visits the states of a script, the nearest ones first, at most `limit`. */
-export function explore(
+/** Visits the states of a script. */
+export const explore = (
   script: Script,
-  { broken, limit = Number.POSITIVE_INFINITY }: { broken?: Rule; limit?: number } = {},
-): Explored {
-  const first = initialState(script);
-  const ids = new Map([[JSON.stringify(first), 0]]);
-  const queue: (State | undefined)[] = [first];
-  const cameFrom: (readonly [id: number, what: string])[] = [[-1, '']];
-  const before: number[][] = [[]];
-  const ends: number[] = [];
-  const traceTo = (id: number): string[] => {
-    const [previous, what] = cameFrom[id] ?? [-1, ''];
-    return previous < 0 ? [] : [...traceTo(previous), what];
-  };
-  for (let id = 0; id < queue.length; id += 1) {
-    const state = queue[id];
-    if (!state) continue;
-    queue[id] = undefined;
-    if (isOver(state)) ends.push(id);
-    for (const [what, next, violated] of nextStates(state, broken)) {
-      const violation = violated || violationIn(next);
-      if (violation) return { states: ids.size, isComplete: false, violation, trace: [...traceTo(id), what] };
-      const key = JSON.stringify(next);
-      let nextId = ids.get(key);
-      if (nextId === undefined) {
-        nextId = ids.size;
-        ids.set(key, nextId);
-        queue.push(next);
-        cameFrom.push([id, what]);
-        before.push([]);
-      }
-      before[nextId]?.push(id);
-    }
-    if (ids.size >= limit) return { states: ids.size, isComplete: false };
-  }
-  const canEnd = new Set(ends);
-  for (const id of canEnd) for (const previous of before[id] ?? []) canEnd.add(previous);
-  const stuck = queue.findIndex((_, id) => !canEnd.has(id));
-  if (stuck >= 0) return { states: ids.size, isComplete: true, violation: 'nothing can end', trace: traceTo(stuck) };
-  return { states: ids.size, isComplete: true };
-}
+  { broken, limit }: { broken?: Rule | undefined; limit?: number } = {},
+): Explored =>
+  exploreStates({
+    first: initialState(script),
+    *nextStates(state) {
+      for (const [what, next, violation] of nextStates(state, broken))
+        yield [what, next, violation || violationIn(next) || ''];
+    },
+    isOver,
+    limit,
+  });
 
 export const SCRIPTS = {
   existing: { initial: 1, writes: [2, 0], crashes: 1, moverCrashes: 1 },
@@ -762,23 +718,7 @@ export const SCRIPTS = {
 } satisfies Readonly<Record<string, Script>>;
 
 if (import.meta.main) {
-  const [only, rule] = process.argv.slice(2);
-  for (const [name, script] of Object.entries(SCRIPTS)) {
-    if (only ? only !== name : name === 'all') continue;
-    const since = performance.now();
-    const {
-      states,
-      isComplete,
-      violation,
-      trace = [],
-    } = explore(script, {
-      ...(rule ? { broken: rule as Rule } : {}),
-      limit: Number(process.env.LIMIT ?? 2_000_000),
-    });
-    const ms = Math.round(performance.now() - since);
-    console.log(
-      `${name}: ${states} states${isComplete ? '' : ', not all'}, ${ms} ms, ${violation ?? 'nothing is lost'}`,
-    );
-    for (const what of trace) console.log(`  ${what}`);
-  }
+  const [only, broken] = process.argv.slice(2) as [keyof typeof SCRIPTS | undefined, Rule | undefined];
+  const scripts = only ? [only] : (Object.keys(SCRIPTS) as (keyof typeof SCRIPTS)[]).filter((name) => name !== 'all');
+  printExplored(scripts, (name) => explore(SCRIPTS[name], { broken, limit: Number(process.env.LIMIT ?? 2_000_000) }));
 }

@@ -9,6 +9,8 @@
  * meanwhile, and no write is lost. There is never an entity at both keys, and from every state all can end at the new key.
  */
 
+import { copyOf, type Explored, exploreStates, type Found, printExplored } from './explore.ts';
+
 type Cell =
   | { state: 'absent' }
   | { state: 'tombstone' | 'live' | 'arriving'; value: number; life: number; etag: number };
@@ -96,7 +98,6 @@ export const SCRIPTS = {
 } satisfies Readonly<Record<string, Script>>;
 
 const ABSENT: Cell = { state: 'absent' };
-type Next = [what: string, state: State, violation?: string];
 
 function initialState({ initial, actors, late = [], crashes = 0 }: Script): State {
   const old: Cell = initial ? { state: 'live', value: initial, life: 1, etag: 1 } : ABSENT;
@@ -117,10 +118,10 @@ function initialState({ initial, actors, late = [], crashes = 0 }: Script): Stat
   };
 }
 
-function nextStates(state: State, broken: Rule | undefined): Next[] {
-  const found: Next[] = [];
+function nextStates(state: State, broken: Rule | undefined): Found<State>[] {
+  const found: Found<State>[] = [];
   const add = (what: string, change: (next: State) => string | undefined) => {
-    const next = structuredClone(state);
+    const next = copyOf(state);
     const violation = change(next);
     for (const { seen } of next.actors) if (seen.length > 0 && !seen.includes(next.truth)) seen.push(next.truth);
     const wrong = violation ?? violationIn(next);
@@ -320,47 +321,14 @@ const isOver = ({ isMoving, late, actors, old }: State) =>
   old.state === 'absent' &&
   actors.every(({ step }) => step === 'done' || step === 'dead');
 
-export interface Explored {
-  readonly states: number;
-  readonly violation?: string;
-  readonly trace?: readonly string[];
-}
-
-/** Visits the states of a script, the nearest ones first. */
-export function explore(script: Script, { broken }: { readonly broken?: Rule | undefined } = {}): Explored {
-  const first = initialState(script);
-  const ids = new Map([[JSON.stringify(first), 0]]);
-  const states: State[] = [first];
-  const cameFrom: (readonly [id: number, what: string])[] = [[-1, '']];
-  const before: number[][] = [[]];
-  const ends: number[] = [];
-  const traceTo = (id: number): string[] => {
-    const [previous, what] = cameFrom[id] ?? [-1, ''];
-    return previous < 0 ? [] : [...traceTo(previous), what];
-  };
-  for (let id = 0; id < states.length; id += 1) {
-    const state = states[id] as State;
-    if (isOver(state)) ends.push(id);
-    for (const [what, next, violation] of nextStates(state, broken)) {
-      if (violation) return { states: ids.size, violation, trace: [...traceTo(id), what] };
-      const key = JSON.stringify(renumbered(next));
-      let nextId = ids.get(key);
-      if (nextId === undefined) {
-        nextId = ids.size;
-        ids.set(key, nextId);
-        states.push(next);
-        cameFrom.push([id, what]);
-        before.push([]);
-      }
-      before[nextId]?.push(id);
-    }
-  }
-  const canEnd = new Set(ends);
-  for (const id of canEnd) for (const previous of before[id] ?? []) canEnd.add(previous);
-  const stuck = states.findIndex((_, id) => !canEnd.has(id));
-  if (stuck >= 0) return { states: ids.size, violation: 'nothing can end', trace: traceTo(stuck) };
-  return { states: ids.size };
-}
+/** Visits the states of a script. */
+export const explore = (script: Script, { broken }: { readonly broken?: Rule | undefined } = {}): Explored =>
+  exploreStates({
+    first: initialState(script),
+    nextStates: (state) => nextStates(state, broken),
+    isOver,
+    keyOf: (state) => JSON.stringify(renumbered(state)),
+  });
 
 /** The state with its ETags numbered by their first use: otherwise no two histories would lead to the same state. */
 function renumbered(state: State): State {
@@ -381,13 +349,7 @@ function renumbered(state: State): State {
 }
 
 if (import.meta.main) {
-  const [only, rule] = process.argv.slice(2);
-  for (const [name, script] of Object.entries(SCRIPTS)) {
-    if (only && only !== name) continue;
-    const since = performance.now();
-    const { states, violation, trace = [] } = explore(script, { broken: rule as Rule | undefined });
-    const ms = Math.round(performance.now() - since);
-    console.log(`${name}: ${states} states, ${ms} ms, ${violation ?? 'nothing is lost'}`);
-    for (const what of trace) console.log(`  ${what}`);
-  }
+  const [only, broken] = process.argv.slice(2) as [keyof typeof SCRIPTS | undefined, Rule | undefined];
+  const scripts = only ? [only] : (Object.keys(SCRIPTS) as (keyof typeof SCRIPTS)[]);
+  printExplored(scripts, (name) => explore(SCRIPTS[name], { broken }));
 }
