@@ -36,8 +36,10 @@ export interface MoveTiming extends HoldTiming {
   readonly leaseMs: number;
   /** A slot whose writes would wait longer is opened again, and moves another time. */
   readonly pauseWithinMs: number;
-  /** Slots are let go together as long as no more partitions of them are open. Writes wait for about five requests for each. */
+  /** Slots are let go together as long as no more partitions of them are open at first. Writes wait for about five requests for each. */
   readonly openedPerSwitch: number;
+  /** If writes have waited longer, fewer are let go together the next time, else more. */
+  readonly pauseMs: number;
   /** How long the source keeps its rows at least. */
   readonly keepMs: number;
 }
@@ -49,6 +51,7 @@ export const MOVE_TIMING: MoveTiming = {
   holdMs: 20_000,
   pauseWithinMs: 5_000,
   openedPerSwitch: 100,
+  pauseMs: 250,
   keepMs: 20 * MINUTE_MS,
 };
 
@@ -90,6 +93,8 @@ export interface Mover {
   readonly report: { -readonly [Name in keyof MoveReport]: MoveReport[Name] } & { pauses: number[]; left: string[] };
   /** When the last copy was sent whose outcome is unknown. */
   unknownAt: number;
+  /** How many open partitions are let go together now. */
+  openedPerSwitch: number;
 }
 
 /** Some slots of a move between two accounts. */
@@ -142,6 +147,7 @@ export async function asMover(
     resources: moved,
     report,
     unknownAt: Number.NEGATIVE_INFINITY,
+    openedPerSwitch: timing.openedPerSwitch,
   };
   try {
     await work(mover);
@@ -345,31 +351,42 @@ async function copy(
 }
 
 async function switchAll(mover: Mover, leg: Leg): Promise<void> {
+  const { pauseMs, openedPerSwitch } = mover.timing;
   mover.tell({ what: 'switch', slots: 0, of: leg.slots.length });
   for (let done = 0; done < leg.slots.length; ) {
     // Most slots of a layer have no partition.
     const most = layerOf(slotIndex(leg.slots[done] ?? '')) > 0 ? SLOTS : SLOTS_PER_SWITCH;
-    const slots = await nextToSwitch(mover, { ...leg, slots: leg.slots.slice(done, done + most) });
-    await switchSlots(mover, { ...leg, slots });
+    const { slots, opened } = await nextToSwitch(mover, { ...leg, slots: leg.slots.slice(done, done + most) });
+    const pause = await switchSlots(mover, { ...leg, slots });
+    if (pause > pauseMs) mover.openedPerSwitch = Math.floor(opened / 2);
+    else if (pause < pauseMs / 2) mover.openedPerSwitch = Math.min(openedPerSwitch, 1 + 2 * mover.openedPerSwitch);
     done += slots.length;
     mover.tell({ what: 'switch', slots: done, of: leg.slots.length });
   }
 }
 
 /** The first of the slots, and those after it with which few partitions are open. */
-async function nextToSwitch({ timing }: Mover, { source, id, slots, isClosed }: Leg): Promise<readonly string[]> {
-  if (isClosed) return slots;
+async function nextToSwitch(
+  { openedPerSwitch }: Mover,
+  { source, id, slots, isClosed }: Leg,
+): Promise<{ readonly slots: readonly string[]; readonly opened: number }> {
+  if (isClosed) return { slots, opened: 0 };
   const registries = Map.groupBy(await openedIn(source, id, slots), ({ slot }) => slot);
-  let count = 0;
-  for (let opened = 0; count < slots.length; count += 1) {
-    opened += registries.get(slots[count] ?? '')?.length ?? 0;
-    if (opened > timing.openedPerSwitch) break;
+  const openedOf = (slot: string | undefined) => registries.get(slot ?? '')?.length ?? 0;
+  let opened = openedOf(slots[0]);
+  let count = 1;
+  for (; count < slots.length; count += 1) {
+    if (opened + openedOf(slots[count]) > openedPerSwitch) break;
+    opened += openedOf(slots[count]);
   }
-  return slots.slice(0, Math.max(1, count));
+  return { slots: slots.slice(0, count), opened };
 }
 
-/** Hands slots over. Their writes wait from the first change of the source's row to the change of the target's. */
-async function switchSlots(mover: Mover, leg: Leg): Promise<void> {
+/**
+ * Hands slots over. Their writes wait from the first change of the source's row to the change of the target's: for the milliseconds that it
+ * returns.
+ */
+async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
   const { source, target, id, slots, isClosed } = leg;
   const { timing, report } = mover;
   const ofMove = (phases: readonly Phase[], phase: Phase) => (state: SlotState, goneAt: number) =>
@@ -385,13 +402,14 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<void> {
   if (!isCopied || (!isClosed && performance.now() - since > timing.pauseWithinMs)) {
     report.left.push(...slots);
     await openAgain(mover, leg);
-    return;
+    return performance.now() - since;
   }
   await change(mover, source, slots, ofMove(['draining', 'gone'], 'gone'));
   await accept(mover, target, slots);
   const pause = performance.now() - since;
   report.slots += slots.length;
   report.pauses.push(...slots.map(() => pause));
+  return pause;
 }
 
 /** The partitions of the slots that were opened. For many slots, one query of all that the move has opened. */

@@ -70,9 +70,10 @@ function costOfGroup(move: Omit<Move, 'together'>): MoveCost {
   const copyOne = 2 * pages(rowsOfPartition) + 1;
   let seconds = WAIT_S + Math.max(scan, atOnce(copy, CONCURRENCY)) + (PASSES - 1) * scan;
   let [opened, drain, pause] = [0, 0, 0];
+  let openedPerSwitch = MOVE_TIMING.openedPerSwitch;
   for (let done = 0; done < slots; ) {
     const ofSlot = (partitions / slots) * -Math.expm1(-rate * seconds);
-    const most = Math.max(1, Math.min(SLOTS_OF_SWITCH, Math.floor(MOVE_TIMING.openedPerSwitch / ofSlot)));
+    const most = Math.max(1, Math.min(SLOTS_OF_SWITCH, Math.floor(openedPerSwitch / ofSlot)));
     const size = Math.min(most, slots - done);
     const found = ofSlot * size;
     // The registries are listed to choose the slots, before the pause and within it.
@@ -81,6 +82,9 @@ function costOfGroup(move: Omit<Move, 'together'>): MoveCost {
     const waited = atOnce(within, OPENED_CONCURRENCY) + atOnce(size, CONCURRENCY) + CHANGES * CHANGE_CALLS * delay;
     seconds += atOnce(before, OPENED_CONCURRENCY) + atOnce(SLOTS_OF_SWITCH + size, CONCURRENCY) + waited;
     pause = Math.max(pause, waited);
+    if (waited > MOVE_TIMING.pauseMs / 1_000) openedPerSwitch = Math.floor(found / 2);
+    else if (waited < MOVE_TIMING.pauseMs / 2_000)
+      openedPerSwitch = Math.min(MOVE_TIMING.openedPerSwitch, 1 + 2 * openedPerSwitch);
     opened += found;
     drain += before + within + SLOTS_OF_SWITCH + 2 * size + CHANGES * CHANGE_CALLS;
     done += size;

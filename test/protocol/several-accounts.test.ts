@@ -126,7 +126,15 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   const { open: openAll } = createAccounts();
   const all = openAll() as Several;
   await open(all);
-  const timing = { leaseMs: 100, lateMs: 50, holdMs: 5_000, pauseWithinMs: 5_000, openedPerSwitch: 100, keepMs: 0 };
+  const timing = {
+    leaseMs: 100,
+    lateMs: 50,
+    holdMs: 5_000,
+    pauseWithinMs: 5_000,
+    openedPerSwitch: 100,
+    pauseMs: 250,
+    keepMs: 0,
+  };
   const options = { resources: resourcesOf(entities, Date.now()), timing };
   const placed = layersOf({
     list: entities,

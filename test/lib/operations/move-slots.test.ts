@@ -26,6 +26,7 @@ const QUICK: MoveTiming = {
   holdMs: 1_000,
   pauseWithinMs: 5_000,
   openedPerSwitch: 100,
+  pauseMs: 250,
   keepMs: 0,
 };
 const quick = { timing: QUICK, resources: RESOURCES };
@@ -247,14 +248,17 @@ test('moves the blobs of slots, and leaves those of others and of containers wit
   expect(await namesIn(open())).toEqual(['07a/empty', '07a/late', '07a/one', '0f1/other', 'old']);
 });
 
-test('lets writes wait for few opened partitions at a time', async () => {
+test.each([
+  { what: 'few opened partitions at a time', timing: { openedPerSwitch: 2 }, expected: [0, 2, 4, 6] },
+  { what: 'fewer after a long pause', timing: { openedPerSwitch: 3, pauseMs: 0 }, expected: [0, 3, 4, 5, 6] },
+])('lets writes wait for $what', async ({ timing, expected }) => {
   const { open, storage, keys, slots } = await storageToMove(6);
   const writer = open();
   const switched: number[] = [];
   let written: Promise<unknown> | undefined;
   const { left } = await moveSlots(storage, [{ slots, to: 'second' }], {
     ...quick,
-    timing: { ...QUICK, openedPerSwitch: 2 },
+    timing: { ...QUICK, ...timing },
     onProgress(progress) {
       if (progress.what === 'wait') written ??= pMap(keys, (key) => put(writer, key, 'b', 1));
       if (progress.what === 'switch') switched.push(progress.slots);
@@ -263,7 +267,7 @@ test('lets writes wait for few opened partitions at a time', async () => {
   await written;
   expect(left).toEqual([]);
   expect(slots).toHaveLength(6);
-  expect(switched).toEqual([0, 2, 4, 6]);
+  expect(switched).toEqual(expected);
   expect(await rowsIn(storage, 'second')).toEqual(keys.flatMap((key) => [`${key}/a`, `${key}/b`]).sort());
 });
 

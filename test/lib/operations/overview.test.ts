@@ -17,6 +17,7 @@ const timing: MoveTiming = {
   holdMs: 200,
   pauseWithinMs: 5_000,
   openedPerSwitch: 100,
+  pauseMs: 250,
   keepMs: 0,
 };
 const quick = { timing, resources: RESOURCES };

@@ -12,6 +12,7 @@ const timing: MoveTiming = {
   holdMs: 5_000,
   pauseWithinMs: 5_000,
   openedPerSwitch: 100,
+  pauseMs: 250,
   keepMs: 0,
 };
 

@@ -121,7 +121,15 @@ test('the mover copies and compares with as many transactions as the model says'
   await scanTable(storage, { table: TABLE, limit: 1 });
   requests.length = 0;
   const moved = [...new Set(keys.slice(0, 20).map(slotOf))];
-  const timing = { leaseMs: 50, lateMs: 50, holdMs: 5_000, pauseWithinMs: 5_000, openedPerSwitch: 100, keepMs: 0 };
+  const timing = {
+    leaseMs: 50,
+    lateMs: 50,
+    holdMs: 5_000,
+    pauseWithinMs: 5_000,
+    openedPerSwitch: 100,
+    pauseMs: 250,
+    keepMs: 0,
+  };
   await moveSlots(storage, [{ slots: moved, to: 'second' }], { timing, resources: RESOURCES });
   const slots = new Set(keys.map(slotOf)).size;
   const { transactions } = costOfMove({
