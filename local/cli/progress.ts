@@ -47,15 +47,18 @@ export function startProgress(work: Work): Progress {
   return { signal: interruption.signal, say: display.say, stop };
 }
 
-/** Returns a function that describes the work: its rows, their rate, and the time left. */
+/** Returns a function that describes the work: its rows, their rate, and the time left. Work may wait before its first row. */
 function describer({ rows, describe, part }: Work): () => string {
-  const [since, before] = [performance.now(), rows()];
+  const before = rows();
+  let since = performance.now();
   return () => {
+    const count = rows() - before;
+    if (count === 0) since = performance.now();
     const seconds = (performance.now() - since) / 1_000;
-    const rate = Math.round((rows() - before) / Math.max(seconds, 1));
+    const rate = count === 0 ? [] : [`${format(Math.round(count / Math.max(seconds, 1)))} rows/s`];
+    const words = [`${format(rows())} rows`, ...(describe ? [describe()] : []), ...rate];
     const done = part?.() ?? 0;
-    const words = [`${format(rows())} rows`, ...(describe ? [describe()] : []), `${format(rate)} rows/s`];
-    if (done > 0 && done < 1) words.push(`about ${formatTime((seconds * (1 - done)) / done)} left`);
+    if (count > 0 && done > 0 && done < 1) words.push(`about ${formatTime((seconds * (1 - done)) / done)} left`);
     return words.join(', ');
   };
 }

@@ -36,7 +36,17 @@ test('tells no time left if the whole is not known', () => {
   const { progress, said } = startInPipe({ rows: () => 7 });
   vi.advanceTimersByTime(10_000);
   progress.stop();
-  expect(said).toEqual(['7 rows, 0 rows/s…']);
+  expect(said).toEqual(['7 rows…']);
+});
+
+test('counts no wait before the first row in the rate', () => {
+  let rows = 0;
+  const { progress, said } = startInPipe({ rows: () => rows, describe: () => (rows === 0 ? 'waiting' : 'copying') });
+  vi.advanceTimersByTime(40_000);
+  rows = 1_000;
+  vi.advanceTimersByTime(10_000);
+  progress.stop();
+  expect(said.slice(-2)).toEqual(['0 rows, waiting…', '1,000 rows, copying, 100 rows/s…']);
 });
 
 test('is aborted by the first signal, ignores its repetition by npm, and ends the process at a later one', () => {
