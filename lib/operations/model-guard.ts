@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { RowkeyError } from '../base/errors.ts';
+import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { DAY_MS, isoInstant } from '../base/time.ts';
 import { pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
@@ -14,11 +14,13 @@ import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { features } from '../features/features.ts';
+import { ofAccount, unlessAway } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
 import { type Action, type Row, readRange, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { isOfApp } from '../storage/slot-row.ts';
-import type { Storage } from '../storage/storage.ts';
+import { accountsOf, type Storage } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { describeModel, emptyCopies, isCopied, isNoted, noteOf, recordWithCopies, touch } from './model-copies.ts';
 import { requireAccounts, requireContainers } from './placement.ts';
 import { resourcesOf } from './resources.ts';
 
@@ -200,36 +202,9 @@ function* changedFields(before: Shape, now: Shape): Generator<{ readonly text: s
 export const guardModel = inPattern(
   'model guard',
   async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
-    const rows = await readModelRows(engine);
-    await requireAccounts(engine.storage, rows);
-    await requireContainers(engine.storage, resourcesOf(entities).containers);
-    const before = toShapes(rows);
-    const changes: (ModelChange & { readonly entity: Entity })[] = [];
-    for (const entity of entities)
-      changes.push({ entity, ...(await compareShapes(engine, entity, before.get(entity.name)?.shape, path)) });
-    const blocked = changes.flatMap((change) => change.blocked);
-    const refused = changes.flatMap((change) => change.refused);
-    if (blocked.length > 0)
-      throw new RowkeyError(
-        'wrong-setting',
-        `The model changed in a way that makes stored data unreachable: ${[...blocked, ...refused].join('; ')}.`,
-      );
-    const word = wordOf(refused);
-    if (refused.length > 0 && agreed !== word)
-      throw new RowkeyError(
-        'wrong-setting',
-        `The model changed in a way that makes stored data unreachable or loses it: ${refused.join('; ')}. Undo the change, or set AGREED_MODEL_CHANGES to ${word}.`,
-      );
-    for (const { entity, shape } of changes) {
-      const known = before.get(entity.name);
-      if (known && isDeepStrictEqual(known.shape, shape)) continue;
-      const properties = { EntityType: 'model', Shape: JSON.stringify(shape) };
-      const action: Action = known
-        ? { kind: 'replace', row: entity.name, properties, etag: known.row.etag }
-        : { kind: 'insert', row: entity.name, properties };
-      // Another process of the same deployment may have stored the shape already. Only an operator deletes it.
-      await tryAction(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, isRepeatable: true }, action);
-    }
+    const compared = await compareAndRecord(engine, entities, agreed, path);
+    if (!compared) return ['The account of the record is away. The model is the one of the copy in another account.'];
+    const { before, changes } = compared;
     const stored = changes.map(({ entity, shape }) => ({ name: entity.name, entity, shape }));
     const gone = [...before].flatMap(([name, { shape }]) =>
       entities.some((entity) => entity.name === name) ? [] : [{ name, entity: undefined, shape }],
@@ -262,6 +237,108 @@ export const guardModel = inPattern(
     return [...changes.flatMap(({ notes }) => notes), ...left, ...unused, ...upkeep];
   },
 );
+
+interface Compared {
+  readonly before: Shapes;
+  readonly changes: readonly (ModelChange & { readonly entity: Entity })[];
+}
+
+/** Other processes of a deployment start at the same time. */
+const RECORD_ATTEMPTS = 3;
+
+/** Returns undefined if the account of the record is away, and another one has a copy that is exactly this model. */
+async function compareAndRecord(
+  engine: Engine,
+  entities: readonly Entity[],
+  agreed: string | undefined,
+  path: string | undefined,
+): Promise<Compared | undefined> {
+  const { storage } = engine;
+  const { accounts } = storage;
+  const model = describeModel(accounts ? entities.map(describeEntity) : []);
+  for (let [attempt, isLost] = [1, false]; ; attempt += 1) {
+    const rows = await readModelRows(engine).catch(async (error) => {
+      if (accounts && isOutcomeUnknown(error) && (await isCopied(accounts, model))) return undefined;
+      throw error;
+    });
+    await requireAccounts(storage, rows ?? []);
+    await requireContainers(storage, resourcesOf(entities).containers);
+    if (!rows) return undefined;
+    const before = toShapes(rows);
+    const changes = await compareModel(engine, { entities, before, agreed, path });
+    const writes = changes.map(({ entity, shape }) => {
+      const known = before.get(entity.name);
+      const isSame = known !== undefined && isDeepStrictEqual(known.shape, shape);
+      return { row: known?.row, isSame, action: isSame ? touch(known.row) : toAction(entity, shape, known?.row) };
+    });
+    const isChanged = writes.some(({ isSame }) => !isSame);
+    if (!accounts) {
+      // Another process of the same deployment may have stored the shape already. Only an operator deletes it.
+      for (const { isSame, action } of writes)
+        if (!isSame)
+          await tryAction(storage, { table: SYSTEM_TABLE, partition: PARTITION, isRepeatable: true }, action);
+      return { before, changes };
+    }
+    if (!isChanged && (isLost || writes.every(({ row }) => isNoted(row, model)))) return { before, changes };
+    const recording = recordWithCopies(
+      { ...storage, accounts },
+      model,
+      writes.map(({ action }) => action),
+    );
+    const recorded = await recording.catch((error) => {
+      // A start without a change needs no other account.
+      if (isChanged || !isOutcomeUnknown(error)) throw error;
+      return 'done';
+    });
+    if (recorded === 'done' || attempt === RECORD_ATTEMPTS) return { before, changes };
+    isLost = recorded === 'changed';
+  }
+}
+
+function describeEntity(entity: Entity): object {
+  const { name, formerKey } = entity;
+  const former = formerKey && { partition: formerKey.partition.template, row: formerKey.row.template };
+  return { name, former, shape: shapeOf(entity, {}) };
+}
+
+function toAction(entity: Entity, shape: Shape, known: Row | undefined): Action {
+  const written = { row: entity.name, properties: { EntityType: 'model', Shape: JSON.stringify(shape) } };
+  return known ? { kind: 'replace', ...written, etag: known.etag } : { kind: 'insert', ...written };
+}
+
+/** Throws `wrong-setting` for changes that are rejected. */
+async function compareModel(
+  engine: Engine,
+  {
+    entities,
+    before,
+    agreed,
+    path,
+  }: {
+    readonly entities: readonly Entity[];
+    readonly before: Shapes;
+    readonly agreed: string | undefined;
+    readonly path: string | undefined;
+  },
+): Promise<Compared['changes']> {
+  const changes: (ModelChange & { readonly entity: Entity })[] = [];
+  for (const entity of entities)
+    changes.push({ entity, ...(await compareShapes(engine, entity, before.get(entity.name)?.shape, path)) });
+  const blocked = changes.flatMap((change) => change.blocked);
+  const refused = changes.flatMap((change) => change.refused);
+  if (blocked.length > 0)
+    throw new RowkeyError(
+      'wrong-setting',
+      `The model changed in a way that makes stored data unreachable: ${[...blocked, ...refused].join('; ')}.`,
+    );
+  const word = wordOf(refused);
+  if (refused.length > 0 && agreed !== word)
+    throw new RowkeyError(
+      'wrong-setting',
+      `The model changed in a way that makes stored data unreachable or loses it: ${refused.join('; ')}. Undo the change, or set AGREED_MODEL_CHANGES to ${word}.`,
+    );
+  return changes;
+}
 
 /** Reads the stored shapes by the name of their entity. One range query. */
 export async function readShapes(engine: Engine): Promise<Shapes> {
@@ -305,7 +382,12 @@ async function findLeftTables(
   );
   if (found.length === 0) return new Map();
   const { tables: inUse } = resourcesOf(entities);
-  const free = (await listTables(storage, '')).filter((table) => !inUse.includes(table));
+  // The tables of an account that is away are named at a later start.
+  const listed = await Promise.all(
+    accountsOf(storage).map((account) => unlessAway(ofAccount(account, listTables(account, '')))),
+  );
+  const all = [...new Set(listed.flatMap(({ result = [] }) => result))];
+  const free = (storage.accounts ? all.sort() : all).filter((table) => !inUse.includes(table));
   // A name that begins with the longer table name of another entity belongs to that entity.
   const isOfOther = (table: string, own: string) =>
     entities.some((other) => other.table.length > own.length && table.startsWith(other.table));
@@ -360,11 +442,12 @@ export async function readRekey(
 /** Records that entities may be at the declared key from now on. */
 export async function startRekey(engine: Engine, entity: Entity): Promise<void> {
   const since = isoInstant(engine.now());
-  await changeShape(engine, entity, ({ partition, row, ...shape }) =>
+  const start = ({ partition, row, ...shape }: Shape): Shape =>
     isKey(entity, { partition, row })
       ? { ...shape, partition, row }
-      : { ...shape, partition: entity.partition.template, row: entity.row.template, rekey: { partition, row, since } },
-  );
+      : { ...shape, partition: entity.partition.template, row: entity.row.template, rekey: { partition, row, since } };
+  // The guard does not accept the former key alone any more.
+  await changeShape(engine, entity, start, { isNarrower: true });
 }
 
 /** Records that no entity is at the former key. */
@@ -393,12 +476,19 @@ export async function markBuilt(engine: Engine, entity: Entity, index: string): 
 }
 
 /** Changes the stored shape under its ETag, and retries if another process changed it first. */
-async function changeShape({ storage }: Engine, entity: Entity, change: (shape: Shape) => Shape): Promise<void> {
+async function changeShape(
+  { storage }: Engine,
+  entity: Entity,
+  change: (shape: Shape) => Shape,
+  { isNarrower = false } = {},
+): Promise<void> {
   const address = { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name };
   for (;;) {
     const row = await readRow(storage, address);
     if (!row) return;
-    const properties = { EntityType: 'model', Shape: JSON.stringify(change(toShape(row))) };
+    if (isNarrower && storage.accounts) await emptyCopies(storage.accounts);
+    const note = isNarrower ? {} : noteOf(row);
+    const properties = { EntityType: 'model', Shape: JSON.stringify(change(toShape(row))), ...note };
     if (await tryAction(storage, address, { kind: 'replace', row: entity.name, properties, etag: row.etag })) return;
   }
 }

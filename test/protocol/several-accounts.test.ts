@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { layersOf } from '../../lib/define/places/placement.ts';
@@ -10,7 +11,7 @@ import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { carveLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
+import { guardModel, markBuilt, startRekey } from '../../lib/operations/model-guard.ts';
 import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
 import { readPlacement } from '../../lib/operations/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
@@ -25,7 +26,7 @@ import { openStorage } from '../../lib/storage/storage.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { accountNamed, createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { accountNamed, createAccounts, FAULTS, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { putAll } from '../put-all.ts';
 
 const access = { read: ['hr'], write: ['hr'] } as const;
@@ -212,16 +213,84 @@ test('writes while the account of an index entry is away, and fails if a unique 
   await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow('the account second');
 });
 
-test('a process starts while an account is away, unless it has what the model guard compares', async () => {
-  const { open: openAll, stopped } = createAccounts();
+test('a process with the recorded model starts while any account is away, and another one needs all', async () => {
+  const { open: openAll, stopped, requests } = createAccounts();
   const { engine } = await open(openAll());
+  const start = (list: readonly Entity[] = entities) => guardModel(createEngine(openAll()), list, undefined);
   await guardModel(engine, entities, undefined);
-  const owner = await ownerOf(engine.storage, 'model');
+  const owner = (await ownerOf(engine.storage, 'model')) as Account;
+  const other = deploy(
+    defineEntity('notes', {
+      schema: z.object({ area: z.string(), note: z.string() }),
+      table: 'projects',
+      key: { partition: '{area}', row: 'note_{note}' },
+      access,
+    }),
+  ).notes;
+  const copies = "PartitionKey='slots',RowKey='model'";
+  requests.length = 0;
+  expect(await start()).toEqual([]);
+  expect(requests.filter(({ url, method }) => method !== 'GET' || url.includes(copies))).toEqual([]);
   for (const name of NAMES) {
     stopped.add(name);
-    const starting = guardModel(createEngine(openAll()), entities, undefined);
-    if (name === owner.name) await expect(starting).rejects.toThrow(`the account ${name} does not respond`);
-    else expect(await starting).toEqual([]);
+    requests.length = 0;
+    const notes = await start();
+    expect(notes).toEqual(name === owner.name ? [expect.stringContaining('the one of the copy')] : []);
+    const reads = requests.filter(({ account, url }) => account !== name && url.includes(copies));
+    expect(reads).toHaveLength(name === owner.name ? 1 : 0);
+    expect(requests.filter(({ method }) => method !== 'GET')).toEqual([]);
+    // A model with another entity, and one that was not recorded.
+    for (const changed of [[...entities, other], [other], [{ ...projects, formerKey: tasks }, tasks]])
+      if (name === owner.name) await expect(start(changed)).rejects.toThrow(`the account ${name} does not respond`);
+    await expect(start([...entities, other])).rejects.toThrow(`the account ${name} does not respond`);
     stopped.clear();
+    expect(await start()).toEqual([]);
   }
+});
+
+test('a start after a changed model, or while entities begin to move to another key, finds no copy of before', async () => {
+  const { open: openAll, stopped } = createAccounts();
+  const { engine } = await open(openAll());
+  const owner = (await ownerOf(engine.storage, 'model')) as Account;
+  const start = (list: readonly Entity[]) => guardModel(createEngine(openAll()), list, undefined);
+  const startWithoutOwner = async (list: readonly Entity[]) => {
+    stopped.add(owner.name);
+    return start(list).finally(() => stopped.clear());
+  };
+  await start([projects]);
+  await start(entities);
+  await expect(startWithoutOwner([projects])).rejects.toThrow('does not respond');
+  await startWithoutOwner(entities);
+  await startRekey(engine, tasks);
+  await markBuilt(engine, tasks, 'none');
+  await expect(startWithoutOwner(entities)).rejects.toThrow('does not respond');
+  // The next start fills the copies again, and the commands that end something keep them.
+  await start(entities);
+  await markBuilt(engine, projects, 'none');
+  await startWithoutOwner(entities);
+});
+
+test('a crash or a lost reply at any call of a start leaves no copy of another model than the recorded one', async () => {
+  const { open: openAll, openWith, stopped } = createAccounts();
+  const { engine } = await open(openAll());
+  const owner = (await ownerOf(engine.storage, 'model')) as Account;
+  const models = [[projects], entities];
+  for (const list of models) await guardModel(createEngine(openAll()), list, undefined);
+  for (const fault of FAULTS)
+    for (let [at, isOver] = [1, false]; !isOver; at += 1) {
+      const [next, before] = at % 2 === 0 ? [entities, [projects]] : [[projects], entities];
+      const { storage, countCalls } = openWith(fault, at);
+      await guardModel(createEngine(storage), next, undefined).catch(() => undefined);
+      isOver = countCalls() < at;
+      stopped.add(owner.name);
+      const starts = await Promise.allSettled(
+        [next, before].map((list) => guardModel(createEngine(openAll()), list, undefined)),
+      );
+      stopped.clear();
+      expect(starts.filter(({ status }) => status === 'fulfilled').length).toBeLessThan(2);
+      await guardModel(createEngine(openAll()), next, undefined);
+      stopped.add(owner.name);
+      expect(await guardModel(createEngine(openAll()), next, undefined)).toHaveLength(1);
+      stopped.clear();
+    }
 });
