@@ -13,6 +13,7 @@ import type { Message } from '../lib/engine/reconcile/hold.ts';
 import { createEntity, patchEntity } from '../lib/engine/write/entity-store.ts';
 import { submit } from '../lib/storage/rows.ts';
 import { deploy } from './fixtures/deploy.ts';
+import { log } from './silent-log.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from './world.ts';
 
 /** Teams and clubs, whose fields are copied to players and fans. */
@@ -106,7 +107,7 @@ export let consumers: Pick<Consumer, 'entities' | 'log'>;
 /** Opens the world of a test file before its tests. */
 export function openFanOutWorld(url: string, entities: readonly Entity[] = [teams, clubs, players, fans]): void {
   beforeAll(async () => {
-    consumers = { entities, log: { warn: () => undefined, error: () => undefined } };
+    consumers = { entities, log };
     world = await openWorld(url, entities);
   });
 }

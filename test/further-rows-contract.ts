@@ -11,12 +11,11 @@ import { requestArchive, requestMove } from '../lib/engine/transfer/transfer.ts'
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../lib/engine/write/entity-store.ts';
 import { CONSUMER_FAULTS, tryFaults } from './fault-driver.ts';
 import { type FaultyHttpClient, faultyHttpClient } from './faulty-http-client.ts';
+import { log } from './silent-log.ts';
 import { expectIndexesToAgree, QUICK, rowsOf, type World } from './world.ts';
 import { type WriteSubject, wholeOf } from './write-contract.ts';
 
 /** What holds for every entity of several rows. */
-
-const log = { warn: () => undefined, error: () => undefined };
 
 interface FurtherRows {
   readonly archive: Entity;

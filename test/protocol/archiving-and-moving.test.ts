@@ -23,6 +23,7 @@ import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
+import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, laterBy, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -133,7 +134,7 @@ const later = (of: Engine): Engine => laterBy(of, () => 2 * of.timing.claimForMs
 
 /** Handles only the intent of the last change of an employee. */
 async function reconciled(one: Values): Promise<void> {
-  const consumer = { engine, entities: [employees, movers], log: { warn: () => undefined, error: () => undefined } };
+  const consumer = { engine, entities: [employees, movers], log };
   await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
 }
 

@@ -23,6 +23,7 @@ import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
+import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
 
 const former = employees.archive as Entity;
@@ -101,7 +102,7 @@ const consumer = {
     return engine;
   },
   entities: [employees, reviews],
-  log: { warn: () => undefined, error: () => undefined },
+  log,
 };
 
 async function hire(department: string) {

@@ -9,6 +9,7 @@ import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
 /**
@@ -63,7 +64,6 @@ beforeAll(async () => {
   other = world.engineThrough(httpClient);
 });
 
-const log = { warn: () => undefined, error: () => undefined };
 const nameOf = async (unit: string, memberId: string) =>
   (await readEntity(world.engine, members, { unit, memberId })).values.unitName;
 

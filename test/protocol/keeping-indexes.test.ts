@@ -17,6 +17,7 @@ import { readRow } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees as entity } from '../fixtures/model.ts';
+import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
 
 const byEmail = entity.indexes.email as IntraPartitionIndex;
@@ -126,7 +127,6 @@ test('a row of an index that an older release does not know is kept until the in
   await createEntity(world.queued, entity, one);
   const message = await world.take('index-changes', one.employeeId);
   const { emailCompanyWide: _, ...indexes } = entity.indexes;
-  const log = { warn: () => undefined, error: () => undefined };
   await consumeIntent({ engine: world.engine, entities: [{ ...entity, indexes }], log }, message);
   const indexEntry = indexEntriesOf(entity, one).find(({ index }) => index === 'emailCompanyWide');
   expect(indexEntry && (await readRow(world.storage, indexEntry))).toMatchObject({

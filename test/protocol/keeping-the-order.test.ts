@@ -12,6 +12,7 @@ import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { showMessages } from '../../local/walk/known-messages.ts';
 import { requestTo } from '../faulty-http-client.ts';
 import { receiveMessage } from '../receive-message.ts';
+import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, type Schedule, stall, tickets } from '../stalled-process.ts';
 import { laterBy, openWorld, type World } from '../world.ts';
 
@@ -25,7 +26,6 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url, [guests, cars, tickets]);
 });
 
-const log = { warn: () => undefined, error: () => undefined };
 const consume = (engine: Engine, message: Message) =>
   consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
 

@@ -9,6 +9,7 @@ import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { faultyHttpClient, interruptedHttpClient, lateHttpClient, requestTo } from '../faulty-http-client.ts';
 import { receiveMessage } from '../receive-message.ts';
+import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, stall, tickets } from '../stalled-process.ts';
 import { openWorld, QUICK, type World, withClock } from '../world.ts';
 
@@ -26,7 +27,6 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url, [guests, cars, tickets]);
 });
 
-const log = { warn: () => undefined, error: () => undefined };
 const consume = (engine: Engine, message: Message) =>
   consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
 /** Runs `work` in at least this time. */

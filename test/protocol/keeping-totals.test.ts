@@ -12,6 +12,7 @@ import { httpClient } from '../../local/walk/known-messages.ts';
 import { costOf } from '../cost-of.ts';
 import { CONSUMER_FAULTS, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { sales as entity, model } from '../fixtures/model.ts';
+import { log } from '../silent-log.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 import { creating, deleting, patching, testWrites } from '../write-contract.ts';
@@ -191,7 +192,7 @@ testWrites(
 );
 
 const consume = (engine: Engine, message: Parameters<typeof consumeIntent>[1]) =>
-  consumeIntent({ engine, entities: model.list, log: { warn: () => undefined, error: () => undefined } }, message);
+  consumeIntent({ engine, entities: model.list, log }, message);
 const intentOf = ({ saleId }: Values) => world.take('index-changes', String(saleId));
 
 /** A sale whose amount and month changed and whose totals are not settled yet, beside another one of its group. */

@@ -20,6 +20,7 @@ import { deleteSeries, increment, readSeries, setCounts } from '../../lib/featur
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { doorevents, doorminutes, employees, messagehours, messageyears, model, sales } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
+import { log } from '../silent-log.ts';
 import { countEach } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
@@ -85,7 +86,6 @@ const readRevocation = (tag: string) =>
     () => 'admitted',
     () => 'revoked',
   );
-const log = { warn: () => undefined, error: () => undefined };
 
 /** Consumes the intent of `prepare`. An intent whose consumer fails returns to its queue. */
 async function consuming(engine: Engine, tag: string): Promise<void> {

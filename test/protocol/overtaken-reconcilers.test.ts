@@ -12,6 +12,7 @@ import { type Scene, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
+import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
 
@@ -30,10 +31,7 @@ const hire = (values: Values) => createEntity(engine, employees, values);
 const patch = (one: Values, change: Values) => patchEntity(engine, employees, one, change);
 const intentOf = (one: Values) => world.take('index-changes', String(one.employeeId));
 const consume = (through: Engine, message: Message) =>
-  consumeIntent(
-    { engine: through, entities: [employees, customers], log: { warn: () => undefined, error: () => undefined } },
-    message,
-  );
+  consumeIntent({ engine: through, entities: [employees, customers], log }, message);
 
 /** Verifies and repairs one department. */
 const repairDepartment = (through: Engine, department: string) =>

@@ -13,6 +13,7 @@ import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import { employees, model } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
+import { log } from '../silent-log.ts';
 import { RACE_ACCOUNTS } from '../storage.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
@@ -166,7 +167,7 @@ async function deliver(deliveries: readonly string[], signal: AbortSignal): Prom
   const consumer = {
     engine: world.engineThrough(holds.client),
     entities: model.list,
-    log: { warn: () => undefined, error: () => undefined },
+    log,
   };
   let turn = 0;
   while (!signal.aborted) {

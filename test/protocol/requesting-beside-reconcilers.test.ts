@@ -9,6 +9,7 @@ import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.t
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
+import { log } from '../silent-log.ts';
 import { openWorld, somebody, type World } from '../world.ts';
 
 /** The most messages of a queue that one process of the host handles concurrently: a batch of 16, and 8 of the next one. */
@@ -52,7 +53,6 @@ const hire = () => {
 /** Reconciles a new employee. Returns the number of storage calls. */
 async function reconcile(engine: Engine, one: Values, held: Held): Promise<number> {
   const message = await world.take('index-changes', String(one.employeeId));
-  const log = { warn: () => undefined, error: () => undefined };
   await reconciling.run(held, () => consumeIntent({ engine, entities: [employees, customers], log }, message));
   return held.calls;
 }

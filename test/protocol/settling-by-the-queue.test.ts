@@ -13,6 +13,7 @@ import { costOf } from '../cost-of.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { receiveMessage } from '../receive-message.ts';
+import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 import { creating, deleting, testWrites } from '../write-contract.ts';
 
@@ -93,7 +94,6 @@ test('the writer leaves the entries of the declared indexes to the queue', async
   expect(written).toBe(7);
   expect(await indexesWith(one)).toEqual(INLINE);
   const { message, receipt } = await receiveMessage(world.storage, INDEX_CHANGES_QUEUE);
-  const log = { warn: () => undefined, error: () => undefined };
   const settled = await costOf(() => consumeIntent({ engine: world.engine, entities: [tickets], log }, message));
   await world.storage.queue(INDEX_CHANGES_QUEUE).deleteMessage(message.id, receipt);
   // The host has received and deleted the message.

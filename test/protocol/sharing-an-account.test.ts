@@ -28,6 +28,7 @@ import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, logins, model } from '../fixtures/model.ts';
 import { countedMetrics } from '../metrics.ts';
+import { log } from '../silent-log.ts';
 import { testStorage } from '../storage.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -222,7 +223,6 @@ describe('the timers of one app', () => {
   test.each(PREFIXES)('record messages of their own poison queues only: prefix "%s"', async (prefix) => {
     const listed = async ({ engine }: World) => (await listPoison(engine, { limit: 100 })).items.length;
     await inEach(({ storage }) => storage.queue('transfers-poison').sendMessage('nonsense'));
-    const log = { warn: () => undefined, error: () => undefined };
     await counted('rowkey.poison.recorded');
     await expectOthersUnchanged(prefix, listed, async () => {
       const { engine } = worldOf(prefix);
@@ -289,7 +289,6 @@ test('a grant opens the table of its app, and an upload its container', async ()
 test('a message that may succeed goes back to the queue of its app', async () => {
   const { engine, storage } = worldOf('a');
   const body = { version: 1, intent: 'back', entity: 'employees', table: 'employees', items: [] };
-  const log = { warn: () => undefined, error: () => undefined };
   const message = { queue: 'index-changes-poison', id: randomUUID(), attempts: 5, insertedAt: Date.now(), body };
   const count = async (world: World) =>
     (await world.storage.queue('index-changes').getProperties()).approximateMessagesCount;

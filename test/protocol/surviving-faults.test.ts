@@ -10,6 +10,7 @@ import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { departments, employees, model } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
+import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, LONG_HOLDS, openWorld, somebody, type World } from '../world.ts';
 import { creating, deleting, patching, replacing, testWrites } from '../write-contract.ts';
@@ -64,7 +65,6 @@ testWrites(
 );
 
 describe('a consumer that dies at any call', () => {
-  const log = { warn: () => undefined, error: () => undefined };
   const consumerOf = (engine: Engine) => ({ engine, entities: model.list, log });
 
   /** Returns every message of a queue without deleting it. */

@@ -4,6 +4,7 @@ import { createEngine } from '../../../lib/engine/engine.ts';
 import { bind } from '../../../lib/http/bind.ts';
 import type { App, RequestContext, Route, RouteResult } from '../../../lib/http/route.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
+import { log } from '../../silent-log.ts';
 import { testStorage } from '../../storage.ts';
 
 /** An app without entities, on the test file's own storage, in which everybody is a reader. */
@@ -33,7 +34,7 @@ export function testContext(app: App, over: Partial<RequestContext> = {}): Reque
     engine: app.engine,
     route: testRoute(),
     root: '/api',
-    log: { warn: () => undefined, error: () => undefined },
+    log,
     caller: { subject: 'ann', roles: ['reader'], claims: {} },
     params: {},
     query: new URLSearchParams(),

@@ -17,6 +17,7 @@ import { httpClient, showMessages } from '../../../../local/walk/known-messages.
 import { anyText } from '../../../any-text.ts';
 import { employees } from '../../../fixtures/model.ts';
 import { sampleRuns } from '../../../points.ts';
+import { log } from '../../../silent-log.ts';
 import { testStorage } from '../../../storage.ts';
 import { createAccounts } from '../../storage/several-accounts.ts';
 
@@ -210,7 +211,6 @@ test('empties the poison queues of the other accounts while one is away', async 
   const intent = { version: 1, intent: 'back', entity: 'employees', table: 'employees', items: [] };
   for (const name of names) await several.queue(name).sendMessage(JSON.stringify(intent));
   stopped.add('second');
-  const log = { warn: () => undefined, error: () => undefined };
   const consumer = { engine: createEngine(several), entities: [employees], log };
   const draining = drainQueues(consumer, { until: Date.now() + DAY_MS });
   await expect(draining).rejects.toThrow('the account second does not respond');

@@ -18,10 +18,10 @@ import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
 import { sampleRuns } from '../../../points.ts';
+import { log } from '../../../silent-log.ts';
 import { testStorage } from '../../../storage.ts';
 
 const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
-const log = { warn: () => undefined, error: () => undefined };
 const consumer = { engine, entities: [employees], log };
 const consumers = { [INDEX_CHANGES_QUEUE]: consumeIntent, [TRANSFERS_QUEUE]: consumeTransfer };
 

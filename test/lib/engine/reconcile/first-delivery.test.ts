@@ -11,6 +11,7 @@ import { CONSUMER_FAULTS, type FaultTrial, tryFaults } from '../../../fault-driv
 import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { customers, orders } from '../../../fixtures/model.ts';
 import { receiveMessage } from '../../../receive-message.ts';
+import { log } from '../../../silent-log.ts';
 import { countTried } from '../../../tried-faults.ts';
 import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, type World, withClock } from '../../../world.ts';
 
@@ -126,7 +127,6 @@ describe('work that kills its process at every attempt', () => {
       if (delivery > 1) await showMessages(world.storage.queue(QUEUE));
       const { receipt, message } = await receiveWithReceipt();
       await world.storage.queue(QUEUE).deleteMessage(message.id, receipt);
-      const log = { warn: () => undefined, error: () => undefined };
       const recorded = await new Promise<boolean>((resolve, reject) => {
         const work = async (take: () => Promise<unknown>) => {
           expect(await take()).toBeDefined();
@@ -149,7 +149,7 @@ describe('work that kills its process at every attempt', () => {
 
 test('settles the index entry of a new entity in four calls, and of a changed one in five', async () => {
   const queued = { ...engine, settleInline: 0 };
-  const consumer = { engine: queued, entities: [orders], log: { warn: () => undefined, error: () => undefined } };
+  const consumer = { engine: queued, entities: [orders], log };
   const settle = async () => {
     const message = await receive();
     return costOf(() => consumeIntent(consumer, message));
@@ -173,7 +173,6 @@ test('leaves no difference if its function fails or dies at any call', async () 
     orderId += 1;
     await createEntity(queued, orders, { customerId: 'F1', orderId, orderDate: '2026-11-20' });
     const { receipt, message } = await receiveWithReceipt();
-    const log = { warn: () => undefined, error: () => undefined };
     const isDone = await consumeIntent(
       { engine: world.engineThrough(client, LONG_HOLDS), entities: [orders], log },
       message,

@@ -13,11 +13,11 @@ import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-cl
 import { customers, employees } from '../../../fixtures/model.ts';
 import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
+import { log } from '../../../silent-log.ts';
 import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../../../world.ts';
 
 const QUEUE = 'index-changes';
 const LAST_INSTANT = 8_640_000_000_000_000;
-const log = { warn: () => undefined, error: () => undefined };
 const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
 let world: World;

@@ -11,6 +11,7 @@ import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { log } from '../../../silent-log.ts';
 import { testStorage } from '../../../storage.ts';
 import { LONG_HOLDS } from '../../../world.ts';
 
@@ -37,7 +38,6 @@ const quickTiming = {
   settleWithinMs: 8_000,
 };
 const quick = createEngine(storage, { timing: quickTiming });
-const log = { warn: () => undefined, error: () => undefined };
 const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
 beforeAll(() => createTable(engine.storage, POISON_TABLE));

@@ -26,6 +26,7 @@ import { tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { putAll } from '../../../put-all.ts';
+import { log } from '../../../silent-log.ts';
 import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
 import { testRejections } from '../../define/validate/declarations.ts';
 
@@ -293,7 +294,6 @@ describe('a run', () => {
       const timer = cost.transactions;
       const message = await world.take('index-changes', 'memos');
       const before = cost.transactions;
-      const log = { warn: () => undefined, error: () => undefined };
       await consumeIntent({ engine: world.engine, entities: [memos], log }, message);
       return { timer, queue: cost.transactions - before };
     });
@@ -308,7 +308,6 @@ describe('a run', () => {
   });
 
   describe('whose entries and tombstones a message deletes together', () => {
-    const log = { warn: () => undefined, error: () => undefined };
     let counter = 0;
     /** Twelve memos, of which several have their entries in one partition, and the message of their delete. */
     const begin = async () => {
