@@ -17,8 +17,9 @@ export const movies = defineEntity('movies', {
     /** Distinguishes films with the same title and year. */
     filmId: z
       .string()
-      .meta({ examples: ['36e7238b'] })
-      .optional(),
+      .min(1)
+      .max(200)
+      .meta({ examples: ['36e7238b'] }),
     /** Readers see published films only. */
     status: z.enum(['draft', 'published']).default('published'),
     genres: z
@@ -34,6 +35,9 @@ export const movies = defineEntity('movies', {
   key: { partition: '{genre}', row: '{title}_{year:4}_{filmId}' },
   derived: {
     genre: ({ genres }) => (Array.isArray(genres) && typeof genres[0] === 'string' ? genres[0] : 'Unknown'),
+  },
+  // From the cast of the new film, so that an import of the same file changes nothing. It stays when the cast changes.
+  defaults: {
     filmId: ({ cast }) => createHash('sha256').update(JSON.stringify(cast)).digest('hex').slice(0, 8),
   },
   indexes: {

@@ -71,10 +71,10 @@ export type Archived<Of extends Declared> = [Types<Of>['unarchived']] extends [n
   ? Of
   : Omit<Of, 'schema'> & { readonly schema: z.ZodObject<Omit<Of['schema']['shape'], Types<Of>['unarchived']>> };
 
-/** The fields that a caller writes. Fields with a default, or set from the caller, are optional; computed fields are excluded. */
-export type Input<Of extends Declared> = [Types<Of>['set']] extends [never]
+/** The fields that a caller writes. Fields with a default, and those set from the caller, are optional; computed fields are excluded. */
+export type Input<Of extends Declared> = [Types<Of>['filled']] extends [never]
   ? Written<Of>
-  : OptionalEach<Written<Of>, Types<Of>['set']>;
+  : OptionalEach<Written<Of>, Types<Of>['filled']>;
 type Written<Of extends Declared> = Of['union'] extends z.ZodType
   ? OmitEach<z.output<Of['union']>, Types<Of>['decided']>
   : Plain<Omit<z.input<Of['schema']>, Types<Of>['decided']>>;

@@ -134,7 +134,8 @@ function patchSchema(entity: Entity): z.ZodObject {
   const { shape } = writableSchema(entity, [...entity.encrypted, ...Object.keys(entity.access.set ?? {})]);
   const kinds = entity.union instanceof z.ZodDiscriminatedUnion ? entity.union.options : [entity.schema];
   const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
-    const isRemovable = type.isOptional() && !entity.keyFields.includes(field);
+    const hasDefault = Object.hasOwn(entity.defaults, field);
+    const isRemovable = (type.isOptional() || hasDefault) && !entity.keyFields.includes(field);
     const value = isRemovable ? type.nullable() : type;
     const isOfAll = kinds.every((kind) => kind instanceof z.ZodObject && field in kind.shape);
     // The example of a patch has no field of one kind alone.

@@ -521,12 +521,12 @@ function shapeOf(entity: Entity, before: Remembered): Shape {
 }
 
 function requiredFields(entity: Entity): string[] {
-  const decided = entity.decidedFields;
+  const filled = [...entity.decidedFields, ...Object.keys(entity.defaults)];
   // A write fills in the default of a field.
   const isRequired = (field: string) =>
     !isOptional(entity.schema, field) && entity.schema.shape[field]?.safeParse(undefined).success === false;
   return Object.keys(entity.columns)
-    .filter((field) => !decided.includes(field) && isRequired(field))
+    .filter((field) => !filled.includes(field) && isRequired(field))
     .sort();
 }
 

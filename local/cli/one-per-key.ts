@@ -28,10 +28,10 @@ export async function* onePerKey(
   }
 }
 
-/** Returns the value of a field of a key, which may be derived from the row. Undefined for a row that the API rejects. */
-export function readKeyField({ derived }: Entity, field: string, values: Values): unknown {
+/** Returns the value of a field of a key, which may be computed from the row. Undefined for a row that the API rejects. */
+export function readKeyField({ derived, defaults }: Entity, field: string, values: Values): unknown {
   try {
-    return values[field] ?? derived[field]?.(values);
+    return values[field] ?? (derived[field] ?? defaults[field])?.(values);
   } catch {
     // The values are not validated yet, and the model's function may expect valid ones.
     return undefined;

@@ -5,7 +5,7 @@ import type { Model } from '../../lib/define/define-model.ts';
 import { memberField } from '../../lib/define/places/reach.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { addDerived, makeExampleValues } from './example-values.ts';
+import { addComputed, makeExampleValues } from './example-values.ts';
 import type { SampleRequest } from './samples.ts';
 
 /** Requests that show the use of an entity, and the roles and claims that they need. */
@@ -125,7 +125,7 @@ function makeExamples(
   { values, claims }: Example,
   { isStored }: { readonly isStored: boolean },
 ): Examples {
-  const all = addDerived(entity, values);
+  const all = addComputed(entity, values);
   const steps: { route: Route; roles: readonly string[]; body?: object }[] = [];
   const add = (name: string, action: Action, body?: object) => {
     const route = routes.get(name);

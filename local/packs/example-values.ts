@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
+import { mapValues, type Values } from '../../lib/base/values.ts';
 import { writableSchema } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { schemaMetadata } from '../../lib/define/schema/field-schema.ts';
@@ -31,11 +31,10 @@ export function makeExampleValues(entity: Entity): Values | undefined {
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;
 }
 
-export function addDerived({ derived }: Entity, values: Values): Values {
-  return {
-    ...values,
-    ...Object.fromEntries(Object.entries(derived).map(([field, derive]) => [field, derive(values)])),
-  };
+/** The values with the fields that the API computes from them. */
+export function addComputed({ derived, defaults }: Entity, values: Values): Values {
+  const compute = (functions: Entity['derived']) => mapValues(functions, (computed) => computed(values));
+  return { ...compute(defaults), ...values, ...compute(derived) };
 }
 
 /** Leaves out the optional fields that are not wanted, such as a reference to an entity that does not exist. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { addDerived } from '../packs/example-values.ts';
+import { addComputed } from '../packs/example-values.ts';
 import type { BatchAction, Step } from './steps.ts';
 import { targetOf } from './values.ts';
 
@@ -98,7 +98,7 @@ function aimReferences(entity: Entity, values: Values, { targets, choose }: Aim)
 function targetsAfter(entity: Entity, step: Step, targets: readonly Target[]): readonly Target[] {
   const { do: write, key = {}, values = {}, actions = [] } = step;
   const own = (given: Values) => ({ of: entity.name, key: pick(given, entity.keyFields) });
-  const created = (given: Values) => own(addDerived(entity, given));
+  const created = (given: Values) => own(addComputed(entity, given));
   const without = () => targets.filter((target) => !isDeepStrictEqual(target, own(key)));
   switch (write) {
     case 'create':

@@ -6,7 +6,7 @@ import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexKeyFields, isUnique } from '../../lib/define/places/index-entries.ts';
 import { toJsonSchema } from '../../lib/http/json-schema.ts';
 import { createExample, type JsonSchema } from '../../lib/http/openapi-examples.ts';
-import { addDerived } from '../packs/example-values.ts';
+import { addComputed } from '../packs/example-values.ts';
 
 /**
  * Random values of entities, from their schemas. Each field has few values, the same in all entities that refer to each other, so
@@ -60,7 +60,7 @@ export function creationOf(entity: Entity): fc.Arbitrary<Values> {
 }
 
 export function keyOf(entity: Entity): fc.Arbitrary<Values> {
-  return creationOf(entity).map((values) => pick(addDerived(entity, values), entity.keyFields));
+  return creationOf(entity).map((values) => pick(addComputed(entity, values), entity.keyFields));
 }
 
 /** Some fields to change, null to remove one. */

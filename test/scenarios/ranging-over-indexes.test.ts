@@ -170,3 +170,36 @@ test('an index by a restricted field is read only by roles that may read the fie
   expect(body.items).toHaveLength(5);
   expect(body.items[0]).not.toHaveProperty('birthDate');
 });
+
+test('films follow their actors when the cast changes, under the same key', async () => {
+  const body = { title: 'The Circus', year: 1928, genres: ['Comedy'], cast: ['Merna Kennedy', 'Al Garcia'] };
+  const { status, headers, body: film } = await hr('POST', '/api/movies', { body });
+  expect(status).toBe(201);
+  const path = `/api/movies/Comedy/The%20Circus/1928/${film.filmId}`;
+  expect(headers.get('location')).toContain(path);
+  const pathOf = (actor: string) => `/api/movies/by/actor/${encodeURIComponent(actor)}`;
+  const settle = async (former: string, cast: readonly string[]) => {
+    await eventually(
+      () => hr('GET', pathOf(former)),
+      ({ body: { items } }) => items.length === 0,
+    );
+    for (const actor of cast) expect(await listOf(pathOf(actor), 'title')).toEqual(['The Circus']);
+    expect((await hr('GET', path)).body).toEqual({ ...film, cast });
+  };
+
+  const patched = ['Merna Kennedy', 'Harry Crocker'];
+  expect(await hr('PATCH', path, { body: { cast: patched } })).toMatchObject({ status: 200, body: { cast: patched } });
+  await settle('Al Garcia', patched);
+  const put = ['Merna Kennedy', 'George Davis'];
+  expect((await hr('PUT', path, { body: { genres: ['Comedy'], cast: put } })).status).toBe(200);
+  await settle('Harry Crocker', put);
+  const key = { genre: 'Comedy', title: 'The Circus', year: 1928, filmId: film.filmId };
+  const changed = ['Merna Kennedy', 'Henry Bergman'];
+  const actions = [{ movies: { patch: { ...key, cast: changed } } }];
+  expect((await hr('POST', '/api/transact', { body: { actions } })).status).toBe(200);
+  await settle('George Davis', changed);
+  // The film whose cast is that of the first one has its key, and needs an id of its own.
+  expect(await hr('POST', '/api/movies', { body })).toMatchObject({ status: 409, body: { code: 'duplicate-key' } });
+  const second = await hr('POST', '/api/movies', { body: { ...body, filmId: 'second' } });
+  expect(second).toMatchObject({ status: 201, body: { filmId: 'second' } });
+});

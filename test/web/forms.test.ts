@@ -43,7 +43,7 @@ describe('the fields of a form', () => {
       formFields(entity(name), { roles }, purpose).map((field) => field.name);
     expect(names('departments', 'create')).toEqual(['department', 'description', 'managerId']);
     expect(names('departments', 'change')).toEqual(['description', 'managerId']);
-    expect(names('movies', 'create')).toEqual(['title', 'year', 'genres', 'cast']);
+    expect(names('movies', 'create')).toEqual(['title', 'year', 'filmId', 'genres', 'cast']);
     expect(names('employees', 'create', ['reader'])).not.toContain('nationalId');
     expect(names('employees', 'create')).not.toContain('photo');
   });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import { recentFor } from '../../base/once.ts';
-import { omit, pick, type Values } from '../../base/values.ts';
+import { mapValues, omit, pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
 
@@ -54,12 +54,16 @@ export function creatableSchema(entity: Entity, without: readonly string[] = [])
   return mapKinds(entity, (kind) => kind.omit(maskOf(left.filter((field) => field in kind.shape))));
 }
 
-/** What a caller sends for a new entity. The fields that are set from the caller are optional. */
+/** What a caller sends for a new entity. The fields that are set from the caller or have a computed default are optional. */
 export function sentSchema(entity: Entity, optional: readonly string[] = []): z.ZodType {
-  const whole = creatableSchema(entity);
-  const left = [...optional, ...Object.keys(entity.access.set ?? {})];
-  if (left.length === 0) return whole;
-  const toSent = (kind: z.ZodObject) => kind.partial(maskOf(left.filter((field) => field in kind.shape)));
+  const left = [...optional, ...Object.keys(entity.access.set ?? {}), ...Object.keys(entity.defaults)];
+  return withOptional(entity, creatableSchema(entity), left);
+}
+
+/** The schema of an entity, of any kind, in which these fields are optional. */
+function withOptional(entity: Entity, whole: z.ZodType, optional: readonly string[]): z.ZodType {
+  if (optional.length === 0) return whole;
+  const toSent = (kind: z.ZodObject) => kind.partial(maskOf(optional.filter((field) => field in kind.shape)));
   return whole instanceof z.ZodObject ? toSent(whole) : mapKinds({ ...entity, union: whole }, toSent);
 }
 
@@ -91,23 +95,32 @@ export function maskOf(fields: readonly string[]): Record<string, true> {
  */
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
   const fields = Object.keys(held);
-  const written = parse(
-    compileOnce(entity, 'writable', fields, () => writableSchema(entity, fields)),
-    input,
-  );
+  const optional = Object.keys(entity.defaults);
+  const parseAs = (form: string, build: typeof creatableSchema) =>
+    parse(
+      compileOnce(entity, form, fields, () => withOptional(entity, build(entity, fields), optional)),
+      input,
+    ) as Values;
+  const written = parseAs('writable', writableSchema);
   // Only the schema of the union knows the fields and defaults of each kind.
-  const whole = entity.union
-    ? (parse(
-        compileOnce(entity, 'creatable', fields, () => creatableSchema(entity, fields)),
-        input,
-      ) as Values)
-    : written;
-  const values: Values = { ...whole, ...held };
+  const whole = entity.union ? parseAs('creatable', creatableSchema) : written;
+  const values = withDefaults(entity, { ...whole, ...held }, fields);
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const all = withDerived(entity, values);
   for (const field of entity.keyFields) if (field in entity.derived) checkText(field, all[field], true);
   return all;
+}
+
+/** The values with the defaults of fields that they lack, but for the `held` ones. They are computed from the fields that callers write. */
+function withDefaults(entity: Entity, values: Values, held: readonly string[]): Values {
+  const absent = Object.entries(entity.defaults).filter(
+    ([field]) => values[field] === undefined && !held.includes(field),
+  );
+  if (absent.length === 0) return values;
+  const given = omit(values, entity.decidedFields);
+  const computed = mapValues(Object.fromEntries(absent), (compute) => compute(given));
+  return { ...values, ...validateRequired(entity, computed, Object.keys(computed)) };
 }
 
 /** The values with the derived fields, which follow from the fields that callers write. */

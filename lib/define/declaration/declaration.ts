@@ -102,6 +102,12 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly childOf?: Other['other'];
   /** Fields that are computed from others and cannot be written. Return `undefined` for no value. */
   readonly derived?: ByField<Field, Compute>;
+  /**
+   * Values of required fields that a write of a whole entity may leave out, such as an id that is a hash of other fields. The engine
+   * computes them from the fields that are written, and then they are ordinary fields: a patch of the others does not change them. The
+   * same fields must give the same value. A random or timed one is a default of the schema.
+   */
+  readonly defaults?: ByField<Field, Compute>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: ByField<Field, Other['counted']>;
   readonly access: AccessDeclaration<string, string, Other['other']>;
@@ -332,6 +338,7 @@ const ENTITY_OPTIONS = {
     decides: '*',
     marks: { derived: z.boolean().describe('Computed from other fields; cannot be written') },
   },
+  defaults: { accepts: byName.optional(), absent: NONE, notInArchive: true, isComputed: true },
   counts: {
     accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
     absent: NONE,

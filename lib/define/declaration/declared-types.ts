@@ -123,7 +123,7 @@ type Rules<Given, Field extends string, Written extends string> = {
       ? CheckedParts<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
       : Option extends 'derived' | 'counts'
         ? CheckedNames<Given[Option], Written>
-        : Option extends 'references'
+        : Option extends 'references' | 'defaults'
           ? CheckedNames<Given[Option], Field>
           : Option extends 'denormalized'
             ? CheckedCopies<Given[Option], Field, Written>
@@ -169,8 +169,8 @@ export interface TypesBy<Given> {
   readonly row: Of<Of<Given, 'key'>, 'row'> & string;
   /** The fields that callers cannot write. */
   readonly decided: DecidedBy<Given>;
-  /** The fields that a create takes from the caller, who may leave them out. */
-  readonly set: NamesIn<Of<Of<Given, 'access'>, 'set', Record<never, never>>>;
+  /** The fields that callers may leave out, although every entity has them: taken from the caller, or computed from other fields. */
+  readonly filled: NamesIn<Of<Of<Given, 'access'>, 'set', Record<never, never>>> | NamesOf<Given, 'defaults'>;
   /** The totals by name. */
   readonly totals: Of<Given, 'totals', Record<never, never>>;
   /** The name of the parent entity. */

@@ -184,13 +184,25 @@ function* patternErrors({ schema }: DeclaredEntity): Generator<string> {
         yield `the field "${field}" has the pattern ${pattern}, whose evaluation may take exponential time. Let a repeated group match each text in one way only, such as ^[a-z]+(-[a-z]+)*$, and contain no backreference.`;
 }
 
-function* namedFieldErrors({ derived, denormalized, references, columns }: DeclaredEntity): Generator<string> {
+function* namedFieldErrors(entity: DeclaredEntity): Generator<string> {
+  const { derived, defaults, denormalized, references, columns, schema } = entity;
   const copies = Object.values(denormalized).map((link) => ['copies', link.copies] as const);
-  const named = [['derived', derived], ['denormalized', denormalized], ['references', references], ...copies] as const;
+  const named = [
+    ['derived', derived],
+    ['defaults', defaults],
+    ['denormalized', denormalized],
+    ['references', references],
+    ...copies,
+  ] as const;
   for (const [what, fields] of named)
     for (const field of Object.keys(fields))
       if (!Object.hasOwn(columns, field))
         yield `${what} names the field "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
+  for (const field of Object.keys(defaults).filter((name) => Object.hasOwn(columns, name)))
+    if (isOptional(schema, field))
+      yield `defaults names the field "${field}", which is optional, also in some kinds only. Declare it as required: a write may leave it out.`;
+    else if (schema.shape[field]?.safeParse(undefined).success)
+      yield `defaults names the field "${field}", which has a default in the schema. Remove one of them.`;
 }
 
 function* versionErrors({ version, upgrades, maxAge }: DeclaredEntity): Generator<string> {
@@ -264,8 +276,8 @@ function* archiveErrors(entity: DeclaredEntity): Generator<string> {
 }
 
 /** True if different values of the field stay different when they are stored. */
-export function keepsExactly({ schema, derived }: DeclaredEntity, field: string): boolean {
-  return !Object.hasOwn(derived, field) && keepsValues(schema, field);
+export function keepsExactly({ schema, derived, defaults }: DeclaredEntity, field: string): boolean {
+  return ![derived, defaults].some((computed) => Object.hasOwn(computed, field)) && keepsValues(schema, field);
 }
 
 /** A granted partition must belong to one entity, otherwise its holder could read rows of another entity. */

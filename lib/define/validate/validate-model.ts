@@ -176,7 +176,7 @@ function* rekeyErrors(entity: Entity): Generator<string> {
 
 /** Yields the errors of an entity that are independent of its patterns. */
 function* entityErrors(entity: Entity): Generator<string> {
-  const { keyFields, features, derived, archive } = entity;
+  const { keyFields, features, derived, defaults, archive } = entity;
   const names = projectionsOf(entity).map(({ name }) => name);
   for (const name of new Set(names.filter((each, at) => names.indexOf(each) < at)))
     yield `the name "${name}" is used twice: by an index, totals or an option whose rows have it. Rename the index or the totals.`;
@@ -194,7 +194,10 @@ function* entityErrors(entity: Entity): Generator<string> {
       yield `the field "${field}" is set by the engine (${by}) and must be stored as it is. Remove it from ${other.by}.`;
   }
   yield* rekeyErrors(entity);
-  const both = [...decided, ...Object.keys(derived).map((field) => ({ field, by: 'derived' }))];
+  const computed = Object.entries<object>({ derived, defaults }).flatMap(([by, fields]) =>
+    Object.keys(fields).map((field) => ({ field, by })),
+  );
+  const both = [...decided, ...computed];
   for (const [field, [first, second]] of Map.groupBy(both, (one) => one.field))
     if (first && second)
       yield `the field "${field}" is set twice, by ${first.by} and by ${second.by}. Remove it from one of them.`;

@@ -38,6 +38,7 @@ function* setErrors(entity: Entity, set: NonNullable<Entity['access']['set']>): 
     if ([...entity.movable, ...(entity.childOf?.movable ?? [])].includes(field))
       yield `${what}, which a move changes. Remove it from movable, or from access.set.`;
     if (Object.hasOwn(entity.derived, field)) yield `${what}, which is derived from other fields. Name another field.`;
+    if (Object.hasOwn(entity.defaults, field)) yield `${what}, which has a default (defaults). Remove one of them.`;
     if (entity.isWrittenByClients)
       yield `${what}, and clients may write the rows straight to storage (access.own), where nothing sets it. Grant only r.`;
     if (entity.series || entity.union)

@@ -70,7 +70,8 @@ async function withRecordedKey(engine: Engine, entity: Entity, sent: unknown, id
   const input = withSetFields(engine, entity, sent);
   const values = validate(entity, input);
   const given = Object(input);
-  const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in entity.derived));
+  const computed = { ...entity.derived, ...entity.defaults };
+  const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in computed));
   if (madeUp.length === 0) return input;
   return { ...given, ...(await recordedKey(engine, entity, id, pick(values, madeUp))) };
 }

@@ -87,6 +87,7 @@ function namedFields(option: readonly string[] | Readonly<Record<string, unknown
 function describeFields(entity: Entity): object {
   const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
   const kept = entity.keptFields;
+  const filled = { ...entity.access.set, ...entity.defaults };
   const marked: Record<string, string[]> = {};
   for (const [option, marks] of Object.entries<object>(optionsWith('marks')))
     for (const mark of Object.keys(marks))
@@ -97,7 +98,7 @@ function describeFields(entity: Entity): object {
     return {
       type,
       optional,
-      generated: (!optional && !required.includes(field)) || Object.hasOwn(entity.access.set ?? {}, field),
+      generated: (!optional && !required.includes(field)) || Object.hasOwn(filled, field),
       ...mapValues(marked, (fields) => fields.includes(field)),
       kept: kept.includes(field),
       ...(restricted ? { restricted: [...restricted] } : {}),

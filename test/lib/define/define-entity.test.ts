@@ -67,6 +67,8 @@ describe('a misspelt field is a compile error', () => {
       // @ts-expect-error
       () => defineEntity('things', { ...common, derived: { nam: () => 'a' } }),
       // @ts-expect-error
+      () => defineEntity('things', { ...common, defaults: { nam: () => 'a' } }),
+      // @ts-expect-error
       () => defineEntity('things', { ...common, ...beside, counts: { partCont: things() } }),
       // @ts-expect-error
       () => defineEntity('things', { ...common, denormalized: { name: { ...copying, copies: { nam: () => 'a' } } } }),
@@ -74,11 +76,12 @@ describe('a misspelt field is a compile error', () => {
       () => defineUnion('things', { ...common, kinds, derived: { wing: () => 'a' } }),
       () => defineUnion('things', { ...common, kinds, derived: { name: () => 'a', wings: () => 2 } }),
     ];
-    expect(declare).toHaveLength(17);
+    expect(declare).toHaveLength(18);
   });
 
   test.each([
     ['derived', { derived: { nam: () => 'a' } }],
+    ['defaults', { defaults: { nam: () => 'a' } }],
     ['denormalized', { denormalized: { nam: { ...copying, copies: { name: () => 'a' } } } }],
     ['copies', { denormalized: { name: { ...copying, copies: { nam: () => 'a' } } } }],
   ])('and in %s an error of defineEntity too', (part, declared: object) => {

@@ -42,6 +42,7 @@ type OfEngine =
   | 'archive'
   | 'movable'
   | 'derived'
+  | 'defaults'
   | 'access'
   | 'maxAge';
 

@@ -349,6 +349,26 @@ describe('guardModel', () => {
     expect(await guard(first)).toEqual([]);
   });
 
+  test('accepts that a derived field becomes one with a default, and back, and a new field with a default', async () => {
+    const form = {
+      schema: schema.extend({ id: z.string() }),
+      table: 'things',
+      key: { partition: '{a}', row: 'b_{id}' },
+      access,
+    } as const;
+    const computed = { id: ({ b }: Values) => b };
+    const { things: derived } = deploy(defineEntity('things', { ...form, derived: computed }));
+    const { things: once } = deploy(defineEntity('things', { ...form, defaults: computed }));
+    await guard(derived);
+    expect(await guard(once)).toEqual([]);
+    expect(await guard(derived)).toEqual([]);
+    await dropTable(storage, 'system');
+    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await guard(first);
+    const phoned = { ...withPhone(z.string()), defaults: { phone: () => 'none' } };
+    expect(await guard(phoned)).toEqual([]);
+  });
+
   test('accepts the fields of the release before for a week, and says what its writes do', async () => {
     const newer = withPhone(z.string().optional());
     await guard(first);

@@ -57,6 +57,11 @@ testRejections([
     'a check that replaces it': text.overwrite((id) => id.toLowerCase()),
   }).map(([of, id]) => [`a grant by a field of ${of}`, () => grantedBy(id), MERGED] as const),
   [
+    'a grant by a field with a computed default',
+    () => grantedBy(text, { defaults: { id: ({ name }: Values) => String(name).toLowerCase() } }),
+    MERGED,
+  ],
+  [
     'a grant by a derived field',
     () => grantedBy(text, { derived: { id: ({ name }: Values) => String(name).toLowerCase() } }),
     MERGED,

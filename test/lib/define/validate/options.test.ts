@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
+import { subject } from '../../../../lib/define/declaration/access.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import {
   access,
@@ -13,6 +14,7 @@ import {
   photo,
   type Rejected,
   series,
+  shape,
   spanning,
   testRejections,
   text,
@@ -71,6 +73,30 @@ testRejections([
       /lookup has the maxAge [\d.]+\. Use a whole number of seconds from 1 to 3600/,
     ],
   ),
+  ...(
+    [
+      ['of an optional field', { name: () => 'x' }, {}, /defaults names the field "name", which is optional/],
+      ['of a file', { photo: () => 'x' }, { attachments: { photo } }, /field "photo", which is optional/],
+      [
+        'beside one of the schema',
+        { kept: () => 'x' },
+        { schema: z.object({ ...shape, kept: text.default('x') }) },
+        /defaults names the field "kept", which has a default in the schema\. Remove one of them/,
+      ],
+      [
+        'of a derived field',
+        { city: () => 'x' },
+        { derived: { city: () => 'y' } },
+        /the field "city" is set twice, by derived and by defaults/,
+      ],
+      [
+        'of a field that is set from the caller',
+        { city: () => 'x' },
+        { access: { ...access, set: { city: subject() } } },
+        /access\.set names "city", which has a default \(defaults\)\. Remove one of them/,
+      ],
+    ] as const
+  ).map(([title, defaults, over, error]): Rejected => [`a default ${title}`, { defaults, ...over }, error]),
   ['a compressed field that is not large', { compressed: ['name'] }, /compressed field "name" is not in large/],
   ['a tier that does not exist', withPhoto({ tier: 'warm' }), /"photo" has the tier "warm"\. Use cool or cold/],
   ['coolAfterDays 0', withPhoto({ coolAfterDays: 0 }), /"photo" has coolAfterDays 0\. Use a whole number from 1/],
