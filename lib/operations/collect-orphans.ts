@@ -1,32 +1,49 @@
 import pMap from 'p-map';
 import { z } from 'zod';
-import { DAY_MS } from '../base/time.ts';
+import { isoInstant } from '../base/time.ts';
 import { furtherRowRange, listedRows } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
-import { LARGE_CONTAINER, parseReferrer } from '../engine/read/text-blobs.ts';
+import { LARGE_CONTAINER, ORPHAN_AFTER_MS, parseReferrer } from '../engine/read/text-blobs.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
-import { type Address, type Row, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import { type Address, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**
  * Large entities pattern: an orphan is a blob that no row refers to. It is left by a crash, by a write with an unknown outcome,
- * or by children that were deleted with their parent. The blob's metadata names the row that should refer to the blob. Blobs of
- * the last day are kept, because a running write may still refer to them.
+ * by children that were deleted with their parent, or with the dropped table of a period. The blob's metadata names the row that should
+ * refer to the blob. Blobs of the last day are kept, because a running write may still refer to them.
+ *
+ * A search lists all blobs, 5,000 in one transaction. It asks for the row, one transaction for each blob, only if the blob has changed since
+ * the last complete search, or if its table is gone. So each blob is asked for once after its upload, and once after each announcement.
+ * No other blob can be an orphan:
+ *
+ *   - its row referred to it when it was asked for, or the blob would have been deleted;
+ *   - the engine announces a blob, which changes it, before any write that removes the reference (text-blobs.ts);
+ *   - a copy that a move between storage accounts makes is new there.
+ *
+ * Rows that are changed by hand or restored announce nothing. If the row of the position is deleted, the next search asks for all.
  */
 
-const GRACE_MS = DAY_MS;
 const CONCURRENCY = 16;
 
-/** Where a run ended: the first blob that it did not check. */
-const Position = z.object({ Container: z.string(), Name: z.string() });
+const Position = z.object({
+  /** All blobs that had not changed since then were asked for. Absent before the first search that was complete. */
+  Since: z.iso.datetime().optional(),
+  /** Of a search that is not complete: it asks for blobs that have not changed since then. Absent in earlier releases. */
+  Before: z.iso.datetime().optional(),
+  /** The first blob that it did not reach. */
+  Container: z.string().optional(),
+  Name: z.string().optional(),
+});
 const POSITION: Address = { table: SYSTEM_TABLE, partition: 'orphans', row: 'position' };
 
 /**
- * Deletes orphans and uploads that were never accepted. Returns counts of blobs. No check starts after `until`, in milliseconds: the next
+ * Deletes orphans and uploads that were never accepted. Returns counts: `checked` has the blobs that were asked for. No check starts after `until`, in milliseconds: the next
  * run then continues, in any process. Safe to run twice or concurrently.
  */
 export const collectOrphans = inPattern(
@@ -37,23 +54,26 @@ export const collectOrphans = inPattern(
     { until = Infinity }: { readonly until?: number } = {},
   ): Promise<{ checked: number; deleted: number; isComplete: boolean }> => {
     const { storage } = engine;
-    const before = engine.now() - GRACE_MS;
+    const old = isoInstant(engine.now() - ORPHAN_AFTER_MS);
     let checked = 0;
     let deleted = 0;
-    const collect = async (blob: ListedBlob, remove: () => Promise<boolean>) => {
-      if (blob.modifiedAt > before) return;
-      checked += 1;
-      if (await remove()) deleted += 1;
-    };
     const options = { concurrency: CONCURRENCY };
     await pMap(
       listContainer(storage, ARRIVALS_CONTAINER),
-      (blob) => collect(blob, () => deleteUpload(storage, blob).then(() => true)),
+      async (blob) => {
+        if (blob.modifiedAt > Date.parse(old)) return;
+        checked += 1;
+        await deleteUpload(storage, blob);
+        deleted += 1;
+      },
       options,
     );
+    const found = await readRow(storage, POSITION);
+    const { Since, Before, ...from } = Position.safeParse(found?.properties).data ?? {};
+    const before = Before ?? old;
     let end: ListedBlob | undefined;
-    async function* blobsUntilEnd(found: Row | undefined) {
-      for await (const blob of listFrom(engine, containersOf(entities), Position.safeParse(found?.properties).data)) {
+    async function* blobsUntilEnd() {
+      for await (const blob of listFrom(engine, containersOf(entities), Before === undefined ? {} : from)) {
         if (engine.now() >= until) {
           end = blob;
           return;
@@ -61,35 +81,63 @@ export const collectOrphans = inPattern(
         yield blob;
       }
     }
-    const found = await readRow(storage, POSITION);
+    const isTableGone = findGone(engine, entities);
+    const mayBeOrphan = async ({ modifiedAt, metadata }: ListedBlob) => {
+      if (modifiedAt > Date.parse(before)) return false;
+      return Since === undefined || modifiedAt > Date.parse(Since) || isTableGone(parseReferrer(metadata));
+    };
     await pMap(
-      blobsUntilEnd(found),
-      (blob) =>
-        collect(blob, async () => {
-          if (!(await isUnreferred(engine, blob))) return false;
-          await deleteBlob(storage, blob, blob.etag);
-          return true;
-        }),
+      blobsUntilEnd(),
+      async (blob) => {
+        if (!(await mayBeOrphan(blob))) return;
+        checked += 1;
+        if (!(await isUnreferred(engine, blob))) return;
+        await deleteBlob(storage, blob, blob.etag);
+        deleted += 1;
+      },
       options,
     );
-    if (end) {
-      const properties = { EntityType: 'orphans', Container: end.container, Name: end.name };
-      const actions = [{ kind: 'upsert', row: POSITION.row, properties } as const];
-      await submit(storage, { ...POSITION, actions, isRepeatable: true });
-    } else if (found) await tryAction(storage, POSITION, { kind: 'delete', row: POSITION.row, etag: found.etag });
+    const position: z.infer<typeof Position> = end
+      ? { ...(Since === undefined ? {} : { Since }), Before: before, Container: end.container, Name: end.name }
+      : { Since: before };
+    const properties = { EntityType: 'orphans', ...position };
+    // If another run has written the row, or an operator has deleted it, that is the newer position.
+    const row = POSITION.row;
+    await tryAction(
+      storage,
+      POSITION,
+      found ? { kind: 'replace', row, properties, etag: found.etag } : { kind: 'insert', row, properties },
+    );
     return { checked, deleted, isComplete: end === undefined };
   },
 );
+
+/** True for rows of tables that were dropped. Asks once for each table that no declared entity has, such as those of periods. */
+function findGone({ storage }: Engine, entities: readonly Entity[]) {
+  const declared = new Set(entities.flatMap((entity) => tablesOf(entity).slice(entity.period ? 1 : 0)));
+  const gone = new Map<string, Promise<boolean>>();
+  return (row: Address | undefined): boolean | Promise<boolean> => {
+    if (!row || declared.has(row.table)) return false;
+    const known = gone.get(row.table);
+    if (known) return known;
+    const isGone = unlessTableMissing(
+      readRow(storage, row).then(() => false),
+      true,
+    );
+    gone.set(row.table, isGone);
+    return isGone;
+  };
+}
 
 /** The blobs of the containers, in order, from a position on. */
 async function* listFrom(
   { storage }: Engine,
   containers: readonly string[],
-  from: z.infer<typeof Position> | undefined,
+  from: Pick<z.infer<typeof Position>, 'Container' | 'Name'>,
 ): AsyncGenerator<ListedBlob> {
-  const first = Math.max(0, containers.indexOf(from?.Container ?? ''));
+  const first = Math.max(0, containers.indexOf(from.Container ?? ''));
   for (const container of containers.slice(first)) {
-    const start = container === from?.Container ? from.Name : '';
+    const start = container === from.Container ? (from.Name ?? '') : '';
     for (const prefix of start === '' ? [''] : prefixesFrom(start))
       for await (const blob of listContainer(storage, container, prefix)) if (blob.name >= start) yield blob;
   }

@@ -171,8 +171,10 @@ async function wholeRow({ storage }: Engine, entity: Entity, row: Row): Promise<
   if (of === undefined) return [];
   const { table, partition, row: key, etag } = row;
   const repair = async () => {
-    const isDone = await tryAction(storage, row, { kind: 'delete', row: key, etag });
-    if (isDone) await listFormOf(entity)?.drop(storage, row);
+    const form = listFormOf(entity);
+    const action = { kind: 'delete', row: key, etag } as const;
+    const isDone = await tryAction(storage, row, (await form?.write(storage, row, { action, former: row })) ?? action);
+    if (isDone) await form?.drop(storage, row);
     return isDone;
   };
   return [{ kind: 'orphaned', of, table, partition, row: key, repair }];

@@ -147,7 +147,7 @@ async function dropMember(
   if (await isWanted()) return true;
   const action = form.change(list, entry.row, { add: [], remove: [entry.member] });
   if (!action) return true;
-  const isDone = await tryAction(storage, entry, await form.write(storage, entry, action));
+  const isDone = await tryAction(storage, entry, await form.write(storage, entry, { action, former: list }));
   if (isDone && list) await form.drop(storage, list);
   return isDone;
 }

@@ -353,7 +353,7 @@ async function repairInPartition(
     engine,
     address,
     snapshot,
-    await list.write(engine.storage, indexEntry, action),
+    await list.write(engine.storage, indexEntry, { action, former: found }),
   );
   if (isRepaired && found) await list.drop(engine.storage, found);
   return isRepaired;

@@ -161,6 +161,15 @@ export async function blobLength(
   });
 }
 
+/** Writes the metadata of a blob again, if it exists: a listing then has it as changed now. */
+export async function touchBlob(storage: Storage, { container, name }: BlobAddress, metadata: Metadata): Promise<void> {
+  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'describe' }))) return;
+  await changeInAccounts(storage, { container, name }, (account) => {
+    const client = account.container(container).getBlobClient(name);
+    return unlessRefused(['missing'], client.setMetadata({ ...metadata }), container);
+  });
+}
+
 /** Deletes a blob if it exists and, with `etag`, if it is unchanged. */
 export async function deleteBlob(storage: Storage, { container, name }: BlobAddress, etag?: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'delete' }))) return;

@@ -44,7 +44,7 @@ export async function measureLists(world: GrowthWorld, sizes: readonly number[])
 /** Writes a list as the product stores it. Its entities need not exist: a create reads only its own entity. */
 async function writeList({ storage }: GrowthWorld, address: Address, members: readonly string[]): Promise<void> {
   const action = LIST_FORM.change(undefined, address.row, { add: members, remove: [] });
-  if (action) await tryAction(storage, address, await LIST_FORM.write(storage, address, action));
+  if (action) await tryAction(storage, address, await LIST_FORM.write(storage, address, { action, former: undefined }));
 }
 
 function toId(index: number): string {

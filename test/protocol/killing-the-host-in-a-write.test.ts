@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { describeAttachment, readAttachment } from '../../lib/features/large-entities/attachment.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
+import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { employees } from '../fixtures/model.ts';
 import { type KilledHost, openKilledHost } from '../killed-host.ts';
 import { countEach, countTried } from '../tried-faults.ts';
@@ -76,7 +76,7 @@ test('a create, a change, a delete and a photo are done completely or not at all
   );
   const { engine } = killed.world;
   // A day later the leftovers of the dead writers are deleted, and nothing else.
-  await collectOrphans({ ...engine, now: () => Date.now() + TWO_DAYS_MS }, [employees]);
+  await collectAllOrphans({ ...engine, now: () => Date.now() + TWO_DAYS_MS }, [employees]);
   await countEach(
     photos,
     async ({ one, status }) => {

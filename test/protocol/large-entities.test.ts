@@ -19,8 +19,8 @@ import {
   readAttachment,
   removeAttachment,
 } from '../../lib/features/large-entities/attachment.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { BLOCK_UPLOAD_PERMISSIONS, listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
+import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { costOf } from '../cost-of.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
@@ -132,7 +132,7 @@ describe('a large text', () => {
     await world.settle();
     const archive = employees.archive;
     if (!archive) throw new Error('Employees have an archive.');
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     const kinds = archive.children;
     const { values } = await readWithChildren(world.engine, archive, there, kinds, {
       select: { reviews: ['comments'] },
@@ -141,7 +141,7 @@ describe('a large text', () => {
     expect((await toPlain(world.engine, reviews, found)).comments === comments).toBe(true);
     await deleteEntity(world.engine, archive, there);
     await world.settle();
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     await expect(toPlain(world.engine, reviews, found)).rejects.toThrow(BlobGone);
   });
 });
@@ -206,7 +206,7 @@ describe('a photo', () => {
     await world.settle();
     const archive = employees.archive;
     if (!archive) throw new Error('Employees have an archive.');
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     const archived = await describeAttachment(world.engine, photoOf(there, archive));
     expect(await readAttachment(world.engine, photoOf(there, archive), archived)).toEqual(JPEG);
     await expect(readAttachment(world.engine, photoOf(there), moved)).rejects.toThrow(BlobGone);
@@ -225,7 +225,7 @@ describe('a photo', () => {
       { moreCallsThan: 4, concurrency: 4 },
     );
     await world.settle();
-    const { deleted } = await collectOrphans(later(), model.list);
+    const { deleted } = await collectAllOrphans(later(), model.list);
     if (IS_EVERY_POINT) expect(deleted).toBeGreaterThan(0);
     const referred = new Set<string>();
     const what = 'Photo, each storage call: every fault';
@@ -239,7 +239,7 @@ describe('a photo', () => {
         referred.add(found.blob);
       });
     await countTried({ what, times: 0 }, async () =>
-      expect((await collectOrphans(later(), model.list)).deleted).toBe(0),
+      expect((await collectAllOrphans(later(), model.list)).deleted).toBe(0),
     );
     expect([...referred].every((name) => name.split('/')[1] === 'employees')).toBe(true);
   });
@@ -259,7 +259,7 @@ describe('a photo', () => {
       const bytes = await readAttachment(world.engine, photoOf(one), found);
       expect(bytes.equals(found.type === 'image/png' ? PNG : JPEG)).toBe(true);
     }
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
   });
 
   test('takes one blob write, one read and one write of its entity, and is not written twice', async () => {
@@ -277,8 +277,8 @@ describe('a photo', () => {
     const metadata = { table: 'employees', partition: '100%', row: 'x' };
     await container.getBlockBlobClient('with/metadata/of/theirs').upload('x', 1, { metadata });
     const before = await blobsIn('photos');
-    expect((await collectOrphans(world.engine, model.list)).checked).toBe(0);
-    await collectOrphans(later(), model.list);
+    expect((await collectAllOrphans(world.engine, model.list)).checked).toBe(0);
+    await collectAllOrphans(later(), model.list);
     expect(await blobsIn('photos')).toEqual(before);
   });
 });
@@ -306,7 +306,7 @@ describe('an upload directly to storage', () => {
     expect((await fetch(url, { method: 'PUT', headers, body: new Uint8Array(JPEG) })).ok).toBe(false);
     await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
     for await (const { length } of listContainer(world.storage, 'uploads')) expect(length).toBe(0);
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   }
 
@@ -362,7 +362,7 @@ describe('an upload directly to storage', () => {
     ])
       expect(() => announceFile(employees, one, 'photo', said)).toThrow();
     expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
 
@@ -400,7 +400,7 @@ describe('an upload directly to storage', () => {
       { concurrency: 4 },
     );
     await world.settle();
-    await collectOrphans(world.engine, model.list);
+    await collectAllOrphans(world.engine, model.list);
     const what = 'Accepted upload, each storage call: every fault';
     for (const { one, uploadId } of tried)
       await countTried({ what }, async () => {
@@ -410,7 +410,7 @@ describe('an upload directly to storage', () => {
         const found = await describeAttachment(world.engine, photoOf(one));
         expect((await readAttachment(world.engine, photoOf(one), found)).equals(JPEG)).toBe(true);
       });
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
 
@@ -426,7 +426,7 @@ describe('an upload directly to storage', () => {
         (await fetch(await signBlobUrl(world.storage, blob, times()), { method: 'PUT', headers, body })).status,
       ).toBe(201);
       await expect(acceptFile(world.engine, photoOf(one), uploadId)).rejects.toMatchObject({ code: 'not-found' });
-      await collectOrphans(later(), model.list);
+      await collectAllOrphans(later(), model.list);
       expect(await blobsIn('uploads')).toEqual([]);
     },
   );
@@ -465,7 +465,7 @@ describe('an upload directly to storage', () => {
       await granted.createSnapshot();
       await granted.getBlobLeaseClient().acquireLease(-1);
     }
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
 
@@ -479,7 +479,7 @@ describe('an upload directly to storage', () => {
       code: 'invalid-input',
       field: 'photo',
     });
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     expect(await blobsIn('uploads')).toEqual([]);
   });
 });
@@ -502,7 +502,7 @@ describe('a transfer of an entity with blobs', () => {
     expect((await commentsOf(review(there))) === comments).toBe(true);
     const blob = world.storage.container('photos').getBlobClient(moved.blob);
     expect((await blob.getProperties()).contentType).toBe('image/jpeg');
-    await collectOrphans(later(), model.list);
+    await collectAllOrphans(later(), model.list);
     expect((await commentsOf(review(there))) === comments).toBe(true);
     const { blob: former } = written.comments as { blob: string };
     expect(await blobsIn('large')).not.toContain(former);

@@ -9,9 +9,9 @@ import type { Position } from '../../lib/engine/read/continuation.ts';
 import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
 import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { allItems } from '../all-pages.ts';
+import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
@@ -107,7 +107,7 @@ describe('a list', () => {
     await countTried({ what, times: outcomes.length }, async () => {
       const values = await expectIndexesToAgree(world.storage, people);
       expect(values.filter(({ lastName }) => lastName === 'Fault').length).toBeGreaterThanOrEqual(201 + acknowledged);
-      await collectOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, model.list);
+      await collectAllOrphans({ ...world.engine, now: () => Date.now() + 2 * 24 * 60 * 60 * 1_000 }, model.list);
       expect(await blobs()).toBe(2);
       await expectIndexesToAgree(world.storage, people);
     });

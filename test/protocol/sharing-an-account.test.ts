@@ -17,7 +17,6 @@ import { expireEntities } from '../../lib/features/expiry/expiry.ts';
 import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { listContainer, signBlobUrl, UPLOAD_PERMISSIONS, writeBlob } from '../../lib/storage/blobs.ts';
@@ -25,6 +24,7 @@ import { compareResources, createTable, listTables } from '../../lib/storage/pro
 import { tryAction } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas.ts';
+import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, logins, model } from '../fixtures/model.ts';
 import { countedMetrics } from '../metrics.ts';
@@ -198,7 +198,7 @@ describe('the timers of one app', () => {
     });
     await expectOthersUnchanged(prefix, photos, async () => {
       const { engine } = worldOf(prefix);
-      await collectOrphans({ ...engine, now: () => Date.now() + 2 * DAY_MS }, model.list);
+      await collectAllOrphans({ ...engine, now: () => Date.now() + 2 * DAY_MS }, model.list);
     });
     const photo = (await readEntity(worldOf(prefix).engine, employees, one)).values.photo;
     const after = await photos(worldOf(prefix));

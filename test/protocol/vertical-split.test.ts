@@ -20,13 +20,13 @@ import {
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { type Action, submit } from '../../lib/storage/rows.ts';
 import { allItems, allPages } from '../all-pages.ts';
+import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
@@ -397,7 +397,7 @@ describe('a write', () => {
     expect(await rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ failed: 0 });
     expect(await rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ rewrapped: 0, failed: 0 });
     const later = { ...world.engine, now: () => Date.now() + 3 * 86_400_000 };
-    await collectOrphans(later, [assets]);
+    await collectAllOrphans(later, [assets]);
     expect(await whole(one)).toEqual(one);
   });
 });

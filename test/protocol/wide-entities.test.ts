@@ -15,12 +15,12 @@ import {
   putEntity,
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { allItems } from '../all-pages.ts';
+import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import {
@@ -264,7 +264,7 @@ describe('a write', () => {
     await rotateLocalKey(world.keyFile);
     expect(await rewrapEntities(world.engine, tests, { top: 1_000 })).toMatchObject({ failed: 0 });
     const later = { ...world.engine, now: () => Date.now() + 3 * 86_400_000 };
-    await collectOrphans(later, [tests]);
+    await collectAllOrphans(later, [tests]);
     expect(await whole(one)).toEqual(one);
   });
 });

@@ -235,6 +235,8 @@ interface StoredForm {
 interface StoredBlobs {
   /** The containers of the blobs, besides that of large texts. */
   containers(entity: Entity): readonly string[];
+  /** The properties of the row that name them. */
+  properties(entity: Entity): readonly string[];
   /** The blobs that an entity refers to. The engine deletes blobs to which a write removes the last reference. */
   of(entity: Entity, values: Values): readonly BlobAddress[];
   /** Called when an entity is copied to another address. Returns the values that differ there. */

@@ -84,8 +84,12 @@ export interface ListForm {
   readAny(storage: Storage, address: Address): Promise<Row | undefined>;
   /** Completes a row of a scan with the part of it that is stored in a blob. Reads nothing else. */
   complete(storage: Storage, row: Row): Promise<Row | undefined>;
-  /** Converts an action to one that storage can hold. */
-  write(storage: Storage, address: Address, action: Action): Promise<Action>;
+  /** Converts an action to one that storage can hold. Announces that the blob of the `former` row is about to lose its reference. */
+  write(
+    storage: Storage,
+    address: Address,
+    change: { readonly action: Action; readonly former: Pick<Row, 'properties'> | undefined },
+  ): Promise<Action>;
   /** Deletes the blob of a row that was replaced or never written. */
   drop(storage: Storage, row: Pick<Row, 'properties'>): Promise<void>;
   /** True for a list whose members cannot be read. */

@@ -4,7 +4,7 @@ import { isInBlob } from '../../define/codec/entity-codec.ts';
 import type { ListForm } from '../../define/declaration/projection.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { BlobGone, dropText, loadText, storeText } from './text-blobs.ts';
+import { announceText, BlobGone, dropText, loadText, storeText } from './text-blobs.ts';
 
 /**
  * Index entities pattern: a row lists the entities that share a value. A list that does not fit into one property is stored
@@ -87,11 +87,18 @@ async function emptyLostList(storage: Storage, address: Address): Promise<boolea
   const row = await readAnyList(storage, address);
   if (!row || !isLostList(row)) return true;
   const properties = { EntityType: LIST, Members: '[]' };
-  return tryAction(storage, address, { kind: 'replace', row: address.row, properties, etag: row.etag });
+  const emptied = { kind: 'replace', row: address.row, properties, etag: row.etag } as const;
+  return tryAction(storage, address, await toStoredList(storage, address, { action: emptied, former: row }));
 }
 
-/** Returns the action for a list. Members that do not fit into the row are written to a blob. */
-async function toStoredList(storage: Storage, address: Address, action: Action): Promise<Action> {
+/** Returns the action for a list. Members that do not fit into the row are written to a blob, and the blob of the former row is announced. */
+async function toStoredList(
+  storage: Storage,
+  address: Address,
+  { action, former }: { readonly action: Action; readonly former: Pick<Row, 'properties'> | undefined },
+): Promise<Action> {
+  const replaced = action.kind === 'merge' ? undefined : blobIn(former);
+  if (replaced) await announceText(storage, address, replaced);
   if (!('properties' in action)) return action;
   const { Members: text, ...properties } = action.properties;
   if (typeof text !== 'string' || text.length <= MAX_LIST_LENGTH) return action;

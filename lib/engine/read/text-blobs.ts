@@ -1,15 +1,26 @@
 import { hash, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, brotliDecompress, constants } from 'node:zlib';
+import pMap from 'p-map';
+import { DAY_MS } from '../../base/time.ts';
 import { type InBlob, ReferenceBroken } from '../../define/codec/entity-codec.ts';
-import { type BlobAddress, blobLength, dropBlob, readBlob, readBlobRange, writeBlob } from '../../storage/blobs.ts';
+import {
+  type BlobAddress,
+  blobLength,
+  dropBlob,
+  readBlob,
+  readBlobRange,
+  touchBlob,
+  writeBlob,
+} from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
 import { slotOf } from '../../storage/slots.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /**
  * Texts and files in blobs. Each blob has a unique name and is written once. The row that it belongs to is in its metadata, so
- * that a timer finds blobs that no row refers to.
+ * that a timer finds blobs that no row refers to. It asks for the row of a blob once, when the blob is a day old. So a write announces
+ * each older blob before its row stops referring to it: see `announceOrphans`.
  */
 
 /** The container of texts and lists that are too large for a row. */
@@ -96,9 +107,35 @@ export function sha256(content: string | Uint8Array): string {
   return hash('sha256', content, 'base64url');
 }
 
-/** Returns a new, unique blob name. The key is hashed, because a key may be longer than a blob name. */
+/**
+ * Returns a new, unique blob name. The key is hashed, because a key may be longer than a blob name. The last part is a UUID of version 7,
+ * which has the time: https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-7
+ */
 export function createBlobName(address: Address, part: string): string {
-  return `${blobPrefix(address, part)}${randomUUID()}`;
+  const time = Date.now().toString(16).padStart(12, '0');
+  return `${blobPrefix(address, part)}${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+}
+
+/** A blob without a row is deleted at this age: the write that uploaded or announced it has ended long before. */
+export const ORPHAN_AFTER_MS = DAY_MS;
+/** A younger blob needs no announcement: the timer asks for its row after the write. Half of the day is left for clocks that differ. */
+const YOUNG_MS = ORPHAN_AFTER_MS / 2;
+const TIME_IN_NAME = /([\da-f]{8})-([\da-f]{4})-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}$/;
+const ANNOUNCE_CONCURRENCY = 16;
+
+/**
+ * Announces that a row is about to lose its references to these blobs, before it does: the timer then asks for the row a day later, and
+ * deletes the blobs even if the process that should do so dies. One transaction for each blob that is older than half a day.
+ */
+export async function announceOrphans(storage: Storage, row: Address, blobs: readonly BlobAddress[]): Promise<void> {
+  const old = blobs.filter(({ name }) => !isYoung(name));
+  await pMap(old, (blob) => touchBlob(storage, blob, toReferrer(row)), { concurrency: ANNOUNCE_CONCURRENCY });
+}
+
+/** False for names of earlier releases, which have no time. */
+function isYoung(name: string): boolean {
+  const [, high, low] = TIME_IN_NAME.exec(name) ?? [];
+  return high !== undefined && Math.abs(Date.now() - Number.parseInt(`${high}${low}`, 16)) < YOUNG_MS;
 }
 
 /** The beginning of the names of all blobs for this part of a row. The slot of the partition is first, so that names do not begin alike. */
@@ -125,6 +162,11 @@ export function parseReferrer({ table, partition, row }: Readonly<Record<string,
     // An invalid percent escape.
     return undefined;
   }
+}
+
+/** Announces that a row is about to lose its reference to a text. */
+export async function announceText(storage: Storage, row: Address, { blob }: InBlob): Promise<void> {
+  await announceOrphans(storage, row, [{ container: LARGE_CONTAINER, name: blob }]);
 }
 
 /** Deletes the blob of a text. If that fails, the timer deletes the orphan later. */

@@ -1,3 +1,4 @@
+import { toValues } from '../../define/codec/entity-codec.ts';
 import {
   formatListedRows,
   furtherRowKey,
@@ -11,6 +12,7 @@ import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, VerifySubject } from '../../define/declaration/entity.ts';
 import type { Suspicion } from '../../define/declaration/finding.ts';
 import { type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
+import { announceOrphans } from '../read/text-blobs.ts';
 
 /** The consistency check of further rows. */
 
@@ -61,7 +63,12 @@ async function checkFurtherRow(
   const isListed =
     own?.properties.EntityType === entity.name && listedRows(own.properties)[name] === properties.WriteId;
   if (isListed) return [];
-  const repair = () => tryAction(storage, found, { kind: 'delete', row, etag });
+  const repair = async () => {
+    const values = toValues(entity, properties);
+    const blobs = entity.features.flatMap(({ stored }) => stored?.blobs?.of(entity, values) ?? []);
+    await announceOrphans(storage, { table, partition, row: ownRow }, blobs);
+    return tryAction(storage, found, { kind: 'delete', row, etag });
+  };
   return [{ kind: 'orphaned', of: name, table, partition, row, repair, losesValues: true }];
 }
 

@@ -7,11 +7,13 @@ import {
   MAX_TRANSACTION_ACTIONS,
   MAX_TRANSACTION_BYTES,
   mostActions,
+  type Row,
   transactionBytes,
   tryAction,
   trySubmit,
 } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
+import { announceBlobsOf } from '../write/stored-values.ts';
 
 /** An entity with more children than a transaction has rows, in an operation that deletes, archives or moves it. */
 export interface Family {
@@ -45,10 +47,11 @@ export async function deleteFirstChildren(family: Family, found: string): Promis
     const children = await readChildren(family);
     for (let at = 0; children.length - at > most; at += most) {
       const some = children.slice(at, at + most);
+      await announceBlobsOf(family.engine.storage, family.entity.children, some);
       etag = await submitWithParent(
         family,
         etag,
-        some.map((row) => ({ kind: 'delete', row })),
+        some.map(({ row }) => ({ kind: 'delete', row })),
       );
       if (etag === undefined) return undefined;
     }
@@ -57,10 +60,10 @@ export async function deleteFirstChildren(family: Family, found: string): Promis
   }
 }
 
-/** The row keys of the first children. */
-async function readChildren({ engine, entity, address }: Family): Promise<string[]> {
+/** The rows of the first children, without most fields. */
+async function readChildren({ engine, entity, address }: Family): Promise<Row[]> {
   const read = entity.features.map(({ write }) => write?.carried?.read(engine, entity, address, READ_CHILDREN) ?? []);
-  return (await Promise.all(read)).flat().map(({ row }) => row);
+  return (await Promise.all(read)).flat();
 }
 
 /**

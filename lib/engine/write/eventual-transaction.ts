@@ -37,7 +37,7 @@ import {
   replan,
   toStoredActions,
 } from './siblings.ts';
-import { dropBlobs } from './stored-values.ts';
+import { announceLeft, dropBlobs } from './stored-values.ts';
 
 /**
  * Eventually consistent transactions pattern, the writer's side. In this order:
@@ -199,7 +199,8 @@ async function submitUntilDone(write: Write): Promise<readonly Stored[]> {
 async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> {
   const { engine, table, partition, changes, siblings, plan } = write;
   const where = { table, partition };
-  const actions = await toStoredActions(engine, changes, where, plan);
+  await announceLeft(engine, changes, write);
+  const actions = await toStoredActions(engine, changes, where, write);
   try {
     checkTransactionBytes(partition, actions);
   } catch (error) {

@@ -156,11 +156,12 @@ export async function toStoredActions(
   { storage }: Engine,
   changes: readonly EntityChange[],
   where: Omit<Address, 'row'>,
-  { actions }: Plan,
+  { plan: { actions }, siblings }: Pick<Planned, 'plan' | 'siblings'>,
 ): Promise<Action[]> {
   const form = listFormIn(changes);
   if (!form) return actions.map(({ action }) => action);
-  const store = ({ action }: PlannedAction) => form.write(storage, { ...where, row: action.row }, action);
+  const store = ({ action }: PlannedAction) =>
+    form.write(storage, { ...where, row: action.row }, { action, former: siblings.get(action.row) });
   return pMap(actions, store, { concurrency: READS_CONCURRENCY });
 }
 

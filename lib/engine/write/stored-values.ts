@@ -1,11 +1,15 @@
 import pMap from 'p-map';
 import { omit, type Values } from '../../base/values.ts';
-import { isReference, ReferenceBroken } from '../../define/codec/entity-codec.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import { isReference, ReferenceBroken, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { liveValues, type Siblings } from '../../define/declaration/change.ts';
+import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type BlobAddress, dropBlob } from '../../storage/blobs.ts';
+import type { Row } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Engine } from '../engine.ts';
+import { announceOrphans } from '../read/text-blobs.ts';
+import type { Plan } from './plan.ts';
 
 /** Converts between the values of callers and those of rows. A pattern may store a reference instead of a value, such as one to a blob. */
 
@@ -80,12 +84,49 @@ export function blobsOf(entity: Entity, values: Values | undefined): BlobAddress
   return values ? entity.features.flatMap(({ stored }) => stored?.blobs?.of(entity, values) ?? []) : [];
 }
 
-/** Deletes the blobs that `of` refers to and `but` does not. If the deletion fails, the blob is an orphan. */
-export async function dropBlobs(
-  storage: Storage,
-  entity: Entity,
-  { of, but }: { readonly of: Values | undefined; readonly but: Values | undefined },
+/**
+ * Announces the blobs to which no row refers after these changes: those of the entities, and those of rows that go with them, such as
+ * children. The lists among the rows are announced when they are converted: see `ListForm`.
+ */
+export async function announceLeft(
+  { storage }: Engine,
+  changes: readonly EntityChange[],
+  { plan: { actions }, siblings }: { readonly plan: Plan; readonly siblings: Siblings },
 ): Promise<void> {
+  for (const { entity, address, before, after } of changes)
+    await announceOrphans(storage, address, blobsBut(entity, { of: liveValues(before), but: after }));
+  const kinds = [...new Set(changes.flatMap(({ entity }) => entity.children))];
+  if (!kinds.some(hasBlobs)) return;
+  const replaced = new Set(actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
+  const left = [...siblings.values()].filter(({ row }) => replaced.has(row));
+  await announceBlobsOf(storage, kinds, left);
+}
+
+/** Announces the blobs of rows of these kinds. */
+export async function announceBlobsOf(storage: Storage, kinds: readonly Entity[], rows: readonly Row[]): Promise<void> {
+  for (const row of rows) {
+    const kind = kinds.find(({ name }) => name === row.properties.EntityType);
+    if (kind && hasBlobs(kind)) await announceOrphans(storage, row, blobsOf(kind, liveValues(toSnapshot(kind, row))));
+  }
+}
+
+function hasBlobs({ features }: Entity): boolean {
+  return features.some(({ stored }) => stored?.blobs);
+}
+
+/** Deletes the blobs that `of` refers to and `but` does not. If the deletion fails, the blob is an orphan, and was announced. */
+export async function dropBlobs(storage: Storage, entity: Entity, values: ValuesLeft): Promise<void> {
+  for (const blob of blobsBut(entity, values)) await dropBlob(storage, blob);
+}
+
+interface ValuesLeft {
+  readonly of: Values | undefined;
+  readonly but: Values | undefined;
+}
+
+function blobsBut(entity: Entity, { of, but }: ValuesLeft): BlobAddress[] {
+  const left = blobsOf(entity, of);
+  if (left.length === 0) return left;
   const kept = new Set(blobsOf(entity, but).map(({ name }) => name));
-  for (const blob of blobsOf(entity, of)) if (!kept.has(blob.name)) await dropBlob(storage, blob);
+  return left.filter(({ name }) => !kept.has(name));
 }

@@ -17,7 +17,7 @@ import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key
 import { addressOf } from '../../define/places/index-entries.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { TooManyCarried } from '../../engine/write/plan.ts';
-import { toPlaced } from '../../engine/write/stored-values.ts';
+import { announceBlobsOf, toPlaced } from '../../engine/write/stored-values.ts';
 import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
 
 /**
@@ -49,8 +49,10 @@ export const compoundKey: Feature = {
           table: there.address.table,
           to: there.to,
         });
-        const drop = (await readChildren(engine, there.entity, there.address)).map(({ row }) => row);
-        return { put, drop };
+        // An earlier attempt may have written them.
+        const former = await readChildren(engine, there.entity, there.address);
+        await announceBlobsOf(engine.storage, there.entity.children, former);
+        return { put, drop: former.map(({ row }) => row) };
       },
     },
   },
@@ -87,7 +89,7 @@ const CHILDREN_CONCURRENCY = 8;
 /** One row of the transaction is that of the parent. */
 const MAX_CHILDREN = MAX_TRANSACTION_ACTIONS - 1;
 
-/** Reads the rows of the children of an entity: one range query. With a limit, the first ones without their fields. */
+/** Reads the rows of the children of an entity: one range query. With a limit, the first ones, of their fields only those that name blobs. */
 async function readChildren(
   { storage }: Engine,
   entity: Entity,
@@ -96,7 +98,11 @@ async function readChildren(
 ): Promise<Row[]> {
   if (entity.children.length === 0) return [];
   const range = rangeOfPrefix(prefixOfChildren(entity.row, row));
-  const some = limit && { limit, type: entity.children.map(({ name }) => name), select: ['EntityType'] };
+  const named = entity.children.flatMap((kind) =>
+    kind.features.flatMap(({ stored }) => stored?.blobs?.properties(kind) ?? []),
+  );
+  const type = entity.children.map(({ name }) => name);
+  const some = limit && { limit, type, select: [...new Set(['EntityType', ...named])] };
   const { rows } = await readRange(storage, { table, partition, ...range, ...(some || {}) });
   return rows.filter((found) => findChildKind(entity, found));
 }

@@ -9,7 +9,7 @@ import type { Engine } from '../../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../../engine/note-change.ts';
 import { withPeriodTable } from '../../engine/period-tables.ts';
 import { notFound, readEntityRow } from '../../engine/read/entity-rows.ts';
-import { BlobGone, sha256 } from '../../engine/read/text-blobs.ts';
+import { announceOrphans, BlobGone, sha256 } from '../../engine/read/text-blobs.ts';
 import { runExclusive } from '../../engine/run-exclusive.ts';
 import { checkWritable } from '../../engine/write/entity-write.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
@@ -196,7 +196,9 @@ async function deleteUnderEtags(
       const current = rows[index];
       return current ? { kind: 'replace', row, properties, etag: current.etag } : { kind: 'insert', row, properties };
     });
-    blobs.push(...rows.flatMap((row) => blobOf(row) ?? []));
+    const named = rows.flatMap((row) => blobOf(row) ?? []);
+    blobs.push(...named);
+    await announceOrphans(engine.storage, addresses[0], named);
     const etags = await submitNoted(engine, entity, change, actions);
     await dropOtherBlobs(engine.storage, blobs, undefined);
     return addresses.map((address, index) => ({ ...address, etag: etags.get(address.row) ?? rows[index]?.etag }));
@@ -237,7 +239,9 @@ async function writeLarge(
     return;
   }
   const { blob, properties } = await writeCountsBlob(storage, entity, address, { row, counts });
-  blobs.push(blob, ...[blobOf(row) ?? []].flat());
+  const named = [blobOf(row) ?? []].flat();
+  blobs.push(blob, ...named);
+  await announceOrphans(storage, address, named);
   await submitNoted(engine, entity, change, [toWrite('replace', address, row, { ...properties, ...common })]);
   await dropOtherBlobs(storage, blobs, blob);
 }

@@ -94,7 +94,7 @@ async function write(
       ? ({ kind: 'delete', row: indexEntry.row, etag: row.etag } as const)
       : LIST_FORM.change(row, indexEntry.row, { add, remove });
   if (!changed) return true;
-  const action = await LIST_FORM.write(storage, indexEntry, changed);
+  const action = await LIST_FORM.write(storage, indexEntry, { action: changed, former: row });
   const isWritten = await tryAction(storage, { ...indexEntry, signal }, action);
   // Deletes the blob of the list that was replaced or not written.
   if (isWritten || (await isOurs(storage, indexEntry, action))) {

@@ -86,6 +86,7 @@ export const largeEntities: Feature = {
     blobs: {
       of: blobsOf,
       containers: ({ attachments }) => Object.values(attachments).map(({ container }) => container),
+      properties: ({ large, attachments }) => [...large.map(blobProperty), ...Object.keys(attachments)],
       copy: ({ storage }, entity, values, to) => copyBlobs(storage, entity, values, to),
     },
   },

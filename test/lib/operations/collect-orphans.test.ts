@@ -1,13 +1,28 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
+import fc from 'fast-check';
 import pMap from 'p-map';
-import { expect, test } from 'vitest';
-import { DAY_MS } from '../../../lib/base/time.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { DAY_MS, HOUR_MS } from '../../../lib/base/time.ts';
+import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { blobPrefix, createBlobName, formerBlobPrefix, toReferrer } from '../../../lib/engine/read/text-blobs.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
+import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
+import { createEntity, deleteEntity, patchEntity, putEntity } from '../../../lib/engine/write/entity-store.ts';
+import { deleteSeries, setCounts } from '../../../lib/features/data-series/series-counts.ts';
+import { putAttachment, removeAttachment } from '../../../lib/features/large-entities/attachment.ts';
 import { collectOrphans } from '../../../lib/operations/collect-orphans.ts';
+import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
-import { employees, model, reviews } from '../../fixtures/model.ts';
-import { openWorld, somebody } from '../../world.ts';
+import { measureCost } from '../../../lib/storage/cost.ts';
+import { dropTable, provision } from '../../../lib/storage/provision.ts';
+import { submit } from '../../../lib/storage/rows.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createQueueWorker } from '../../../local/walk/queue-worker.ts';
+import { collectAllOrphans } from '../../collect-all-orphans.ts';
+import { costOf } from '../../cost-of.ts';
+import { doorminutes, employees, model, reviews } from '../../fixtures/model.ts';
+import { IS_EVERY_POINT, sampleRuns } from '../../points.ts';
+import { openWorld, rowsOf, somebody } from '../../world.ts';
 
 test('a run that ends at its time is continued by the next one, and every blob is checked', async () => {
   const world = await openWorld(import.meta.url);
@@ -46,8 +61,170 @@ test('a run that ends at its time is continued by the next one, and every blob i
   }
   expect([deleted, runs > 4]).toEqual([80, true]);
   expect(await Array.fromAsync(listContainer(world.storage, 'large'), ({ name }) => name)).toEqual(kept);
-  // The next run begins with the first blob again.
+  // The next run begins with the first blob again, and asks for those that have changed since.
   const address = { table: 'employees', partition: 'gone', row: 'empid_1' };
   await write({ name: createBlobName(address, 'comments'), metadata: toReferrer(address) });
-  expect(await collectOrphans(engine, model.list)).toEqual({ checked: 3, deleted: 2, isComplete: true });
+  time += DAY_MS;
+  expect(await collectOrphans({ ...engine, now: () => Date.now() + DAY_MS }, model.list)).toMatchObject({ checked: 0 });
+  expect(await collectAllOrphans(engine, model.list)).toEqual({ checked: 3, deleted: 2, isComplete: true });
 });
+
+/** An account in memory whose clock, and that of the app, a test moves. */
+async function openClocked() {
+  let shift = 0;
+  let crashAt = 0;
+  let calls = 0;
+  const real = Date.now;
+  const now = () => real() + shift;
+  vi.spyOn(Date, 'now').mockImplementation(now);
+  const memory = createMemoryStorage({ now, account: `clocked${randomUUID().slice(0, 8)}` });
+  memory.intercept = async (_request, send) => {
+    calls += 1;
+    if (crashAt > 0 && calls >= crashAt) throw new Error('This process is dead.');
+    return send();
+  };
+  const storage = openStorage(memory);
+  const engine = createEngine(storage, { now });
+  await provision(storage, resourcesOf(model.list, now()));
+  const log = { warn: () => undefined, error: () => undefined };
+  const worker = createQueueWorker({ engine, entities: model.list, log }, { lastLogged: () => '' });
+  return {
+    engine,
+    storage,
+    /** Runs `work` in a process that dies at a storage call; 0 for never. */
+    async dyingAt(call: number, work: () => Promise<unknown>) {
+      calls = 0;
+      crashAt = call;
+      await work().catch(() => undefined);
+      crashAt = 0;
+    },
+    async wait(hours: number) {
+      shift += hours * HOUR_MS;
+      while ((await worker.handleVisible()) > 0) {}
+    },
+    blobs: async () => (await Promise.all(['large', 'photos'].map((name) => listNames(storage, name)))).flat().sort(),
+    /** The blobs that a row names. */
+    async named() {
+      const tables = await Promise.all(
+        ['employees', 'formeremployees', `doorminutes${new Date().toISOString().slice(0, 7).replace('-', '')}`].map(
+          (t) => rowsIn(storage, t),
+        ),
+      );
+      return [...new Set(JSON.stringify(tables).match(/[\da-f]{3}\/\w+\/[\w-]{22}\/\w+\/[\da-f-]{36}/g))].sort();
+    },
+  };
+}
+
+const listNames = (storage: Storage, container: string) =>
+  Array.fromAsync(listContainer(storage, container), ({ name }) => name);
+const rowsIn = (storage: Storage, table: string) => rowsOf(storage, table).catch(() => []);
+
+describe('the daily search', () => {
+  afterEach(() => void vi.restoreAllMocks());
+
+  test('asks for each blob once: 1,000 files take 1,180 transactions in 30 days, where full searches take 30,180', async () => {
+    const { engine, storage, wait } = await openClocked();
+    const address = { table: 'employees', partition: 'Sales', row: 'empid_000001' };
+    const files = IS_EVERY_POINT ? 1_000 : 100;
+    const names = Array.from({ length: files }, () => createBlobName(address, 'photo'));
+    const photos = names.map((name) => `"${name}"`).join();
+    const properties = Object.fromEntries(
+      upTo(9).map((slot) => [`Photos${slot}`, photos.slice(slot * 9_000, (slot + 1) * 9_000 + 100)]),
+    );
+    await submit(storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] });
+    const metadata = toReferrer(address);
+    for (const name of names)
+      await writeBlob(storage, { container: 'photos', name }, Buffer.from('x'), { type: 'text/plain', metadata });
+    let transactions = 0;
+    let checked = 0;
+    for (let day = 1; day <= 30; day += 1) {
+      await wait(24);
+      await measureCost(async (cost) => {
+        checked += (await collectOrphans(engine, model.list)).checked;
+        transactions += cost.transactions;
+      });
+    }
+    expect([checked, await listNames(storage, 'photos')]).toEqual([files, names.toSorted()]);
+    // Each day, three containers are listed, and the position is read and written.
+    expect(transactions).toBe(files + 30 * 6);
+    await wait(24);
+    const full = await costOf(() => collectAllOrphans(engine, model.list));
+    expect(full).toBe(files + 7);
+  });
+
+  test('deletes the blobs of a table that was dropped, whenever they were asked for', async () => {
+    const { engine, storage, wait, blobs } = await openClocked();
+    const day = new Date().toISOString().slice(0, 10);
+    const counts = new Map(upTo(250).map((slot) => [slot, 1]));
+    await setCounts(engine, doorminutes, { department: 'Dropped', day }, counts);
+    await wait(25);
+    expect(await collectOrphans(engine, model.list)).toMatchObject({ checked: 1, deleted: 0 });
+    await wait(24);
+    expect(await collectOrphans(engine, model.list)).toMatchObject({ checked: 0 });
+    await dropTable(storage, `doorminutes${day.slice(0, 7).replace('-', '')}`);
+    expect(await collectOrphans(engine, model.list)).toMatchObject({ checked: 1, deleted: 1 });
+    expect(await blobs()).toEqual([]);
+  });
+
+  test('leaves no orphan, and deletes no blob that a row names, after any writes that die at any call', async () => {
+    const one = { ...somebody({ department: 'Here' }) };
+    const key = { department: one.department, employeeId: one.employeeId };
+    const day = { department: 'Here', day: new Date().toISOString().slice(0, 10) };
+    const text = (length: number) => 'x'.repeat(length);
+    const steps = {
+      create: (engine: Engine) => createEntity(engine, employees, one),
+      photo: (engine: Engine) => putAttachment(engine, { entity: employees, key, field: 'photo' }, png()),
+      remove: (engine: Engine) => removeAttachment(engine, { entity: employees, key, field: 'photo' }),
+      review: (engine: Engine) =>
+        putEntity(
+          engine,
+          reviews,
+          { ...key, year: 2025 },
+          { ...key, year: 2025, rating: 3, comments: text(300_000) + randomUUID() },
+        ),
+      shorten: (engine: Engine) => patchEntity(engine, reviews, { ...key, year: 2025 }, { comments: 'short' }),
+      unreview: (engine: Engine) => deleteEntity(engine, reviews, { ...key, year: 2025 }),
+      delete: (engine: Engine) => deleteEntity(engine, employees, key),
+      away: (engine: Engine) => requestMove(engine, employees, key, { department: 'There' }),
+      back: (engine: Engine) => requestMove(engine, employees, { ...key, department: 'There' }, { department: 'Here' }),
+      archive: (engine: Engine) => requestArchive(engine, employees, key),
+      counts: (engine: Engine) =>
+        setCounts(engine, doorminutes, day, new Map(upTo(250).map((slot) => [slot, Math.ceil(Math.random() * 9)]))),
+      uncount: (engine: Engine) => deleteSeries(engine, doorminutes, day),
+      search: (engine: Engine) => collectOrphans(engine, model.list),
+    };
+    const step = fc.record({
+      does: fc.constantFrom(...(Object.keys(steps) as (keyof typeof steps)[])),
+      dies: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 14 })),
+      hours: fc.constantFrom(0, 1, 13, 25, 60),
+    });
+    const walk = fc.array(step, { minLength: 4, maxLength: 14 });
+    await fc.assert(
+      fc.asyncProperty(walk, async (walked) => {
+        vi.restoreAllMocks();
+        const { engine, dyingAt, wait, blobs, named } = await openClocked();
+        await steps.create(engine);
+        await steps.photo(engine);
+        await steps.review(engine);
+        for (const { does, dies, hours } of walked) {
+          await dyingAt(dies, () => steps[does](engine));
+          await wait(hours);
+        }
+        for (let days = 0; days < 4; days += 1) {
+          await wait(25);
+          await collectOrphans(engine, model.list);
+        }
+        expect(await blobs()).toEqual(await named());
+      }),
+      sampleRuns(60),
+    );
+  });
+});
+
+const upTo = (last: number) => Array.from({ length: last + 1 }, (_, index) => index);
+
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
+const png = () => Buffer.concat([PNG, randomBytes(100)]);

@@ -10,12 +10,12 @@ import { createEngine, type Engine } from '../../../../lib/engine/engine.ts';
 import { BlobGone } from '../../../../lib/engine/read/text-blobs.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
-import { collectOrphans } from '../../../../lib/operations/collect-orphans.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { deleteBlob, type ListedBlob, listContainer } from '../../../../lib/storage/blobs.ts';
 import { provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
+import { collectAllOrphans } from '../../../collect-all-orphans.ts';
 import { costOf } from '../../../cost-of.ts';
 import { type FaultTrial, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { FAULTS, interruptedHttpClient } from '../../../faulty-http-client.ts';
@@ -219,7 +219,7 @@ describe('a change that writes a new blob', () => {
         if (named !== undefined) expect(stored).toContain(named);
         // What a crash leaves is deleted by the timer, and nothing else.
         const later = createEngine(storage, { now: () => Date.now() + 2 * DAY_MS });
-        await collectOrphans(later, [seconds]);
+        await collectAllOrphans(later, [seconds]);
         expect((await blobsOf(key)).stored).toEqual(named === undefined ? [] : [named]);
         expect(await total(key).catch(() => 0)).toBe(found);
         expect(await add(key, LAST, 3)).toBe(found === 2 * FULL + 1 ? 4 : 3);
