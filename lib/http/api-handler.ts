@@ -2,11 +2,7 @@ import type { HttpMethod } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
 import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
-import { audit } from './middleware/audit.ts';
-import { authentication } from './middleware/authentication.ts';
-import { explanation } from './middleware/explanation.ts';
-import { misconfigured } from './middleware/misconfigured.ts';
-import { parameters } from './middleware/parameters.ts';
+import { MIDDLEWARE } from './middleware.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
 import { catchProblems, toResponse, toTextResponse } from './response.ts';
 import { type App, type Exchange, type Next, NOBODY, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
@@ -45,9 +41,6 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
     return head;
   };
 }
-
-/** What happens to each request of a route, from the outside to the inside. `catchProblems` is around all of it, also for a path without a route. */
-const MIDDLEWARE = [misconfigured, authentication, parameters, explanation, audit];
 
 type Respond = (
   request: Pick<Exchange, 'root' | 'params' | 'request' | 'invocation' | 'spent'>,
