@@ -43,6 +43,20 @@ export async function accountOfBlob(storage: Storage, { container, name }: BlobA
   return (await ownerOfPlace(storage.accounts, placeOfBlob(name))).account;
 }
 
+/** The account in which a client can read a blob. Looks for the blob only if a move may have left it in another account. */
+export async function accountToRead(
+  storage: Storage,
+  blob: BlobAddress,
+  isIn: (account: Storage) => Promise<boolean>,
+): Promise<Storage> {
+  const { accounts } = storage;
+  if (!accounts || accountOfContainer(storage, blob.container)) return accountOfBlob(storage, blob);
+  const owner = await ownerOfPlace(accounts, placeOfBlob(blob.name));
+  if ((await othersWith(accounts, owner)).length === 0) return owner.account;
+  const find = async (account: Storage) => ((await isIn(account)) ? account : undefined);
+  return (await readInAccount(storage, blob, find)) ?? owner.account;
+}
+
 /** Reads a blob in its account, or where a move has left it. `read` returns undefined if the blob is not there. */
 export async function readInAccount<Result>(
   storage: Storage,

@@ -9,7 +9,7 @@ import {
 } from '@azure/storage-blob';
 import { RowkeyError } from '../base/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../base/time.ts';
-import { accountOfBlob, changeInAccounts, listInAccounts, readInAccount } from './blob-owner.ts';
+import { accountOfBlob, accountToRead, changeInAccounts, listInAccounts, readInAccount } from './blob-owner.ts';
 import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining, runUnexplained } from './explain.ts';
 import type { Storage } from './storage.ts';
@@ -334,7 +334,10 @@ export async function signBlobUrl(
   { container, name }: BlobAddress,
   request: BlobSasRequest,
 ): Promise<string> {
-  const account = await accountOfBlob(storage, { container, name });
+  const isIn = (account: Storage) => storageCall(account.container(container).getBlobClient(name).exists(), container);
+  const account = await (request.permissions === READ_PERMISSIONS
+    ? accountToRead(storage, { container, name }, isIn)
+    : accountOfBlob(storage, { container, name }));
   return signUrlIn(account, { container, name }, request);
 }
 

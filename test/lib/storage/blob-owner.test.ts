@@ -61,6 +61,14 @@ test('finds what a move has left, lists it once, and deletes every copy', async 
   const process = open();
   expect(await textOf(process, '000/a')).toBe('copy');
   expect(await textOf(process, '000/b')).toBe('000/b');
+  const now = Date.now();
+  const times = { startsAt: new Date(now), expiresAt: new Date(now + 60_000) };
+  const accountOf = async (name: string, permissions: string) =>
+    /(first|second)\/files/.exec(await signBlobUrl(process, blob(name), { permissions, ...times }))?.[1];
+  expect(await accountOf('000/a', 'r')).toBe('second');
+  expect(await accountOf('000/b', 'r')).toBe('first');
+  for (const name of ['000/b', '000/none']) expect(await accountOf(name, 'c')).toBe('second');
+  expect(await accountOf('000/none', 'r')).toBe('second');
   // An empty blob says that the upload was accepted.
   expect(await readBlobRange(process, blob('000/empty'), { count: 1 })).toBeUndefined();
   const listed = await Array.fromAsync(listContainer(process, 'files'));
