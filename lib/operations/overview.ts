@@ -124,7 +124,7 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
     const only = { name: FIRST_ACCOUNT, isAway: false, slots: SLOTS, layers: [], containers: [] };
     return { items: [only], moves: [], unowned: [], advice: [] };
   }
-  const [states, { result: mover }] = await Promise.all([
+  const [states, { result: mover, away: moverAway }] = await Promise.all([
     pMap(accounts.list, async (account) => ({ account, ...(await unlessAway(readOwned(account))) })),
     unlessAway(ofAccount(accounts.list[0], readMover(accounts.list[0], now()))),
   ]);
@@ -135,7 +135,9 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
   // The slots of an account that is away are its own.
   const isWhole = known.length === states.length;
   const unowned = indexes.filter((index) => isWhole && !known.some(({ owned }) => isOwned(owned, index))).map(slotAt);
-  const advice = adviceOnMoves(moves, { isStuck: unowned.length > 0, isAlive: mover?.isAlive ?? false, now: now() });
+  const isStuck = unowned.length > 0;
+  // Without the first account, nobody knows whether a mover lives.
+  const advice = moverAway ? [] : adviceOnMoves(moves, { isStuck, isAlive: mover?.isAlive ?? false, now: now() });
   const items = states.map(({ account: { name }, result: owned, away }): AccountState => {
     const count = (layer: number) => (owned ? indexesOf(layer).filter((index) => isOwned(owned, index)).length : 0);
     const containers = [...accounts.containers].filter(([, place]) => place.name === name);

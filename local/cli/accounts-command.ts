@@ -16,8 +16,10 @@ import {
   stateIn,
 } from '../../lib/operations/placement.ts';
 import type { MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
-import { indexIn } from '../../lib/storage/slot-row.ts';
+import { awayIn, unlessAway } from '../../lib/storage/errors.ts';
+import { indexIn, readOwned } from '../../lib/storage/slot-row.ts';
 import { placeOf, SLOTS, slotAt } from '../../lib/storage/slots.ts';
+import type { Accounts as Several } from '../../lib/storage/storage.ts';
 import type { OpenAccounts } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 
@@ -57,7 +59,9 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     .description('Lists the accounts, the slots that they own, where tenants and entities are, and the moves.')
     .action(async (_, command: Command) => {
       const { storage, placed } = await storageOf(command);
-      for (const line of describePlacement(await readPlacement(severalAccounts(storage)), placed)) console.log(line);
+      const { placements, away } = await readThere(severalAccounts(storage));
+      for (const line of describePlacement(placements, placed, away)) console.log(line);
+      if (away.length > 0) process.exitCode = 1;
       const { mover, advice } = await readAccountStates({ storage, now: Date.now });
       if (mover) console.log(describeMover(mover));
       for (const line of advice) console.log(line);
@@ -172,15 +176,32 @@ function chooseSlots(placements: readonly Placement[], { slots, key, share, to }
   return chosen.sort();
 }
 
+/** What the accounts that respond own, and the names of the others. */
+async function readThere(accounts: Several): Promise<{ readonly placements: Placement[]; readonly away: string[] }> {
+  const found = await Promise.all(
+    accounts.list.map(async (account) => ({ account, ...(await unlessAway(readOwned(account))) })),
+  );
+  const away = awayIn(found);
+  if (away.length === 0) return { placements: await readPlacement(accounts), away };
+  const placements = found.flatMap(({ account, result: owned }) => (owned ? [{ account, owned }] : []));
+  return { placements, away };
+}
+
 /** What the accounts own, and the moves that are under way or can be undone. */
-export function describePlacement(placements: readonly Placement[], placed: readonly PlacedLayer[] = []): string[] {
+export function describePlacement(
+  placements: readonly Placement[],
+  placed: readonly PlacedLayer[] = [],
+  away: readonly string[] = [],
+): string[] {
   const lines = placements.map((placement) => {
     const counts = (['at rest', 'fencing', 'draining'] as const).map((phase) => slotsIn(placement, phase).length);
     const [atRest = 0, fencing = 0, draining = 0] = counts;
     const moving = fencing + draining > 0 ? `, ${fencing + draining} of them in motion` : '';
     return `${placement.account.name}: ${atRest + fencing + draining} of ${SLOTS} slots${moving}`;
   });
-  lines.push(...describeLayers(placements, placed));
+  lines.push(...away.map((name) => `${name}: does not respond. What it owns is not known`));
+  // An account that is away may own the slots of each layer.
+  if (away.length === 0) lines.push(...describeLayers(placements, placed));
   for (const placement of placements) {
     const moves = Map.groupBy([...placement.owned.moves], ([, { move }]) => move);
     for (const [move, slots] of moves) {
@@ -190,7 +211,7 @@ export function describePlacement(placements: readonly Placement[], placed: read
       lines.push(`move ${move}: ${gone} of ${slots.length} slots have left ${placement.account.name} for ${to}`);
     }
   }
-  const lost = lostSlots(placements);
+  const lost = away.length === 0 ? lostSlots(placements) : 0;
   if (lost > 0) lines.push(`${lost} slots are between two accounts`);
   return lines;
 }

@@ -17,7 +17,7 @@ const timing: MoveTiming = {
 };
 
 test('moves slots, spreads them, returns them and cleans up', async () => {
-  const { open } = await provisionAccounts();
+  const { open, stopped } = await provisionAccounts();
   const actions = [{ kind: 'insert', row: 'r', properties: { EntityType: 'thing' } }] as const;
   await submit(open(), { table: TABLE, partition: 'Engineering', actions });
   let placed: OpenAccounts['placed'] = [];
@@ -84,4 +84,23 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   await accounts('clean-up');
   expect(await accounts('remove', 'engineering')).toEqual(['"engineering" is removed.']);
   await expect(accounts('remove', 'engineering')).rejects.toThrow('Layer "engineering" not found.');
+  await accounts('move', '--key', 'Engineering', '--to', 'third');
+  for (const [away, ...others] of [
+    ['first', 'second: 136', 'third: 136'],
+    ['third', 'first: 136', 'second: 136'],
+  ] as const) {
+    stopped.add(away);
+    const told = await accounts('status');
+    stopped.clear();
+    expect(process.exitCode).toBe(1);
+    process.exitCode = undefined;
+    expect(told.slice(0, 3)).toEqual([
+      expect.stringContaining(others[0]),
+      expect.stringContaining(others[1]),
+      `${away}: does not respond. What it owns is not known`,
+    ]);
+    expect(told[3]).toMatch(/^move \w+: 1 of 1 slots have left \w+ for third$/);
+    // The first account has the row of the command that moves slots.
+    expect(told.slice(4).join()).toMatch(away === 'first' ? /^$/ : /accounts -- back/);
+  }
 });
