@@ -115,7 +115,7 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
 
 /**
  * Opens the account or accounts of the app whose resources have the prefix. `pace` limits the requests in progress, to all accounts
- * together.
+ * together. Without a limit, each account has a pace of its own: one that is slow or busy delays no work on the others.
  */
 export function openStorage(options: StorageOptions, prefix = '', pace: Pace = createPace()): Storage {
   // All accounts have one clock: a process may have had a response from one of them only.
@@ -124,7 +124,11 @@ export function openStorage(options: StorageOptions, prefix = '', pace: Pace = c
   if (!('accounts' in options)) return openAccount(options, shared);
   const several = options.accounts.length > 1;
   const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
-    ...openAccount(account, { ...shared, name: several ? name : undefined }),
+    ...openAccount(account, {
+      ...shared,
+      pace: several && !pace.isLimited ? createPace() : pace,
+      name: several ? name : undefined,
+    }),
     name,
   }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');

@@ -1,6 +1,7 @@
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';
+import { inBackground } from '../../../lib/storage/load.ts';
 import { compareResources, createTable, dropTable, listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Row, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { LEASE_MS, ownerOf } from '../../../lib/storage/slot-map.ts';
@@ -113,6 +114,35 @@ test('serves the slots of the other accounts while one is away, and names it', a
   stopped.clear();
   expect((await scanTable(storage, { table: TABLE, limit: 100 })).rows).toHaveLength(partitions.length);
 });
+
+test.each(['callers', 'background'] as const)(
+  'serves %s of the other accounts while one does not answer, also if it is asked more than once',
+  async (who) => {
+    const { memories, storage } = await provisionAccounts();
+    const placed = new Map<string | undefined, string>();
+    for (let index = 0; placed.size < NAMES.length; index += 1)
+      placed.set((await ownerOf(storage, `p${index}`)).name, `p${index}`);
+    const read = (account: string) =>
+      readRow(storage, { table: TABLE, partition: placed.get(account) ?? '', row: 'r' });
+    const held = Promise.withResolvers<void>();
+    const second = memories[1] as (typeof memories)[0];
+    let waiting = 0;
+    second.intercept = async (_, execute) => {
+      waiting += 1;
+      await held.promise;
+      return execute();
+    };
+    const run = who === 'background' ? inBackground : (work: () => Promise<unknown>) => work();
+    const order: string[] = [];
+    // More than the background work that is allowed at first.
+    const slow = Array.from({ length: 20 }, () => run(() => read('second').then(() => order.push('second'))));
+    await vi.waitUntil(() => waiting >= 8);
+    for (const name of ['first', 'third']) await run(() => read(name).then(() => order.push(name)));
+    held.resolve();
+    await Promise.all(slow);
+    expect(order.slice(0, 2)).toEqual(['first', 'third']);
+  },
+);
 
 test('lists, drops and misses tables of any account', async () => {
   const { storage } = await provisionAccounts();
