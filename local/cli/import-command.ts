@@ -14,7 +14,7 @@ import type { LocalApp } from '../instance/local-app.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
 import { type FiledRow, groupIntoBatches, sendBatch } from './import-batches.ts';
 import { readNdjson } from './ndjson-rows.ts';
-import { MAX_KEYS, onePerKey } from './one-per-key.ts';
+import { MAX_KEYS, onePerKey, readKeyField } from './one-per-key.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { openFiles, putFile } from './row-files.ts';
 import { findStoredEntity } from './stored-entity.ts';
@@ -39,7 +39,7 @@ interface ImportOptions extends TargetOptions {
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
 export function createImportCommand(own?: LocalApp): Command {
   return createTargetCommand(
-    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing.',
+    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing, unless the file lacks fields of the key that are generated.',
   )
     .argument('<entity>', 'the name of the entity')
     .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row; a row replaces the whole entity')
@@ -59,6 +59,7 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   const target = await resolveTarget(options);
   const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
   const files = { uploaded: 0, unchanged: 0 };
+  const generated = new Set<string>();
   const source = createReadStream(file);
   const countDone = () => counts.created + counts.stored + counts.unchanged + counts.rejected;
   const progress = startProgress({
@@ -104,7 +105,9 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
           const { status = 0, problem } = results[index] ?? {};
           const outcome = OUTCOMES[status];
           if (!outcome) return reject(row, problem ? reasonOf(problem) : 'the API returned no result for this row');
-          const path = pathTo(target.root, entity.name, ...entity.keyFields.map((key) => row.values[key]));
+          for (const field of generatedFields(entity, row)) generated.add(field);
+          const key = entity.keyFields.map((field) => readKeyField(entity, field, row.values));
+          const path = pathTo(target.root, entity.name, ...key);
           const reasons: string[] = [];
           for (const each of row.files) {
             const stored = await putFile(target, `${path}/${each.field}`, each, { isNew: outcome === 'created' });
@@ -125,7 +128,11 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   }
   progress.stop();
   if (progress.signal.aborted) {
-    console.log(`Interrupted. ${formatCounts()} Import the file again: rows that are stored already do not change.`);
+    const next =
+      generated.size > 0
+        ? sayGenerated(generated)
+        : 'Import the file again: rows that are stored already do not change.';
+    console.log(`Interrupted. ${formatCounts()} ${next}`);
     process.exitCode = INTERRUPTED_EXIT_CODE;
     return;
   }
@@ -142,9 +149,19 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
         ? `The file has no column for ${absent.join(', ')}. The API does not tell whether a row existed: those that did lost their values of these fields.`
         : `The file has no column for ${absent.join(', ')}: the rows that it replaced lost their values of these fields.`,
     );
+  if (generated.size > 0) console.log(sayGenerated(generated));
   if (read > MAX_KEYS) console.log(`Equal keys were found only within ${MAX_KEYS} rows.`);
   if (files.uploaded > 0) console.log(`Files: ${files.uploaded} uploaded, ${files.unchanged} unchanged.`);
   if (rejected > 0) process.exitCode = 1;
+}
+
+/** The fields of the key that the row lacks and that do not follow from its other fields. The API gives them another value each time. */
+function generatedFields(entity: Entity, { values }: ImportRow): string[] {
+  return entity.keyFields.filter((field) => readKeyField(entity, field, values) === undefined);
+}
+
+function sayGenerated(fields: ReadonlySet<string>): string {
+  return `The API generated ${[...fields].join(', ')} of rows without a value: importing these rows again creates their entities a second time.`;
 }
 
 function reasonOf({ detail, errors = [] }: Problem): string {
@@ -181,7 +198,11 @@ async function* withFiles(
     try {
       if (isDeeperThan(MAX_NESTING, row.values))
         throw new RowkeyError('invalid-input', `the row nests arrays and objects more than ${MAX_NESTING} deep`);
-      yield { ...row, files: await openFiles(entity, row, folder) };
+      const files = await openFiles(entity, row, folder);
+      const [unknown] = files.length > 0 ? generatedFields(entity, row) : [];
+      if (unknown !== undefined)
+        throw new RowkeyError('invalid-input', `the row has files and no "${unknown}", which their path needs`);
+      yield { ...row, files };
     } catch (error) {
       if (!(error instanceof RowkeyError)) throw error;
       reject(row, error.message);

@@ -12,6 +12,7 @@ import { startCommand } from '../start-process.ts';
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 const product = useProduct(import.meta.url);
+const hr = product.as('hr');
 const importing = (...words: string[]) => product.run('import', ...words);
 
 /** Sends a request of HR to the API. */
@@ -267,6 +268,38 @@ const EVERYTHING = [
   ['people', { kind: 'employee', country: 'UK', personId: 'e-1', firstName: 'June', jobTitle: 'Clerk' }],
   ['people', { kind: 'customer', country: 'UK', personId: 'c-1', firstName: 'Ada', companyName: 'Harbour Teas' }],
 ] as const;
+
+describe('npm run import of rows without a field of the key', () => {
+  test('changes nothing the second time if the field is computed from others, also after a change of these', async () => {
+    const file = join(product.folder, 'films.ndjson');
+    const film = { title: 'Sunnyside', year: 1919, genres: ['Western'], cast: ['Edna Purviance'] };
+    await writeFile(file, JSON.stringify(film));
+    expect(await importing('movies', file)).toMatchObject({ said: expect.stringContaining(' 1 created, ') });
+    const nothing = { code: 0, said: 'Nothing to do: all 1 rows are already stored.\n' };
+    expect(await importing('movies', file)).toEqual(nothing);
+    const { body } = await hr('GET', '/api/movies/Western');
+    const path = `/api/movies/Western/Sunnyside/1919/${body.items[0].filmId}`;
+    expect((await hr('PATCH', path, { body: { cast: ['Tom Wood'] } })).status).toBe(200);
+    // The row has the key of the film, which gets the cast of the file again.
+    expect(await importing('movies', file)).toMatchObject({ said: expect.stringContaining(' 0 created, 1 stored, ') });
+    expect(await importing('movies', file)).toEqual(nothing);
+    expect((await hr('GET', path)).body).toMatchObject(film);
+  });
+
+  test('creates them again if the field is generated, and says so', async () => {
+    const file = join(product.folder, 'expenses.ndjson');
+    await writeFile(
+      file,
+      JSON.stringify({ employeeId: '000777', at: '2026-11-20T08:00:00Z', amount: 5, category: 'Travel' }),
+    );
+    const said = expect.stringMatching(
+      / 0 rejected, .*\nThe API generated claimId of rows without a value: importing these rows again creates their entities a second time\.\n$/,
+    );
+    expect(await importing('expenses', file)).toEqual({ code: 0, said });
+    expect(await importing('expenses', file)).toEqual({ code: 0, said });
+    expect((await hr('GET', '/api/expenses/000777')).body.items).toHaveLength(2);
+  });
+});
 
 describe('npm run export', () => {
   test('says why it does not export an entity with a period', async () => {
