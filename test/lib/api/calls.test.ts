@@ -1,5 +1,6 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
+import type { Input, Output, Patch, Replacement } from '../../../lib/api/entity-types.ts';
 import { RowkeyError } from '../../../lib/base/errors.ts';
 import type { Stored } from '../../../lib/base/values.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
@@ -60,6 +61,24 @@ test('creates from the input of the schema without derived fields', () => {
   void (() => store.writers.create({ country: 'NO', writerId: '1' }));
   // @ts-expect-error a derived field is not written
   void (() => store.writers.create({ country: 'NO', writerId: '1', email: 'a', initials: 'AB' }));
+});
+
+test('creates without a field that has a computed default, and reads it', () => {
+  const films = defineEntity('films', {
+    schema: z.object({ title: z.string(), filmId: z.string(), slug: z.string() }),
+    table: 'films',
+    key: { partition: '{title}', row: '{filmId}' },
+    defaults: { filmId: ({ title }) => title, slug: ({ title }) => title },
+    access: { read: ['reader'], write: ['hr'] },
+  });
+  expectTypeOf<Input<typeof films>>().toEqualTypeOf<{
+    title: string;
+    filmId?: string;
+    slug?: string;
+  }>();
+  expectTypeOf<Output<typeof films>['filmId']>().toEqualTypeOf<string>();
+  expectTypeOf<Replacement<typeof films>>().toEqualTypeOf<{ slug?: string }>();
+  expectTypeOf<Patch<typeof films>>().toEqualTypeOf<{ readonly slug?: string | null }>();
 });
 
 test('updates every field except key fields and encrypted ones, and removes a field with null', () => {
