@@ -6,7 +6,7 @@ import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { describeRoutes } from '../../lib/http/openapi.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
-import { literal } from '../../lib/storage/row-filter.ts';
+import { literal } from '../../lib/storage/row-query.ts';
 import type { Storage } from '../../lib/storage/storage.ts';
 import { model as packs } from '../../model/model.ts';
 import { openAccessApp, type Reply } from '../../test/access-app.ts';

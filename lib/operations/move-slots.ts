@@ -70,7 +70,7 @@ export function moveBack(storage: Storage, move: string | undefined, options: Mo
   });
 }
 
-export interface CleanUpReport {
+interface CleanUpReport {
   readonly slots: number;
   readonly rows: number;
   readonly blobs: number;

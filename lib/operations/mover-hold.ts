@@ -22,7 +22,7 @@ interface MoverTells {
   readonly work?: () => Work | undefined;
 }
 
-export interface Hold {
+interface Hold {
   /** Throws if another mover may have begun. Called before each write. */
   mayWrite(): void;
   /** Ends the hold, so that the next mover need not wait. Only copies of this one may be under way: the next one waits before it compares. */

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { isOutcomeUnknown } from '../base/errors.ts';
 import { StorageConflict, storageCalls } from './errors.ts';
-import { literal } from './row-filter.ts';
+import { literal } from './row-query.ts';
 import { type Action, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, submit, transactionBytes } from './rows.ts';
 import { compareKeys } from './scan-accounts.ts';
 import { FENCE_HEAD, isOfApp, MARK_HEAD } from './slot-row.ts';

@@ -5,9 +5,10 @@ import { withDeleteIf } from './conditional-delete.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { writeAtOwner } from './fence.ts';
-import { literal, MAX_COMPARISONS, type RowFilter, rowConditions } from './row-filter.ts';
 import {
   type Address,
+  literal,
+  MAX_COMPARISONS,
   type Pausing,
   type Properties,
   projection,
@@ -15,7 +16,9 @@ import {
   queryRows,
   type ReadBound,
   type Row,
+  type RowFilter,
   type RowPage,
+  rowConditions,
   toRowProperties,
 } from './row-query.ts';
 import { scanAccounts } from './scan-accounts.ts';

@@ -1,6 +1,6 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
-import type { RowComparison, RowCondition } from '../../storage/row-filter.ts';
+import type { RowComparison, RowCondition } from '../../storage/row-query.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';

@@ -1,17 +1,20 @@
 import { LRUCache } from 'lru-cache';
 import { toContentEtag } from '../../base/content-etag.ts';
+import { keptFor } from '../../base/once.ts';
 import { SECOND_MS } from '../../base/time.ts';
 import { omit, type Values } from '../../base/values.ts';
 import { LOOKUP_MAX_AGE_S } from '../../define/declaration/declaration.ts';
 import type { Entity, Feature } from '../../define/declaration/entity.ts';
 import type { InterPartitionIndex } from '../../define/declaration/indexes.ts';
+import { buildKey } from '../../define/keys/key-template.ts';
 import { copiedFields, listOfAll } from '../../define/places/index-range.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
 import type { Engine } from '../../engine/engine.ts';
-import { keepList } from '../../engine/read/kept-list.ts';
 import { valuesLength } from '../../engine/read/page-length.ts';
 import { readByCopies } from '../../engine/read/read-through-index.ts';
 import { listedFields, type Page } from '../../engine/read/retrieve.ts';
+import { countPartitionWrites } from '../../storage/rows.ts';
+import type { Storage } from '../../storage/storage.ts';
 
 /** The longest time for which a process may serve a list that another process has changed. */
 const MAX_AGE_S = 3_600;
@@ -68,12 +71,7 @@ export const lookupList = {
     const listed = listedFields(entity) ?? Object.keys(entity.columns);
     return copiedFields(entity, lookupIndex(entity))?.filter((field) => listed.includes(field)) ?? listed;
   },
-  read: keepList({
-    index: lookupIndex,
-    maxAge: (entity) => (entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S) * SECOND_MS,
-    read: readWhole,
-    canKeep: ({ isWhole }) => isWhole,
-  }),
+  read: readKept,
   /** The entities in a page of a list that is not whole. */
   pageEntities: MAX_ENTITIES,
 };
@@ -93,6 +91,40 @@ function lookupIndex(entity: Entity): InterPartitionIndex {
   const index = listOfAll(entity, entity.lookup?.index);
   if (!index) throw new Error(`${entity.name} has no lookup.`);
   return index;
+}
+
+interface KeptList {
+  readonly readAt: number;
+  readonly writes: number;
+  readonly list: Promise<LookupPage>;
+}
+
+const listsOf = keptFor((_: Storage) => new Map<Entity, KeptList>());
+
+/**
+ * Reads the list of all entities: from the memory of the process, or by one read, which concurrent callers share. The list is read
+ * again after `maxAge`, and after each write of this process to the partition of the index, which settles inline: a process would keep a
+ * list that it has read before the queue settles an entry.
+ */
+async function readKept(engine: Engine, entity: Entity): Promise<LookupPage> {
+  const { storage, now } = engine;
+  const { table, partition } = lookupIndex(entity).remote;
+  const writes = countPartitionWrites(storage, { table, partition: buildKey(partition, {}) });
+  const lists = listsOf(storage);
+  const known = lists.get(entity);
+  const age = known ? now() - known.readAt : Number.POSITIVE_INFINITY;
+  const maxAge = (entity.lookup?.maxAge ?? LOOKUP_MAX_AGE_S) * SECOND_MS;
+  // A clock that was set back must not prolong the life of a list.
+  if (known?.writes === writes && age >= 0 && age < maxAge) return known.list;
+  const list = readWhole(engine, entity);
+  const kept = { readAt: now(), writes, list };
+  lists.set(entity, kept);
+  const forget = () => {
+    if (lists.get(entity) === kept) lists.delete(entity);
+  };
+  // Neither a failure nor a list over the limits is kept, so that the next call reads again.
+  list.then(({ isWhole }) => isWhole || forget(), forget);
+  return list;
 }
 
 async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
