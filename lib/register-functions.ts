@@ -18,7 +18,7 @@ import { collectOrphans } from './operations/collect-orphans.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
-import { continueVerifyRun } from './operations/verify-run.ts';
+import { CHECK_EVERY_MS, continueVerifyRun } from './operations/verify-run.ts';
 import type { Rowkey, Runtime } from './rowkey.ts';
 import { inBackground } from './storage/load.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
@@ -170,14 +170,17 @@ interface Timer {
 }
 
 export const TIMERS: Readonly<Record<string, Timer>> = {
-  /** Hourly: starts the consistency check of the week, which repairs what loses no value, or continues it. */
+  /** Hourly: starts the consistency check of the week or month, which repairs what loses no value, or continues it. */
   verify: {
     schedule: '0 40 * * * *',
     async run(runtime, context) {
+      const { consistencyCheck } = runtime.model;
+      if (consistencyCheck === 'never') return;
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + VERIFY_FOR_MS;
+      const options = { until, rate: VERIFY_TRANSACTIONS_A_SECOND, every: CHECK_EVERY_MS[consistencyCheck] };
       for (const entity of runtime.model.list.filter(canVerify)) {
-        const run = await continueVerifyRun(engine, entity, { until, rate: VERIFY_TRANSACTIONS_A_SECOND });
+        const run = await continueVerifyRun(engine, entity, options);
         const report = `${entity.name}: ${run.checked} rows compared, ${run.found} do not agree, ${run.repaired} of them repaired.`;
         if (run.found > run.repaired) context.error(report);
         else if (run.repaired > 0) context.warn(report);

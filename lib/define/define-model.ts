@@ -33,6 +33,11 @@ interface PlainOptions {
    */
   readonly queueParts?: number;
   /**
+   * How often a timer compares all rows with each other and repairs what loses no value, by default weekly. What the engine promises does not
+   * depend on it: it finds rows that were changed by hand, restored or written by clients.
+   */
+  readonly consistencyCheck?: 'weekly' | 'monthly' | 'never';
+  /**
    * The storage account of containers whose blobs should be together, by the container: `{ audit: 'second' }`. Without several accounts it
    * means nothing. By default files and texts are in the accounts of their slots, and the audit log is in the first account.
    */
@@ -76,6 +81,7 @@ const ModelOptions = optionsOf({
   rulesMaxAge: z.int().min(1).max(3_600).default(RULES_MAX_AGE_S),
   maxStorageRequests: z.int().min(2).optional(),
   queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).default(1),
+  consistencyCheck: z.enum(['weekly', 'monthly', 'never']).default('weekly'),
   containerAccounts: z.record(z.string(), z.string()).default({}),
   placement: z.record(z.string(), PlacementOptions).default({}),
   entities: z.array(declaredEntity()).readonly(),

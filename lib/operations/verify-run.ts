@@ -12,13 +12,14 @@ import { count } from '../telemetry/metrics.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
 
 /**
- * The weekly consistency check. It resumes where the last run stopped, in any process, and limits its storage transactions a
+ * The regular consistency check. It resumes where the last run stopped, in any process, and limits its storage transactions a
  * second. It repairs what follows from the entities, and reports the rest: a repair that drops values is for an operator.
  */
 
 const PARTITION = 'verify';
 const ROWS_A_PAGE = 50;
-const WEEK_MS = 7 * DAY_MS;
+/** From the start of a check to the next, by what the model says. */
+export const CHECK_EVERY_MS = { weekly: 7 * DAY_MS, monthly: 30 * DAY_MS };
 /** Enough to see what is wrong. A check with repair returns all findings. */
 const FINDINGS_KEPT = 50;
 /** More findings than this point to a restored table or a wrong release, where repairs could delete the last copies of entities. */
@@ -26,7 +27,7 @@ const MAX_REPAIRS = 100;
 /** In characters of JSON. A property holds 32 Ki, and the rest of the state needs some of them. */
 const LONGEST_FINDINGS = 28_000;
 
-/** The result of a weekly check. `found` counts all findings, `repaired` those of them that were repaired; `findings` has only the first. */
+/** The result of a regular check. `found` counts all findings, `repaired` those of them that were repaired; `findings` has only the first. */
 export const VerifyRun = z.object({
   startedAt: z.iso.datetime(),
   finishedAt: z.iso.datetime().optional(),
@@ -46,6 +47,8 @@ interface RunOptions {
   readonly until: number;
   /** Storage transactions a second, on average. */
   readonly rate: number;
+  /** In milliseconds. A check that began earlier than that is repeated. Default: a week. */
+  readonly every?: number;
   readonly patience?: number;
 }
 
@@ -68,7 +71,7 @@ export async function listVerifyRuns(
   });
 }
 
-/** Continues the run of this week, or starts it. Returns its state, finished or not. */
+/** Continues the latest run, or starts one. Returns its state, finished or not. */
 export async function continueVerifyRun(engine: Engine, entity: Entity, options: RunOptions): Promise<VerifyRun> {
   const run = VerifyRun.parse(await checkPages(engine, entity, options));
   const left = run.found - run.repaired;
@@ -77,10 +80,10 @@ export async function continueVerifyRun(engine: Engine, entity: Entity, options:
 }
 
 async function checkPages(engine: Engine, entity: Entity, options: RunOptions): Promise<State> {
-  const { until, rate, ...rest } = options;
+  const { until, rate, every = CHECK_EVERY_MS.weekly, ...rest } = options;
   let state = await readState(engine, entity);
   const isOver = state?.finishedAt !== undefined;
-  if (state && isOver && engine.now() - Date.parse(state.startedAt) < WEEK_MS) return state;
+  if (state && isOver && engine.now() - Date.parse(state.startedAt) < every) return state;
   if (!state || isOver)
     state = { startedAt: isoInstant(engine.now()), checked: 0, found: 0, repaired: 0, findings: [] };
   while (state.finishedAt === undefined && engine.now() < until) {

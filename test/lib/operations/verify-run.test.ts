@@ -1,10 +1,13 @@
+import type { InvocationContext } from '@azure/functions';
 import { beforeAll, expect, test } from 'vitest';
 import { DAY_MS } from '../../../lib/base/time.ts';
 import { indexEntriesOf } from '../../../lib/define/places/index-entries.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
-import { continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
-import { employees, products } from '../../fixtures/model.ts';
+import { CHECK_EVERY_MS, continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
+import { TIMERS } from '../../../lib/register-functions.ts';
+import type { Runtime } from '../../../lib/rowkey.ts';
+import { employees, model, products } from '../../fixtures/model.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { putAll } from '../../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../../world.ts';
@@ -52,6 +55,19 @@ test('a check continues after an interruption and runs once a week', async () =>
   const again = await continueVerifyRun(inAWeek, employees, { until: Date.now() + 9 * DAY_MS, ...pace });
   expect(again.startedAt > done.startedAt).toBe(true);
   expect(again.found).toBe(0);
+});
+
+test('a monthly check is repeated after a month, and the timer of a model without checks reads nothing', async () => {
+  const inDays = (days: number) => ({ ...world.engine, now: () => Date.now() + days * DAY_MS });
+  const check = (days: number) => {
+    const options = { until: Date.now() + 99 * DAY_MS, every: CHECK_EVERY_MS.monthly, ...pace };
+    return continueVerifyRun(inDays(days), products, options);
+  };
+  const first = await check(0);
+  expect(await check(29)).toEqual(first);
+  expect((await check(31)).startedAt > first.startedAt).toBe(true);
+  const runtime = { model: { ...model, consistencyCheck: 'never' } } as unknown as Runtime;
+  await TIMERS.verify?.run(runtime, {} as InvocationContext);
 });
 
 test('a check stays below its transaction rate', async () => {
