@@ -10,7 +10,7 @@ import type { Entity, Remembered } from '../define/declaration/entity.ts';
 import { IndexShape } from '../define/declaration/projection.ts';
 import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
-import type { Engine } from '../engine/engine.ts';
+import type { Engine, RekeyPhase } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { features } from '../features/features.ts';
@@ -44,8 +44,15 @@ const Shape = z.looseObject({
   ...optionsWith('remembered'),
   partition: z.string(),
   row: z.string(),
-  /** While entities move to another key: the key from which they move, and since when. */
-  rekey: z.object({ partition: z.string(), row: z.string(), since: z.iso.datetime() }).optional(),
+  /** While entities move to another key: the key from which they move, since when every process knows or soon will, and if all do. */
+  rekey: z
+    .object({
+      partition: z.string(),
+      row: z.string(),
+      since: z.iso.datetime().optional(),
+      isMoving: z.boolean().optional(),
+    })
+    .optional(),
   archive: z.string().optional(),
   /** The fields that archived entities do not have. */
   archiveWithout: z.array(z.string()).optional(),
@@ -427,27 +434,42 @@ export async function readFormerIndex(engine: Engine, entity: Entity, index: str
   return row && toShape(row).leftOver[index];
 }
 
-/** Reads where the entities are whose key changes. One point query. */
+/** Reads where the entities are whose key changes. One point query. `since`: when the command had recorded that it begins. */
 export async function readRekey(
   { storage }: Engine,
   entity: Entity,
-): Promise<{ readonly isStarted: boolean; readonly since: number } | undefined> {
+): Promise<{ readonly phase: NonNullable<RekeyPhase>; readonly since?: number | undefined } | undefined> {
   const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
   const shape = row && toShape(row);
   if (!shape) return undefined;
-  if (isKey(entity, shape)) return shape.rekey && { isStarted: true, since: Date.parse(shape.rekey.since) };
-  return { isStarted: false, since: 0 };
+  const { rekey } = shape;
+  // In the middle of a move, the way back begins with entities at both keys.
+  if (!isKey(entity, shape)) return { phase: rekey || !isKey(entity.formerKey, shape) ? 'waiting' : 'former' };
+  if (!rekey) return undefined;
+  const since = rekey.since === undefined ? undefined : Date.parse(rekey.since);
+  return { phase: rekey.isMoving ? 'moving' : 'waiting', since };
 }
 
-/** Records that entities may be at the declared key from now on. */
-export async function startRekey(engine: Engine, entity: Entity): Promise<void> {
-  const since = isoInstant(engine.now());
+/** Records that the move begins: no process that reads it writes at the former key. The time is taken afterwards. Returns it. */
+export async function startRekey(engine: Engine, entity: Entity): Promise<number> {
   const start = ({ partition, row, ...shape }: Shape): Shape =>
     isKey(entity, { partition, row })
       ? { ...shape, partition, row }
-      : { ...shape, partition: entity.partition.template, row: entity.row.template, rekey: { partition, row, since } };
+      : { ...shape, partition: entity.partition.template, row: entity.row.template, rekey: { partition, row } };
   // The guard does not accept the former key alone any more.
   await changeShape(engine, entity, start, { isNarrower: true });
+  const since = engine.now();
+  await changeShape(engine, entity, ({ rekey, ...shape }) =>
+    rekey ? { ...shape, rekey: { since: isoInstant(since), ...rekey } } : shape,
+  );
+  return since;
+}
+
+/** Records that entities may be at the declared key from now on. */
+export async function startMoves(engine: Engine, entity: Entity): Promise<void> {
+  await changeShape(engine, entity, ({ rekey, ...shape }) =>
+    rekey ? { ...shape, rekey: { ...rekey, isMoving: true } } : shape,
+  );
 }
 
 /** Records that no entity is at the former key. */

@@ -12,16 +12,17 @@ import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { moveToKey } from '../engine/transfer/transfer.ts';
 import { type Address, type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { endRekey, readRekey, startRekey } from './model-guard.ts';
+import { endRekey, readRekey, startMoves, startRekey } from './model-guard.ts';
 import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
 
 /**
  * The move of all entities of a declaration to another key of the same fields.
  *
- *   deployment   waiting: the entities are at the former key. Processes with the new key read them there, and reject writes and lists.
- *   command      records that the move begins. From then on, a process with the former key does not start.
- *                -> waits until no request of the previous release can still be executed
- *                -> moving: the entities move one by one, as by `…/move` (transfer.ts). A request for a key moves its entity first.
+ *   deployment   former: the entities are at the former key. Processes with the new key read and write them there, by the former declaration.
+ *   command      records that the move begins -> waiting: from then on, a process with the former key does not start, and one that reads it
+ *                rejects writes and lists
+ *                -> waits until no write at the former key can still be executed: see PHASE_MS
+ *                -> records that entities move -> moving: the entities move one by one, as by `…/move` (transfer.ts). A request for a key moves its entity first.
  *                   Nothing is created at the former key, so an entity that is not there never will be: a create looks there first.
  *                -> passes over the table until one has found nothing to move -> done: lists are accepted again
  *   way back     a declaration with the two keys exchanged, at any time
@@ -29,34 +30,64 @@ import { limitTransactions, type VerifyPage, type VerifyPosition } from './verif
  * test/model/rekey.ts is the specification.
  */
 
-/** A process uses for so long what it has read of the phase. No decision depends on it: see `find`. */
+/**
+ * A process uses what it has read of the phase for so long, from the start of the read. It looks when it begins the time of a transaction at
+ * the former key, and after a read there. So the command waits for as long, and then for the time in which storage may execute the
+ * transaction or the index entries that follow, which is that of its intent. Then no process needs a clock to know that entities move:
+ * storage says so.
+ */
 const PHASE_MS = 5_000;
+const PHASE_ATTEMPTS = 3;
 const CONCURRENCY = 8;
 /** Of one request. */
 const LONGEST_WAIT_MS = 10_000;
 
+/** What a process has read of the phase, and when that began. */
+interface Lease {
+  readonly since: number;
+  readonly at: number;
+  readonly phase: Promise<RekeyPhase>;
+  isLast?: boolean;
+}
+
+/** The clock of a process stands still while its machine is suspended, and that of the machine may be set back. */
+function isUsable({ since, at, isLast }: Lease): boolean {
+  return isLast || (performance.now() - since < PHASE_MS && Math.abs(Date.now() - at) < PHASE_MS);
+}
+
 /** Where the entities of changed keys are, as one process knows. */
 export function createRekey(entities: readonly Entity[]): Rekey {
   const byName = new Map(entities.filter(({ formerKey }) => formerKey).map((entity) => [entity.name, entity]));
-  const known = new Map<string, { readonly until: number; readonly phase: Promise<RekeyPhase> }>();
+  const known = new Map<string, Lease>();
 
   async function phaseOf(engine: Engine, name: string): Promise<RekeyPhase> {
     const entity = byName.get(name);
     if (!entity) return undefined;
-    const now = performance.now();
-    const last = known.get(entity.name);
-    if (last && now < last.until) return last.phase;
-    const phase = readPhase(engine, entity);
-    known.set(entity.name, { until: now + PHASE_MS, phase });
-    phase.then(
-      // Only another deployment begins again.
-      (found) => found === undefined && known.set(entity.name, { until: Number.POSITIVE_INFINITY, phase }),
-      () => known.delete(entity.name),
-    );
-    return phase;
+    for (let attempt = 1; ; attempt += 1) {
+      const last = known.get(entity.name);
+      if (last && isUsable(last)) {
+        const phase = await last.phase;
+        // The read may have taken longer than its result can be used.
+        if (isUsable(last)) return phase;
+        if (known.get(entity.name) === last) known.delete(entity.name);
+        if (attempt === PHASE_ATTEMPTS) throw beingRekeyed(entity);
+        continue;
+      }
+      const phase = readRekey(engine, entity).then((found) => found?.phase);
+      const lease: Lease = { since: performance.now(), at: Date.now(), phase };
+      known.set(entity.name, lease);
+      phase.then(
+        // Only another deployment begins again.
+        (found) => {
+          lease.isLast = found === undefined;
+        },
+        () => known.get(entity.name) === lease && known.delete(entity.name),
+      );
+    }
   }
 
   return {
+    has: (name) => byName.has(name),
     phaseOf,
     async find(engine, name, address, options) {
       const phase = await phaseOf(engine, name);
@@ -76,11 +107,11 @@ export function createRekey(entities: readonly Entity[]): Rekey {
       for (const key of [keyAt(entity, address), keyAt(former, address)]) {
         if (!key) continue;
         const there = await readAt(former, key);
-        if (there.live && phase === 'waiting') return there.live;
+        if (there.live && phase !== 'moving') return there.live;
         if (there.live || there.found?.properties.MovedTo) await move(key);
         const { live } = await readAt(entity, key);
         if (!live) continue;
-        if (!live.properties.MovingFrom || phase === 'waiting') return live;
+        if (!live.properties.MovingFrom || phase !== 'moving') return live;
         // The process that moved it may have died, or the row may be the copy of a process that was too late.
         await move(key);
         return (await readAt(entity, key)).live;
@@ -88,12 +119,6 @@ export function createRekey(entities: readonly Entity[]): Rekey {
       return undefined;
     },
   };
-}
-
-async function readPhase(engine: Engine, entity: Entity): Promise<RekeyPhase> {
-  const found = await readRekey(engine, entity);
-  if (!found) return undefined;
-  return found.isStarted && engine.now() >= found.since + engine.timing.claimForMs ? 'moving' : 'waiting';
 }
 
 /** The key fields of an address; undefined if no entity of the declaration has it. */
@@ -136,11 +161,11 @@ export const rekeyPage = inPattern(
     if (!entity.formerKey) return { ...nothing, next: undefined };
     const found = await readRekey(engine, entity);
     if (!found) return { ...nothing, next: undefined };
-    if (!found.isStarted) await startRekey(engine, entity);
-    const since = found.isStarted ? found.since : engine.now();
-    const wait = since + engine.timing.claimForMs - engine.now();
-    if (wait > 0) {
-      await sleep(Math.min(wait, LONGEST_WAIT_MS));
+    if (found.phase !== 'moving') {
+      const since = found.since ?? (await startRekey(engine, entity));
+      const wait = since + PHASE_MS + engine.timing.hideIntentForSeconds * 1_000 - engine.now();
+      if (wait > 0) await sleep(Math.min(wait, LONGEST_WAIT_MS));
+      else await startMoves(engine, entity);
       return { ...nothing, next: { table: 0, left: 0 } };
     }
     const { rows, more } = await scanTable(engine.storage, {

@@ -17,7 +17,7 @@ import {
   tablesOf,
 } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
-import { judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
+import { declarationOf, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { isUpgradable, repairEntries, repairIntent, repairSibling, sameCopy } from '../engine/reconcile/reconcile.ts';
 import { claim, hasLiveClaim, isOwnedBy } from '../engine/reconcile/unique-claim.ts';
@@ -89,7 +89,8 @@ export function canVerify(entity: Entity): boolean {
 /** Checks one page of rows. Throws as reads and writes do; the same page can then be requested again. */
 export const verifyPage = inPattern(
   'consistency check',
-  async (engine: Engine, entity: Entity, options: VerifyOptions): Promise<VerifyPage> => {
+  async (engine: Engine, declared: Entity, options: VerifyOptions): Promise<VerifyPage> => {
+    const entity = await declarationOf(engine, declared);
     const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS, maxTransactions } = options;
     const tables = only ? [entity.table] : tablesOf(entity);
     const table = tables[position.table];

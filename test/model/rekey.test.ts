@@ -3,7 +3,17 @@ import { IS_EVERY_POINT } from '../points.ts';
 import { explore, RULES, type Rule, SCRIPTS } from './rekey.ts';
 
 type ScriptName = keyof typeof SCRIPTS;
-const SMALL: readonly ScriptName[] = ['patch', 'read', 'create', 'none', 'late', 'lateCreate'];
+const SMALL: readonly ScriptName[] = [
+  'patch',
+  'read',
+  'create',
+  'none',
+  'late',
+  'lateCreate',
+  'earlyPut',
+  'earlyCreate',
+  'earlyMidway',
+];
 const scripts = IS_EVERY_POINT ? (Object.keys(SCRIPTS) as ScriptName[]) : SMALL;
 
 test.each(scripts)('a move to another key loses nothing and can always end: %s', (name) => {
@@ -13,6 +23,11 @@ test.each(scripts)('a move to another key loses nothing and can always end: %s',
 /** The script that shows the loss, and the loss. */
 const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegExp]>> = {
   noWait: ['lateCreate', /a second entity is created/],
+  noLeaseWait: ['earlyCreate', /a second entity is created/],
+  noSentWait: ['earlyPut', /at both keys|a second entity is created/],
+  noCheck: ['earlyCreate', /a second entity is created/],
+  noConfirm: ['early', /a (read|patch) found 0, not one of/],
+  servedMidway: ['earlyMidway', /a second entity is created/],
   noLookAtFormer: ['create', /a second entity is created/],
   noLookAgain: ['patch', /a patch found 0, not one of 1/],
   openArrival: ['patch', /was written last/],

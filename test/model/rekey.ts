@@ -1,6 +1,7 @@
 /**
  * Executable specification of the move of one entity to another key (docs/change-the-model.md): visits every state of the rows at its two
- * keys, with a command that may die, requests that write, create, delete and read by the new key, and late requests of the previous release.
+ * keys, with a command that may die, requests that write, create, delete and read by the new key, late requests of the previous release, and
+ * requests of this one that have begun at the former key, before the command.
  *   node test/model/rekey.ts [script] [broken rule]
  *
  * Each storage request is one step. A request for a key moves the entity itself, with the steps of the command, before it goes on.
@@ -45,8 +46,24 @@ interface Actor {
   seen: number[];
 }
 
+/** A request that a process executes at the former key, because no move had begun when the process looked. */
+interface Early {
+  does: 'patch' | 'put' | 'create' | 'read';
+  value: number;
+  step: 'choose' | 'look' | 'confirm' | 'check' | 'sent' | 'done';
+  /** True while the process uses what it has read: that no move has begun. */
+  isSure: boolean;
+  found: Cell;
+  seen: number[];
+}
+
 interface State {
+  /** True after the command has recorded that it begins. */
+  isStarted: boolean;
+  /** True if another move has been left with entities at both keys. */
+  isMidway: boolean;
   isMoving: boolean;
+  early: Early[];
   old: Cell;
   new: Cell;
   /** The value of the entity, 0 if there is none. */
@@ -62,6 +79,11 @@ interface State {
 /** What each broken rule drops. */
 export const RULES = {
   noWait: 'the move begins while requests of the previous release may be executed',
+  noLeaseWait: 'the move begins while a process uses what it has read before the command',
+  noSentWait: 'the move begins while a write of such a process may be executed',
+  noCheck: 'a process does not look again before it sends a write to the former key',
+  noConfirm: 'a process does not look again after it has read at the former key',
+  servedMidway: 'entities are served at the former key although another move has been left in the middle',
   noLookAtFormer: 'a create does not look at the former key',
   noLookAgain: 'a request that finds nothing at either key does not look at the new one again',
   openArrival: 'a request may write an entity that arrives',
@@ -79,6 +101,9 @@ interface Script {
   readonly initial: number;
   readonly actors: readonly Does[];
   readonly late?: State['late'];
+  readonly early?: readonly Early['does'][];
+  /** The key of the entity, which another move has left there. */
+  readonly leftAt?: Place;
   readonly crashes?: number;
 }
 
@@ -95,20 +120,27 @@ export const SCRIPTS = {
   patchDies: { initial: 1, actors: ['command', 'patch', 'read'], crashes: 1 },
   deleteDies: { initial: 1, actors: ['command', 'delete', 'read'], crashes: 1 },
   againDies: { initial: 1, actors: ['command', 'delete', 'create'], crashes: 1 },
+  early: { initial: 1, actors: ['command', 'patch'], early: ['patch', 'read'] },
+  earlyPut: { initial: 1, actors: ['command', 'read'], early: ['put'], crashes: 1 },
+  earlyCreate: { initial: 0, actors: ['command', 'create'], early: ['create'], crashes: 1 },
+  earlyMidway: { initial: 1, actors: ['command'], early: ['create'], leftAt: 'new' },
 } satisfies Readonly<Record<string, Script>>;
 
 const ABSENT: Cell = { state: 'absent' };
 
-function initialState({ initial, actors, late = [], crashes = 0 }: Script): State {
-  const old: Cell = initial ? { state: 'live', value: initial, life: 1, etag: 1 } : ABSENT;
+function initialState({ initial, actors, late = [], early = [], leftAt, crashes = 0 }: Script): State {
+  const cell: Cell = initial ? { state: 'live', value: initial, life: 1, etag: 1 } : ABSENT;
   const first = actors.map((does, at): Actor => {
     const read = { destination: ABSENT, source: ABSENT, found: ABSENT, life: 0, seen: [] };
     return { does, value: 10 + at, step: does === 'command' ? 'destination' : 'look', ...read };
   });
   return {
+    isStarted: false,
+    isMidway: leftAt !== undefined,
     isMoving: false,
-    old,
-    new: ABSENT,
+    early: early.map((does, at) => ({ does, value: 20 + at, step: 'choose', isSure: false, found: ABSENT, seen: [] })),
+    old: leftAt === 'new' ? ABSENT : cell,
+    new: leftAt === 'new' ? cell : ABSENT,
     truth: initial,
     late: [...late],
     actors: first,
@@ -123,11 +155,20 @@ function nextStates(state: State, broken: Rule | undefined): Found<State>[] {
   const add = (what: string, change: (next: State) => string | undefined) => {
     const next = copyOf(state);
     const violation = change(next);
-    for (const { seen } of next.actors) if (seen.length > 0 && !seen.includes(next.truth)) seen.push(next.truth);
+    for (const { seen } of [...next.actors, ...next.early])
+      if (seen.length > 0 && !seen.includes(next.truth)) seen.push(next.truth);
     const wrong = violation ?? violationIn(next);
     found.push(wrong === undefined ? [what, next] : [what, next, wrong]);
   };
-  if (!state.isMoving && (state.late.length === 0 || broken === 'noWait'))
+  if (!state.isStarted)
+    add('the command begins', (next) => {
+      next.isStarted = true;
+      return undefined;
+    });
+  const mayCome = state.early.some(
+    ({ isSure, step }) => (isSure && broken !== 'noLeaseWait') || (step === 'sent' && broken !== 'noSentWait'),
+  );
+  if (state.isStarted && !state.isMoving && !mayCome && (state.late.length === 0 || broken === 'noWait'))
     add('the move begins', (next) => {
       next.isMoving = true;
       return undefined;
@@ -138,6 +179,17 @@ function nextStates(state: State, broken: Rule | undefined): Found<State>[] {
       return executeLate(next, kind);
     });
     add(`a late ${kind} is lost`, (next) => void next.late.splice(at, 1));
+  }
+  for (const [at, { does, step, isSure }] of state.early.entries()) {
+    const change = (what: string, how: (next: State, early: Early) => string | undefined) =>
+      add(`early ${does} ${at}: ${what}`, (next) => how(next, next.early[at] as Early));
+    if (step !== 'done') change(step, (next, early) => takeEarly(next, early, broken));
+    if (step === 'sent') change('is lost', (_, early) => void endEarly(early));
+    if (isSure)
+      change('its time is over', (_, early) => {
+        early.isSure = false;
+        return undefined;
+      });
   }
   if (!state.isMoving) return found;
   for (const [at, actor] of state.actors.entries()) {
@@ -161,6 +213,53 @@ function executeLate(state: State, kind: 'put' | 'create'): string | undefined {
   if (kind === 'put' && old.state === 'live' && old.etag === 1) return put(state, 'old', { ...old, value: 2 });
   if (kind === 'create' && old.state === 'absent') return put(state, 'old', newLife(state, 2));
   return undefined;
+}
+
+/** The next step of a request at the former key. Returns a violation. */
+function takeEarly(state: State, early: Early, broken: Rule | undefined): string | undefined {
+  const { does, found, value } = early;
+  const isKnown = () => {
+    // A process that does not know reads the phase.
+    early.isSure ||= !state.isStarted && (!state.isMidway || broken === 'servedMidway');
+    return early.isSure;
+  };
+  if (early.seen.length === 0) early.seen.push(state.truth);
+  switch (early.step) {
+    case 'choose':
+      if (!isKnown()) return endEarly(early);
+      early.step = does === 'patch' || does === 'read' ? 'look' : 'check';
+      return undefined;
+    case 'look':
+      early.found = state.old;
+      early.step = 'confirm';
+      return undefined;
+    case 'confirm': {
+      if (broken !== 'noConfirm' && !isKnown()) return endEarly(early);
+      early.step = 'check';
+      if (does === 'patch' && found.state === 'live') return undefined;
+      endEarly(early);
+      const read = found.state === 'live' ? found.value : 0;
+      return early.seen.includes(read) ? undefined : `a ${does} found ${read}, not one of ${early.seen.join(', ')}`;
+    }
+    case 'check':
+      if (broken !== 'noCheck' && !isKnown()) return endEarly(early);
+      early.step = 'sent';
+      return undefined;
+    default: {
+      const { old } = state;
+      endEarly(early);
+      if (does === 'patch')
+        return old.state === 'live' && isSame(old, found) ? put(state, 'old', { ...old, value }) : undefined;
+      if (does === 'put' && old.state === 'live') return put(state, 'old', { ...old, value });
+      if (old.state === 'live' || (does === 'create' && old.state !== 'absent')) return undefined;
+      if (state.truth !== 0) return 'a second entity is created';
+      return put(state, 'old', newLife(state, value));
+    }
+  }
+}
+
+function endEarly(early: Early): undefined {
+  Object.assign(early, { step: 'done', isSure: false, found: ABSENT });
 }
 
 const newLife = (state: State, value: number) => {
@@ -315,8 +414,9 @@ function violationIn(state: State): string | undefined {
   return value === state.truth ? undefined : `the entity has ${value}, and ${state.truth} was written last`;
 }
 
-const isOver = ({ isMoving, late, actors, old }: State) =>
+const isOver = ({ isMoving, late, early, actors, old }: State) =>
   isMoving &&
+  early.every(({ step }) => step === 'done') &&
   late.length === 0 &&
   old.state === 'absent' &&
   actors.every(({ step }) => step === 'done' || step === 'dead');
@@ -345,7 +445,12 @@ function renumbered(state: State): State {
     found: cell(actor.found),
     seen: actor.step === 'done' || actor.step === 'dead' ? [] : actor.seen.toSorted(),
   }));
-  return { ...state, old: cell(state.old), new: cell(state.new), actors, etags: 0 };
+  const early = state.early.map((one) => ({
+    ...one,
+    found: cell(one.found),
+    seen: one.step === 'done' ? [] : one.seen.toSorted(),
+  }));
+  return { ...state, old: cell(state.old), new: cell(state.new), actors, early, etags: 0 };
 }
 
 if (import.meta.main) {

@@ -1,16 +1,19 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
+import { type Entity, formerOf } from '../../lib/define/declaration/entity.ts';
 import type { CopyIndex, IndexEntity } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
+import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/retrieve.ts';
+import { writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { commit } from '../../lib/engine/write/eventual-transaction.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { guardModel, startRekey } from '../../lib/operations/model-guard.ts';
+import { guardModel, readRekey, startMoves, startRekey } from '../../lib/operations/model-guard.ts';
 import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
@@ -71,12 +74,11 @@ function processOf(entity: Entity, engine: Engine = world.engine): Engine {
 
 /** Takes the model of this release into use, as the start of a process does. */
 const guard = (entity: Entity) => guardModel(world.engine, [entity], undefined);
-/** Begins the move, as if the time in which requests of the previous release may arrive had passed. */
-const start = (entity: Entity) =>
-  startRekey(
-    laterBy(world.engine, () => -world.engine.timing.claimForMs),
-    entity,
-  );
+/** Begins the move, as if the time in which writes at the former key may arrive had passed. */
+async function start(entity: Entity): Promise<void> {
+  await startRekey(world.engine, entity);
+  await startMoves(world.engine, entity);
+}
 
 /** A clock for which the claims of a process that has died are over. */
 const later = (engine: Engine): Engine => laterBy(engine, () => 2 * engine.timing.claimForMs);
@@ -154,16 +156,57 @@ beforeEach(async () => {
 const { code: byCode, minutes: byMinutes, titles: byTitle } = after.indexes;
 const closed = { code: 'busy', retryAfter: 5 };
 
-test('before the command, entities can be read by key and by index, and not written or listed', async () => {
-  const one = reel();
+test('before the command, entities are read, written and listed at their former key', async () => {
+  const [one, other, gone] = [reel({ year: 1914 }), reel({ year: 1915 }), reel({ year: 1914 })];
   await createEntity(world.engine, before, one);
   expect(await guard(after)).toEqual([expect.stringMatching(/at their former key: npm run rekey -- reels$/)]);
   const engine = processOf(after);
   expect(await valuesOf(engine, after, one)).toEqual(one);
+  await createEntity(engine, after, other);
+  await expect(createEntity(engine, after, one)).rejects.toMatchObject({ code: 'duplicate-key' });
+  const { isCreated } = await putEntity(engine, after, gone, gone);
+  expect(isCreated).toBe(true);
+  await deleteEntity(engine, after, gone);
+  await expect(deleteEntity(engine, after, gone)).rejects.toMatchObject({ code: 'not-found' });
+  await patchEntity(engine, after, one, { minutes: 5, notes: 'New' });
+  const outcomes = await writeBatch(engine, after, [{ create: gone }, { delete: pick(gone, after.keyFields) }]);
+  expect(outcomes).toMatchObject([{ outcome: 'created' }, { outcome: 'deleted' }]);
+  const now = { ...one, minutes: 5, notes: 'New' };
+  expect(await valuesOf(engine, after, one)).toEqual(now);
   const select = ['title'];
-  expect(await readByCopy(engine, after, byCode as CopyIndex, { code: one.code }, select)).toMatchObject({
-    title: one.title,
+  expect(await readByCopy(engine, after, byCode as CopyIndex, { code: other.code }, select)).toMatchObject({
+    title: other.title,
   });
+  const titles = ({ items }: { items: readonly Values[] }) => items.map(({ title }) => title);
+  const page = { top: 10 };
+  // The former partition has both.
+  expect(titles(await readEntities(engine, after, one, page))).toEqual([one.title]);
+  expect(titles(await readEntities(engine, after, other, page))).toEqual([other.title]);
+  expect(titles(await scanEntities(engine, after, page))).toEqual([one.title, other.title]);
+  await expect(readByCopies(engine, after, byMinutes as CopyIndex, one, page)).rejects.toMatchObject(closed);
+
+  const create = (over: Values) => ({ create: reel({ year: 1914, ...over }) });
+  await writeAtomically(engine, after, [create({}), create({})]);
+  const apart = writeAtomically(engine, after, [create({ studio: 'Roach' }), create({})]);
+  await expect(apart).rejects.toMatchObject(closed);
+
+  // The previous release still writes what this one has written, and may come back.
+  await patchEntity(world.engine, before, other, { minutes: 99 });
+  expect(await valuesOf(engine, after, other)).toEqual({ ...other, minutes: 99 });
+  expect(await valuesOf(world.engine, before, one)).toEqual(now);
+  expect(await guard(before)).toEqual([]);
+  await expectAllToAgree(before);
+});
+
+test('from the command until its wait is over, entities can be read by key and by index, and not written or listed', async () => {
+  const one = reel();
+  await createEntity(world.engine, before, one);
+  await guard(after);
+  const late = processOf(after);
+  expect(await valuesOf(late, after, one)).toEqual(one);
+  await startRekey(world.engine, after);
+  const engine = processOf(after);
+  expect(await valuesOf(engine, after, one)).toEqual(one);
   expect(await valuesOf(engine, after, { ...one, title: 'Another' })).toBeUndefined();
   await expect(patchEntity(engine, after, one, { minutes: 1 })).rejects.toMatchObject(closed);
   await expect(deleteEntity(engine, after, one)).rejects.toMatchObject(closed);
@@ -171,11 +214,52 @@ test('before the command, entities can be read by key and by index, and not writ
   await expect(readEntities(engine, after, one, { top: 10 })).rejects.toMatchObject(closed);
   await expect(scanEntities(engine, after, { top: 10 })).rejects.toMatchObject(closed);
   await expect(readByCopies(engine, after, byMinutes as CopyIndex, one, { top: 10 })).rejects.toMatchObject(closed);
-  // The previous release still writes, and may come back.
-  await patchEntity(world.engine, before, one, { minutes: 99 });
-  expect(await valuesOf(engine, after, one)).toEqual({ ...one, minutes: 99 });
-  expect(await guard(before)).toEqual([]);
-  await expectAllToAgree(before);
+  // A process uses what it has read of the phase for some seconds, and the command waits for it.
+  await patchEntity(late, after, one, { minutes: 2 });
+  expect(await valuesOf(engine, after, one)).toEqual({ ...one, minutes: 2 });
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 5_000);
+  // Its clock stood still while its machine was suspended.
+  await expect(patchEntity(late, after, one, { minutes: 3 })).rejects.toMatchObject(closed);
+  vi.restoreAllMocks();
+});
+
+test('a process looks again when it begins each transaction and after each read at the former key', async () => {
+  const one = reel();
+  await createEntity(world.engine, before, one);
+  await guard(after);
+  const former = formerOf(after) as Entity;
+  const moved = async () => {
+    const engine = processOf(after);
+    await start(after);
+    expect(await walk(after)).toMatchObject({ stuck: 0 });
+    return engine;
+  };
+  const engine = await moved();
+  // As if they had chosen the former declaration before.
+  const key = pick(one, after.keyFields);
+  await expect(patchEntity(engine, former, key, { minutes: 1 })).rejects.toMatchObject(closed);
+  await expect(createEntity(engine, former, one)).rejects.toMatchObject(closed);
+  const change = { entity: former, address: addressOf(former, one), before: { state: 'absent' }, after: one } as const;
+  await expect(commit(engine, [change])).rejects.toMatchObject(closed);
+  await expect(readEntities(engine, former, one, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(scanEntities(engine, former, { top: 10 })).rejects.toMatchObject(closed);
+  expect(await valuesOf(engine, after, one)).toEqual(one);
+});
+
+test('the command waits for the processes that write at the former key', async () => {
+  await createEntity(world.engine, before, reel());
+  await guard(after);
+  const began = Date.now();
+  const at = (ms: number): Engine => ({ ...world.engine, now: () => began + ms });
+  const page = (ms: number) => rekeyPage(processOf(after, at(ms)), after, { position: undefined, top: 10 });
+  const { engine } = world;
+  await startRekey(at(0), after);
+  const waitMs = 5_000 + engine.timing.hideIntentForSeconds * 1_000;
+  await page(waitMs - 1);
+  expect(await readRekey(engine, after)).toMatchObject({ phase: 'waiting' });
+  await page(waitMs);
+  expect(await readRekey(engine, after)).toMatchObject({ phase: 'moving' });
+  expect(await page(waitMs)).toMatchObject({ findings: [{ repaired: true }] });
 });
 
 test('a request for a key moves its entity first', async () => {
@@ -229,6 +313,9 @@ test('the keys exchanged move the entities back, also from the middle', async ()
   const engine = processOf(back);
   expect(await valuesOf(engine, back, all[0] ?? {})).toEqual({ ...all[0], minutes: 5 });
   expect(await valuesOf(engine, back, all[4] ?? {})).toEqual(all[4]);
+  // They are at both keys.
+  await expect(patchEntity(engine, back, all[0] ?? {}, { minutes: 6 })).rejects.toMatchObject(closed);
+  await expect(createEntity(engine, back, reel())).rejects.toMatchObject(closed);
   await start(back);
   expect(await walk(back)).toEqual({ moved: 2, stuck: 0 });
   expect(await expectAllToAgree(back)).toHaveLength(5);

@@ -23,13 +23,16 @@ export interface Engine {
 }
 
 /**
- * Where the entities of a changed key are. `waiting`: at the former key, where they can be read and not written, because processes of
- * the previous release may run. `moving`: each is at one of the two keys. Undefined: none is at the former key.
+ * Where the entities of a changed key are. `former`: all are at the former key, where they are read and written. `waiting`: they can be
+ * read and not written, because writes at the former key may be under way. `moving`: each is at one of the two keys. Undefined: none is at
+ * the former key.
  */
-export type RekeyPhase = 'waiting' | 'moving' | undefined;
+export type RekeyPhase = 'former' | 'waiting' | 'moving' | undefined;
 
 /** Entities are given by their names. */
 export interface Rekey {
+  /** True for an entity whose key changes. */
+  has(entity: string): boolean;
   phaseOf(engine: Engine, entity: string): Promise<RekeyPhase>;
   /** Called when an address has no entity. Returns its row from the former key; while entities move, moves the entity first. */
   find(

@@ -18,7 +18,7 @@ import {
 import { validate, validateTexts } from '../../define/codec/validation.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { ColumnType } from '../../define/declaration/declaration.ts';
-import type { Entity, NumberedRows } from '../../define/declaration/entity.ts';
+import { type Entity, formerOf, type NumberedRows } from '../../define/declaration/entity.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
 import {
@@ -82,9 +82,27 @@ export function beingRekeyed({ name }: Entity): RowkeyError {
   });
 }
 
-/** Throws `busy` while some entities may be at their former key, so that a range of keys has only a part of them. */
+/** The declaration with which an operation begins: that of the former key while all entities are there. */
+export async function declarationOf(engine: Engine, entity: Entity): Promise<Entity> {
+  if (!entity.formerKey || (await engine.rekey?.phaseOf(engine, entity.name)) !== 'former') return entity;
+  return formerOf(entity) ?? entity;
+}
+
+/**
+ * Throws `busy` if entities may be elsewhere than at the key of this declaration. Called after a read of several: the move begins later than
+ * any process uses what it has read of the phase, so the read has found all.
+ */
 export async function requireRekeyed(engine: Engine, entity: Entity): Promise<void> {
-  if (await engine.rekey?.phaseOf(engine, entity.name)) throw beingRekeyed(entity);
+  if (!engine.rekey?.has(entity.name)) return;
+  const phase = await engine.rekey.phaseOf(engine, entity.name);
+  if (phase !== (entity.formerKey ? undefined : 'former')) throw beingRekeyed(entity);
+}
+
+/** Throws `busy` unless entities may be written at the key of this declaration. Called when the time of a write has begun. */
+export async function requireWritable(engine: Engine, entity: Entity): Promise<void> {
+  if (!engine.rekey?.has(entity.name)) return;
+  const phase = await engine.rekey.phaseOf(engine, entity.name);
+  if (entity.formerKey ? phase === 'former' || phase === 'waiting' : phase !== 'former') throw beingRekeyed(entity);
 }
 
 /**
@@ -177,12 +195,11 @@ export async function readEntityRange(
   range: RowRange & { readonly limit: number },
   { fields, isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
-  if (entity.formerKey) await requireRekeyed(engine, entity);
-  if (!entity.furtherRows) return readRange(engine.storage, range);
   const { storage } = engine;
+  if (!entity.furtherRows) return whileAtKey(engine, entity, () => readRange(storage, range));
   const read = (last?: Row) =>
     readRange(storage, withFurtherRows(entity, last ? { ...range, after: last.row, ...UNPAUSED } : range, fields));
-  return joinRange(engine, entity, { read, fields, isWhole, limit: range.limit });
+  return whileAtKey(engine, entity, () => joinRange(engine, entity, { read, fields, isWhole, limit: range.limit }));
 }
 
 /** Reads the entities of a whole table. Without fields, with all further rows; `readEntityRange` reads those of a range. */
@@ -192,12 +209,19 @@ export async function scanEntityRows(
   scan: TableScan,
   { fields = Object.keys(entity.columns), isWhole }: EntityRowOptions,
 ): Promise<EntityRows> {
-  if (entity.formerKey) await requireRekeyed(engine, entity);
-  if (!entity.furtherRows) return scanTable(engine.storage, scan);
   const { storage } = engine;
+  if (!entity.furtherRows) return whileAtKey(engine, entity, () => scanTable(storage, scan));
   const read = (after?: Row) =>
     scanTable(storage, withFurtherRows(entity, after ? { ...scan, after, ...UNPAUSED } : scan, fields));
-  return joinRange(engine, entity, { read, fields, isWhole, limit: scan.limit });
+  return whileAtKey(engine, entity, () => joinRange(engine, entity, { read, fields, isWhole, limit: scan.limit }));
+}
+
+/** Reads rows that are all at the key of this declaration. Throws `busy` if they are not, or may not have been. */
+async function whileAtKey<Result>(engine: Engine, entity: Entity, read: () => Promise<Result>): Promise<Result> {
+  if (entity.formerKey) await requireRekeyed(engine, entity);
+  const result = await read();
+  if (!entity.formerKey) await requireRekeyed(engine, entity);
+  return result;
 }
 
 /** Adds further rows to a query. The row of one more entity tells that the rows before it have all been read. */

@@ -25,7 +25,7 @@ import { type Address, type Row, readRange, readRow } from '../../storage/rows.t
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { startOf } from './continuation.ts';
-import { notFound, readLive, requireRekeyed } from './entity-rows.ts';
+import { beingRekeyed, declarationOf, notFound, readLive, requireRekeyed } from './entity-rows.ts';
 import { noteIndexRead } from './index-reads.ts';
 import { isLongList, LIST, membersOf, readList } from './member-list.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from './page-length.ts';
@@ -49,6 +49,16 @@ export interface IndexPageOptions extends PageOptions, IndexBounds {
   readonly where?: Filter | undefined;
 }
 
+/** The declaration in whose partition the index is. Throws `busy` while its entities are in other partitions than those of the index. */
+async function declarationIn(engine: Engine, entity: Entity, { remote }: Index): Promise<Entity> {
+  if (remote) return entity;
+  const there = await declarationOf(engine, entity);
+  if (there.partition.fields.toSorted().join() !== entity.partition.fields.toSorted().join())
+    throw beingRekeyed(entity);
+  await requireRekeyed(engine, there);
+  return there;
+}
+
 /**
  * Reads several rows of an index, in the order of their keys: a range query, or one for each bucket, run concurrently and
  * merged. Full and partial copies are returned as they are; for references and claims, each entity is a second lookup.
@@ -63,8 +73,8 @@ export const readByCopies = inPattern(
     { top, after, select, where = [], ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     noteIndexRead(engine, entity, index);
-    if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
-    const { table, partition: template } = index.remote ?? entity;
+    const there = await declarationIn(engine, entity, index);
+    const { table, partition: template } = index.remote ?? there;
     const partitions = buildKeys(template, given);
     // No copy has the fields that are apart.
     const isToFollow = index.copies === 'keys' || entity.apartFields.some((field) => select?.includes(field));
@@ -97,6 +107,7 @@ export const readByCopies = inPattern(
     const results = await pMap(partitions, (partition) => readRange(engine.storage, { ...range, partition }), {
       concurrency: PARTITIONS_CONCURRENCY,
     });
+    if (!index.remote) await requireRekeyed(engine, there);
     // A bucket with unread rows limits the page: its next row may sort before rows of other buckets.
     const ends = results.flatMap(({ rows, more }) => (more ? (rows.at(-1)?.row ?? '') : []));
     const all = results.flatMap(({ rows }) => rows).filter(({ row }) => ends.every((end) => row <= end));
@@ -279,11 +290,12 @@ async function readCopy(
   fields?: readonly string[] | undefined,
 ): Promise<Row> {
   noteIndexRead(engine, entity, index);
-  if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
-  const { table, partition } = index.remote ?? entity;
+  const there = await declarationIn(engine, entity, index);
+  const { table, partition } = index.remote ?? there;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
   const select = fields && [...storedNames(entity, fields), 'SourcePartition', CONFIRMED];
   const copy = await readRow(engine.storage, { ...address, select });
+  if (!index.remote) await requireRekeyed(engine, there);
   if (!copy || !isCopy(copy)) throw notFound(entity, given);
   return copy;
 }
@@ -302,10 +314,11 @@ export const readByList = inPattern(
     { top, after, select, where }: IndexPageOptions,
   ): Promise<Page> => {
     noteIndexRead(engine, entity, index);
-    if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
-    const { table, partition } = index.remote ?? entity;
+    const there = await declarationIn(engine, entity, index);
+    const { table, partition } = index.remote ?? there;
     const list = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
     const members = membersOf(await readList(engine.storage, list));
+    if (!index.remote) await requireRekeyed(engine, there);
     const rest = after ? members.filter((member) => member > after.row) : members;
     const { items, last } = await fillPage(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
       readMember(engine, entity, index, { given, list, member, select, where }),
@@ -328,13 +341,14 @@ export const readByLists = inPattern(
     { top, after, select, where, ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
     noteIndexRead(engine, entity, index);
-    if (entity.formerKey && !index.remote) await requireRekeyed(engine, entity);
-    const { table, partition: template } = index.remote ?? entity;
+    const there = await declarationIn(engine, entity, index);
+    const { table, partition: template } = index.remote ?? there;
     const range = { table, partition: buildKey(template, given), ...indexRange(entity, index, given, bounds) };
     const limit = Math.min(top, MAX_LOOKUPS);
     // A page may end within a list, which is then read again.
     const start = after?.member === undefined ? { after: after?.row } : { from: after.row };
     const { rows, more } = await readRange(engine.storage, { ...range, ...start, type: LIST, limit, bound: ANY_ROWS });
+    if (!index.remote) await requireRekeyed(engine, there);
     const keys: { list: Row; member: string }[] = [];
     let done: Row | undefined;
     for (const list of rows) {

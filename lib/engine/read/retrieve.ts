@@ -28,7 +28,15 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { type Position, startOf } from './continuation.ts';
-import { entityIn, notFound, readEntityRange, readLive, scanEntityRows } from './entity-rows.ts';
+import {
+  beingRekeyed,
+  declarationOf,
+  entityIn,
+  notFound,
+  readEntityRange,
+  readLive,
+  scanEntityRows,
+} from './entity-rows.ts';
 import { PAGE_LENGTH, readBound, rowLength, valuesLength, withinPage } from './page-length.ts';
 
 /** Reads by key and by range. Only `scanEntities` reads a whole table. */
@@ -218,6 +226,8 @@ export async function readEntityRows(
   key: Values,
   options: RangeOptions & { readonly isWhole?: boolean },
 ): Promise<{ readonly rows: readonly Row[]; readonly next: Position | undefined }> {
+  const there = await declarationOf(engine, entity);
+  if (there !== entity) return readEntityRows(engine, there, key, optionsAtFormer(entity, there, key, options));
   const { from, to, top, after, where } = options;
   const partition = buildKey(entity.partition, key);
   const bounds = keyRange(entity.row, { from, to });
@@ -254,6 +264,29 @@ export async function readEntityRows(
   return { rows: page, next: last && toPosition(entity, last) };
 }
 
+/**
+ * The options that read the entities of a partition while they are at their former key. Throws `busy` if they are in several partitions
+ * there, or if the bounds are of a field by which they are not sorted there.
+ */
+function optionsAtFormer<Options extends RangeOptions>(
+  entity: Entity,
+  former: Entity,
+  key: Values,
+  options: Options,
+): Options {
+  const given = entity.partition.fields;
+  const { from, to, where = [] } = options;
+  const isBounded = from !== undefined || to !== undefined;
+  const isSorted = entity.row.parts[0]?.field === former.row.parts[0]?.field;
+  const left = given.filter((field) => !former.partition.fields.includes(field));
+  // A row of an earlier version is returned whatever it has in a field.
+  const isKnown =
+    former.partition.fields.every((field) => given.includes(field)) && !(left.length && entity.version > 1);
+  if (!isKnown || (isBounded && !isSorted)) throw beingRekeyed(entity);
+  const own = left.map((field) => ({ field, operator: 'eq', values: [key[field]] }) as Filter[number]);
+  return { ...options, where: [...where, ...own] };
+}
+
 /** The position after a row of a range. */
 export function toPosition({ period, table }: Entity, last: Row): Position {
   return { row: last.row, period: period && periodOfTable(period.per, table, last.table) };
@@ -283,7 +316,8 @@ function projectionOf(entity: Entity, { select, where = [] }: Pick<ScanOptions, 
 /** A table scan: reads every row of the table. Nothing else calls this implicitly. */
 export const scanEntities = inPattern(
   'table scan',
-  async (engine: Engine, entity: Entity, { top, after, ...options }: ScanOptions): Promise<Page> => {
+  async (engine: Engine, declared: Entity, { top, after, ...options }: ScanOptions): Promise<Page> => {
+    const entity = await declarationOf(engine, declared);
     if (entity.period)
       throw new RowkeyError(
         'invalid-input',

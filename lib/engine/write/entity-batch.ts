@@ -8,7 +8,7 @@ import { mostActions, type Row } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import type { Position } from '../read/continuation.ts';
-import { entityIn, judgeRow } from '../read/entity-rows.ts';
+import { beingRekeyed, declarationOf, entityIn, judgeRow } from '../read/entity-rows.ts';
 import { readEntityRows, toPosition } from '../read/retrieve.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { atAction, EntityChanged } from './conflict.ts';
@@ -65,9 +65,10 @@ export async function writeBatch(
   entity: Entity,
   actions: readonly BatchAction[],
 ): Promise<BatchOutcome[]> {
+  const there = await declarationOf(engine, entity);
   const writes = actions.map((action) => {
     try {
-      return toWrite(engine, entity, action);
+      return toWrite(engine, there, action);
     } catch (error) {
       return asOutcome(error);
     }
@@ -79,9 +80,10 @@ export async function writeBatch(
 
 /** Deletes the entities in these rows, and skips rows that are not entities. Returns and throws as `writeBatch` does. */
 async function deleteRows(engine: Engine, entity: Entity, rows: readonly Row[]): Promise<BatchOutcome[]> {
+  const there = await declarationOf(engine, entity);
   const writes = rows.flatMap((found): EntityWrite[] => {
-    const values = entityIn(entity, found)?.values;
-    return values ? [prepareDelete(engine, entity, pick(values, entity.keyFields), found, {})] : [];
+    const values = entityIn(there, found)?.values;
+    return values ? [prepareDelete(engine, there, pick(values, entity.keyFields), found, {})] : [];
   });
   const outcomes = await writePartitions(engine, writes);
   return writes.map((write) => toBatchOutcome(outcomes.get(write)));
@@ -151,9 +153,12 @@ export async function writeAtomically(
  * action that fails, and `invalid-input` or `too-large` if the actions do not fit into one transaction.
  */
 export async function transact(engine: Engine, actions: readonly TransactionAction[]): Promise<TransactionDone[]> {
+  const declared = new Map<Entity, Entity>();
+  for (const { entity } of actions)
+    if (!declared.has(entity)) declared.set(entity, await declarationOf(engine, entity));
   const writes = actions.map(({ entity, action, incarnation }, position) => {
     try {
-      return { ...toWrite(engine, entity, action), position, incarnation };
+      return { ...toWrite(engine, declared.get(entity) ?? entity, action), position, incarnation };
     } catch (error) {
       throw atAction({ position }, error);
     }
@@ -161,8 +166,11 @@ export async function transact(engine: Engine, actions: readonly TransactionActi
   const [first] = writes;
   for (const [at, write] of writes.entries()) {
     const { table, partition, row } = write.address;
-    if (table !== first?.address.table || partition !== first.address.partition)
+    if (table !== first?.address.table || partition !== first.address.partition) {
+      // They may be on one partition under their new key.
+      for (const [entity, there] of declared) if (entity !== there) throw beingRekeyed(entity);
       throw refuse(at, 'is on another partition than the first one. A transaction changes one partition of one table.');
+    }
     if (writes.findIndex(({ address }) => address.row === row) < at)
       throw refuse(at, 'is the second one on its entity. A transaction changes an entity once.');
     if (write.isAlone)

@@ -8,7 +8,7 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
-import { type EntityRowOptions, readLive } from '../read/entity-rows.ts';
+import { declarationOf, type EntityRowOptions, readLive } from '../read/entity-rows.ts';
 import { atAction } from './conflict.ts';
 import { type TransactionAction, type TransactionDone, transact, writeOne } from './entity-batch.ts';
 import {
@@ -39,12 +39,13 @@ export async function createEntity(
   input: unknown,
   incarnation?: string,
 ): Promise<Stored> {
-  const write = prepareCreate(engine, entity, input, { incarnation });
+  const there = await declarationOf(engine, entity);
+  const write = prepareCreate(engine, there, input, { incarnation });
   try {
     return await writeStored(engine, write);
   } catch (error) {
     if (incarnation === undefined || !hasCode(error, ...BY_ITSELF)) throw error;
-    const earlier = await readLive(engine, entity, write.address);
+    const earlier = await readLive(engine, there, write.address);
     if (earlier?.system.Incarnation !== incarnation) throw error;
     return earlier;
   }
@@ -158,18 +159,18 @@ type Change<Result> = (
 
 /** Replaces all fields of an entity. Throws as `changeEntity` does. */
 export const replaceEntity: Change<Stored> = async (engine, entity, key, input, conditions = {}) =>
-  writeStored(engine, prepareReplace(engine, entity, key, input, conditions));
+  writeStored(engine, prepareReplace(engine, await declarationOf(engine, entity), key, input, conditions));
 
 /**
  * Changes some fields of an entity; null removes a field (RFC 7396). Throws as `changeEntity` does, and `invalid-input` for an
  * encrypted field, which can only be replaced with the whole entity.
  */
 export const patchEntity: Change<Stored> = async (engine, entity, key, patch, conditions = {}) =>
-  writeStored(engine, preparePatch(engine, entity, key, patch, conditions));
+  writeStored(engine, preparePatch(engine, await declarationOf(engine, entity), key, patch, conditions));
 
 /** Changes the given fields of an entity. Returns only the new ETag, so that a merge without a read is possible. */
 export const mergeEntity: Change<Pick<Stored, 'etag'>> = async (engine, entity, key, patch, conditions = {}) =>
-  writeStored(engine, prepareMerge(engine, entity, key, patch, conditions));
+  writeStored(engine, prepareMerge(engine, await declarationOf(engine, entity), key, patch, conditions));
 
 /** An entity that a put has stored. */
 export interface Put extends Stored {
@@ -183,16 +184,17 @@ export interface Put extends Stored {
  */
 export const putEntity: Change<Put> = async (engine, entity, key, input, conditions = {}) => {
   const mustBeNew = conditions.ifNoneMatch?.trim() === '*';
+  const there = await declarationOf(engine, entity);
   const write = mustBeNew
-    ? prepareCreate(engine, entity, input, { key, conditions })
-    : preparePut(engine, entity, key, input, conditions);
+    ? prepareCreate(engine, there, input, { key, conditions })
+    : preparePut(engine, there, key, input, conditions);
   try {
     const { outcome, ...stored } = await writeOne(engine, write);
     return { ...stored, isCreated: outcome === 'created' };
   } catch (error) {
     if (!mustBeNew || !hasCode(error, 'duplicate-key', 'duplicate-value', 'partition-full')) throw error;
     // The row may be of another kind.
-    const found = await readLive(engine, entity, write.address);
+    const found = await readLive(engine, there, write.address);
     if (found) checkConditions(conditions, found.etag);
     throw error;
   }
@@ -208,7 +210,8 @@ export async function deleteEntity(
   key: Values,
   conditions: Conditions = {},
 ): Promise<string | undefined> {
-  return (await writeOne(engine, prepareDelete(engine, entity, key, undefined, conditions))).operationId;
+  const there = await declarationOf(engine, entity);
+  return (await writeOne(engine, prepareDelete(engine, there, key, undefined, conditions))).operationId;
 }
 
 /**
@@ -223,9 +226,10 @@ export async function changeEntity(
   { fields, isWhole, isUpkeep, ...conditions }: Conditions & Pick<EntityWrite, 'isUpkeep'> & EntityRowOptions,
   change: (current: Values) => Promise<Values | undefined>,
 ): Promise<Stored> {
+  const there = await declarationOf(engine, entity);
   return writeStored(engine, {
-    entity,
-    address: addressOf(entity, key),
+    entity: there,
+    address: addressOf(there, key),
     key,
     expects: 'one',
     conditions,

@@ -13,7 +13,7 @@ import { addressOf } from '../../define/places/index-entries.ts';
 import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type EntityRowOptions, judgeRow, notFound, readJoinedRow } from '../read/entity-rows.ts';
+import { type EntityRowOptions, judgeRow, notFound, readJoinedRow, requireRekeyed } from '../read/entity-rows.ts';
 import { duplicateKey } from './conflict.ts';
 import { toStored } from './stored-values.ts';
 
@@ -88,6 +88,8 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   if (isRekeyed === 'moving' && write.isDelete) await engine.rekey?.find(engine, entity.name, address);
   const read = write.read ?? (isRekeyed && {});
   const row = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
+  // An entity that has left its former key was not deleted.
+  if (!entity.formerKey) await requireRekeyed(engine, entity);
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
   if (!judged || judged.is === 'other') {
     if (expects === 'one') throw notFound(entity, key);

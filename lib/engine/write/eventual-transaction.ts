@@ -12,7 +12,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { keepEarly, noteChange } from '../note-change.ts';
 import { isTableGone, withPeriodTable } from '../period-tables.ts';
-import { beingRekeyed } from '../read/entity-rows.ts';
+import { requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import type { Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
@@ -77,9 +77,6 @@ export const commit = inPattern(
     changes: readonly EntityChange[],
     { abandoned = new Set(), assumeNew = false }: CommitOptions = {},
   ): Promise<readonly Stored[]> => {
-    for (const { entity } of changes)
-      if (entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name)) === 'waiting')
-        throw beingRekeyed(entity);
     for (let attempt = 1; attempt <= MAX_ANNOUNCEMENTS; attempt += 1) {
       try {
         return await commitAnnounced(engine, changes, { abandoned, assumeNew: assumeNew && attempt === 1 });
@@ -115,6 +112,8 @@ async function commitAnnounced(
   const writeId = randomUUID();
   const sentAt = engine.now();
   const deadline = sentAt + engine.timing.commitWithinMs;
+  // Each attempt looks again: what the process knows of the phase when the time of its transaction begins limits both.
+  for (const { entity } of changes) await requireWritable(engine, entity);
   const rows = siblingRowsOf(changes);
   const mark = {
     writeId,

@@ -18,7 +18,7 @@ import {
   rowsAt,
 } from '../../define/places/index-entries.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
-import { readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { declarationOf, readJoinedRow } from '../../engine/read/entity-rows.ts';
 import { repairEntries } from '../../engine/reconcile/reconcile.ts';
 import { writePartitions } from '../../engine/write/entity-batch.ts';
 import type { EntityWrite } from '../../engine/write/entity-write.ts';
@@ -146,7 +146,8 @@ interface Expired {
 /** Deletes entities that are due, oldest first, and stale entries of entities that have changed since. */
 export const expireEntities = inPattern(
   'expiry',
-  async (engine: Engine, entity: Entity, { until }: { readonly until: number }): Promise<Expired> => {
+  async (engine: Engine, declared: Entity, { until }: { readonly until: number }): Promise<Expired> => {
+    const entity = await declarationOf(engine, declared);
     if (!entity.expiry) return { deleted: 0, failed: 0 };
     const range = dueAt(entity.expiry, engine.now());
     const table = tableOf(entity);

@@ -7,6 +7,7 @@ import { type Conditions, checkConditions } from '../../define/declaration/condi
 import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
+import { declarationOf } from '../../engine/read/entity-rows.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import {
   type ByteRange,
@@ -110,7 +111,7 @@ async function storeFile(
   { conditions = {}, isSame, write }: FileSource,
 ): Promise<Stored> {
   const { container } = findDeclaration(entity, field);
-  const address = addressOf(entity, key);
+  const address = addressOf(await declarationOf(engine, entity), key);
   return changeEntity(engine, entity, key, {}, async (current) => {
     const there = parseAttachment(current, field);
     checkConditions(conditions, there && etagOf(there));

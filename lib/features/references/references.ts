@@ -250,7 +250,8 @@ async function hasTarget(
   if (isByKey(reference)) {
     const address = addressIfAny(to, key);
     if (!address || isChanged(together, address)) return false;
-    return exists(await readRow(storage, { ...address, select }));
+    if (!to.formerKey) return exists(await readRow(storage, { ...address, select }));
+    return exists(await readJoinedRow(engine, to, { ...address, select }, { fields: [...(fields ?? []), ...instant] }));
   }
   const index = uniqueIndexOf(reference);
   if (!index) return false;
