@@ -4,8 +4,11 @@ import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { layersOf } from '../../lib/define/places/placement.ts';
+import { defineModel } from '../../lib/define-model.ts';
+import { consumeIntent } from '../../lib/engine/consume/consume.ts';
+import { listPoison } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
+import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
@@ -15,6 +18,7 @@ import { guardModel, markBuilt, startRekey } from '../../lib/operations/model-gu
 import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
 import { readPlacement } from '../../lib/operations/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { createRowkey } from '../../lib/rowkey.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { readRange } from '../../lib/storage/rows.ts';
@@ -211,6 +215,101 @@ test('writes while the account of an index entry is away, and fails if a unique 
     'the account second does not respond',
   );
   await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow('the account second');
+});
+
+test('delays a message whose index entry is in an account that is away for hours, and settles it afterwards', async () => {
+  const { open: openAll, stopped } = createAccounts();
+  const storage = openAll();
+  const { engine, store } = await open(storage);
+  await provision(storage, { tables: ['poison'], queues: [], containers: [] });
+  const textIn = async (account: string, what: string) => {
+    for (let number = 0; ; number += 1)
+      if ((await ownerOf(storage, `${what}${number}`)).name === account) return `${what}${number}`;
+  };
+  const area = await textIn('first', 'area');
+  const title = await textIn('second', 'title');
+  stopped.add('second');
+  await store.projects.create({ area, projectId: 'p1', title, code: await textIn('first', 'code') });
+  const [queue = ''] = listParts(engine);
+  const indexEntries = [
+    { index: 'title', table: 'projectsbytitle', partition: title, row: `${area}_p1` },
+    { index: 'list', table: 'projectlists', partition: title, row: 'all', member: `${area}_p1` },
+  ];
+  const items = [{ partition: area, row: 'project_p1', indexEntries }];
+  const log = { warn: vi.fn(), error: vi.fn() };
+  const deliver = (hours: number) => {
+    const since = Date.now() - hours * 3_600_000;
+    const history = { id: 'm1', since, attempts: 0, waits: hours * 12 };
+    const body = { version: MESSAGE_VERSION, intent: 'i1', entity: 'projects', table: 'projects', items, history };
+    const message = { queue, id: 'm1', attempts: 1, insertedAt: since, body };
+    return consumeIntent({ engine: createEngine(openAll()), entities, log }, message);
+  };
+  for (const hours of [0, 1, 12, 23]) await deliver(hours);
+  expect(log.warn).toHaveBeenCalledTimes(4);
+  expect(log.warn).toHaveBeenLastCalledWith(expect.stringContaining('the account second does not respond'));
+  expect(log.error).not.toHaveBeenCalled();
+  stopped.clear();
+  expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
+  await deliver(23);
+  expect(log.warn).toHaveBeenCalledTimes(4);
+  expect(await Array.fromAsync(store.projects.by.title({ title }))).toHaveLength(1);
+  expect((await compareStored(openAll(), projects)).differences).toEqual([]);
+});
+
+test.each(NAMES)('a process that starts while %s is away reads and writes in the other accounts', async (away) => {
+  const { open: openAll, openWith, stopped } = createAccounts();
+  const storage = openAll();
+  const declaredNotes = defineEntity('notes', {
+    schema: z.object({ area: z.string(), projectId: z.string(), title: z.string() }),
+    table: 'notes',
+    key: { partition: '{area}', row: '{projectId}' },
+    access,
+  });
+  const model = defineModel({
+    roles: ['hr', 'operator'],
+    operatorRole: 'operator',
+    entities: [declaredNotes],
+  });
+  const start = () =>
+    createRowkey({
+      model: model as never,
+      storage: { accounts: openWith(undefined, 0).options as never },
+      auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
+      // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
+    }) as any;
+  const before = start();
+  await before.provision();
+  const textIn = async (account: string, what: string) => {
+    for (let number = 0; ; number += 1)
+      if ((await ownerOf(storage, `${what}${number}`)).name === account) return `${what}${number}`;
+  };
+  const project = async (account: string, id: string) => ({
+    area: await textIn(account, 'area'),
+    projectId: id,
+    title: 'Bridge',
+  });
+  for (const name of NAMES) await before.store.notes.create(await project(name, 'p1'));
+  stopped.add(away);
+  const { store } = start();
+  for (const name of NAMES) {
+    const { area, projectId } = await project(name, 'p1');
+    const reading = store.notes.get({ area, projectId });
+    if (name === away) await expect(reading).rejects.toThrow(`the account ${away} does not respond`);
+    else expect((await reading).values).toMatchObject({ area });
+  }
+  // The audit log is in the first account: the first write is made and not acknowledged, and no other one is made.
+  const written = await Promise.allSettled(
+    NAMES.filter((name) => name !== away).map(async (name) => store.notes.create(await project(name, 'p2'))),
+  );
+  expect(written.map(({ status }) => status)).toEqual(
+    away === 'first' ? ['rejected', 'rejected'] : ['fulfilled', 'fulfilled'],
+  );
+  if (away !== 'first') return;
+  const later = await project('second', 'p3');
+  await expect(store.notes.create(later)).rejects.toThrow('The audit log cannot be written.');
+  stopped.clear();
+  expect(await store.notes.get({ area: later.area, projectId: 'p3' })).toBeUndefined();
+  await store.notes.create(later);
 });
 
 test('a process with the recorded model starts while any account is away, and another one needs all', async () => {
