@@ -290,7 +290,7 @@ test('says which rows an index or totals leave out', async () => {
   await page.getByText('index id: unique').waitFor();
   expect(await page.getByText('are not in it').count()).toBe(0);
   await lookAt(page, 'index-of-all-rows');
-  // Two fields of its key are optional in the schema, because they are derived.
+  // A field of its key is optional in the schema, because it is derived.
   const films = await open('#/entities/movies/rows?by=actor', 'hr');
   await films.getByText('index actor: ').waitFor();
   expect(await films.getByText('are not in it').count()).toBe(0);

@@ -27,7 +27,7 @@ function seenBy(compute: (values: Values) => unknown, values: Values): string[] 
 }
 const values = { city: 'a', id: 'b', forAll: 'c', forHr: 'd', forBoth: 'e', secret: 'f' };
 
-const { derived, indexes, totals } = defineEntity('things', {
+const { derived, defaults, indexes, totals } = defineEntity('things', {
   schema: z.object({
     city: z.string(),
     id: z.string(),
@@ -37,11 +37,14 @@ const { derived, indexes, totals } = defineEntity('things', {
     secret: z.string().optional(),
     open: z.string().optional(),
     closed: z.string().optional(),
+    openOnce: z.string(),
+    closedOnce: z.string(),
   }),
   table: 'things',
   key: { partition: '{city}', row: '{id}' },
   encrypted: ['secret'],
   derived: { open: look, closed: look },
+  defaults: { openOnce: look, closedOnce: look },
   indexes: {
     open: interPartitionIndex({ table: 'byid', partition: '{id}', row: '{city}', when: look }),
     closed: interPartitionIndex({ table: 'byhr', partition: '{id}', row: '{forHr}', when: look }),
@@ -53,12 +56,13 @@ const { derived, indexes, totals } = defineEntity('things', {
   access: {
     read: ['reader', 'hr'],
     write: ['hr'],
-    restricted: { forHr: ['hr'], forBoth: ['hr', 'reader'], closed: ['hr'], secret: ['hr'] },
+    restricted: { forHr: ['hr'], forBoth: ['hr', 'reader'], closed: ['hr'], closedOnce: ['hr'], secret: ['hr'] },
   },
 });
 
 test.each([
   ['a derived field', derived.open, derived.closed],
+  ['a computed default', defaults.openOnce, defaults.closedOnce],
   ['the condition of an index', indexes.open.when, indexes.closed.when],
   ['the condition of totals', totals.open?.when, totals.closed?.when],
 ] as const)(
