@@ -23,8 +23,9 @@ import type { Account, Accounts } from './storage.ts';
 type Partition = Pick<Address, 'table' | 'partition'>;
 
 /**
- * A write is repeated for at most so long after its map was read. With the time in which storage may execute it, below the wait of a mover:
- * the fence of a move that was aborted lets it pass, and the next move does not look at its partition again.
+ * A write is repeated for at most so long after it was first sent, also if its caller has more time. So its last attempt is sent within 20
+ * seconds of the read of its map (`LEASE_MS` and this). A mover waits for 40 (`leaseMs` and `lateMs` of its timing), which leaves storage 20
+ * to execute it: the fence of a move that was aborted lets it pass, and the next move does not look at its partition again.
  */
 const REPEATED_MS = 15_000;
 const WAIT_MS = 30_000;
