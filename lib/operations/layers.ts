@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../base/errors.ts';
+import { commandLine } from '../command-line.ts';
 import type { PlacedLayer } from '../define/places/placement.ts';
-import type { Owned } from '../storage/slot-row.ts';
-import { canOverlap, SLOTS } from '../storage/slots.ts';
+import { type Layer, type Layers, newestLayers, type Owned } from '../storage/slot-row.ts';
+import { canOverlap, intersectLayers, layerOf, SLOTS, subtractLayers } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';
 import {
-  completeLayers,
   layersIn,
   type Placement,
   type Plan,
@@ -14,26 +14,33 @@ import {
   slotsIn,
   writeLayers,
 } from './placement.ts';
-import { acceptAll, asMover, type MoveOptions } from './slot-mover.ts';
+import { asMover, type MoveOptions } from './slot-mover.ts';
 
 /**
- * Layers: slots of their own for a tenant, a range of keys or an entity. A layer is carved by a write to the row of each account, in which it
- * gets the states of the slots of layer 0. That changes the owner of no partition, whether a process has read the row before or after, so it
- * needs no fence. But no slot may move until the rows of all accounts have the layer: of one that lacks it, the account owns what it owns of
- * layer 0. So each mover completes first what another one has begun. test/model/move.ts visits the interleavings.
+ * Layers: slots of their own for a tenant, a range of keys or an entity. A placement of the model has one layer, or several while it changes:
+ *
+ * - What is new of it is carved from the layers that have it, layer 0 for the most part: a new layer before such a layer gets the states of its slots.
+ * - What it has no more stays in its layer, which is a former one then, until its slots are where all others are. Then the layer is removed.
+ * - Layers whose slots agree in all accounts are joined: after their moves, when what they have left is cleaned up.
+ *
+ * Each is a write to the row of one account after the other that changes the owner of no partition, whether a process has read the row before
+ * or after, so it needs no fence. But no slot may move until all rows have the same layers: so each mover completes first what another one
+ * has begun. test/model/move.ts visits the interleavings.
  */
 
 /** Each row of an account has all layers with their slots: at most 1 MiB, of which a text may have 32,000 characters. */
 const MAX_LAYERS = 24;
 const MAX_LAYERS_LENGTH = 30_000;
 
-/** Carves the layers that the accounts lack. Throws `invalid-input` for another definition under a name that they have. */
-export async function carveLayers(
+/**
+ * Gives the accounts the layers that the model needs, joins those that agree, and removes former ones that have nothing of their own. With `isTidying`, carves none.
+ * Throws `invalid-input` for a model that the accounts cannot have.
+ */
+export async function arrangeLayers(
   storage: Storage,
   placed: readonly PlacedLayer[],
-  options: MoveOptions,
+  { isTidying = false, ...options }: MoveOptions & { readonly isTidying?: boolean },
 ): Promise<void> {
-  const wanted = placed.map(({ layer }) => layer);
   const names = severalAccounts(storage).list.map(({ name }) => name);
   const unknown = placed.find(({ account }) => !names.includes(account));
   if (unknown)
@@ -42,104 +49,151 @@ export async function carveLayers(
       `The model places "${unknown.layer.name}" in the storage account "${unknown.account}", which STORAGE_ACCOUNTS does not name.`,
       { accepted: names.join(', ') },
     );
-  await asMover(storage, options, async (mover) => {
-    await acceptAll(mover);
-    const placements = await completeLayers(mover);
-    const known = layersIn(placements);
-    for (const { name, ...definition } of wanted) {
-      const { name: _, number, ...before } = known.get(name) ?? { name, number: 0, ...definition };
-      if (!isDeepStrictEqual(before, definition))
-        throw new RowkeyError(
-          'invalid-input',
-          `The layer "${name}" is another one in the storage accounts: ${JSON.stringify(before)}. Choose another name, or remove that layer first.`,
-        );
-    }
-    const added = wanted.filter(({ name }) => !known.has(name));
-    if (added.length === 0) return;
-    const layers = [...(placements[0]?.owned.layers ?? []), ...added];
-    const isTooMuch = layers.filter(Boolean).length > MAX_LAYERS || JSON.stringify(layers).length > MAX_LAYERS_LENGTH;
-    if (isTooMuch)
+  await asMover(storage, options, async (mover, placements) => {
+    const rows = placements.map(({ owned }) => owned);
+    const before = newestLayers(rows);
+    const tidied = { ...before, list: joinLayers(removeFormer(before.list, rows), placed, rows) };
+    const layers = isTidying ? tidied : refine(tidied, placed);
+    if (isDeepStrictEqual(layers.list, before.list)) return;
+    const { length } = layers.list;
+    const { length: characters } = JSON.stringify(layers.list);
+    if (!isTidying && (length > MAX_LAYERS || characters > MAX_LAYERS_LENGTH))
       throw new RowkeyError(
         'invalid-input',
-        `The row of an account has room for ${MAX_LAYERS} layers, whose definitions have ${MAX_LAYERS_LENGTH} characters together. Put several tenants into one layer, or use ranges.`,
+        `The placements need ${length} layers with ${characters} characters, and the row of an account has room for ${MAX_LAYERS} with ${MAX_LAYERS_LENGTH}. Run ${commandLine('accounts', 'clean-up')} first, 20 minutes after the last move at the earliest: it joins the parts of a placement and removes former ones. If that is not enough, put several tenants into one placement, use ranges, or place less.`,
       );
     for (const { owned } of placements) requireAtRest(owned);
-    await writeLayers(mover, layers);
+    await writeLayers(mover, { ...layers, version: Math.max(layers.version, before.version + 1) });
   });
 }
 
-/** Removes a layer whose slots agree with those of layer 0 in each account, also in what is not cleaned up. */
-export async function removeLayer(storage: Storage, name: string, options: MoveOptions): Promise<void> {
-  await asMover(storage, options, async (mover) => {
-    await acceptAll(mover);
-    const placements = await completeLayers(mover);
-    const { number } = findLayer(placements, name);
-    const layers = placements[0]?.owned.layers ?? [];
-    // Partitions of the layer that are also in a later one are in that one afterwards.
-    const later = layers.flatMap((layer, index) =>
-      layer && index >= number && canOverlap(layer, { ...layers[number - 1], name }) ? [index + 1] : [],
-    );
-    for (const { account, owned } of placements) {
-      requireAtRest(owned);
-      for (const other of [0, ...later]) {
-        const [one, its] = [slotsOf(owned, other), slotsOf(owned, number)];
-        if (isDeepStrictEqual(one, its)) continue;
-        const isThere = withoutLeft(one.text) === withoutLeft(its.text);
-        const where = other === 0 ? 'all other slots are' : `the layer "${layers[other - 1]?.name}" is`;
-        throw new RowkeyError(
-          'busy',
-          isThere
-            ? `What the slots of "${name}" have left in the account ${account.name} is not cleaned up. Clean up first.`
-            : `The slots of "${name}" are not where ${where} in the account ${account.name}. Move them there first.`,
-        );
+/**
+ * Splits layers until each has partitions of one placement only, or of none: then it is a former one. Of a partition that several placements have, the first one
+ * counts. What no layer has yet gets one.
+ */
+function refine({ version, list }: Layers, placed: readonly PlacedLayer[]): Layers {
+  const refined: Layer[] = [];
+  let number = version;
+  for (const layer of list) {
+    for (const { layer: wanted } of placed) {
+      requireSeparator(layer, wanted);
+      const both = intersectLayers(layer, wanted);
+      const part = both && subtractLayers(both, refined);
+      if (!part) continue;
+      if (!subtractLayers(layer, [...refined, part])) {
+        const { isFormer: _, ...rest } = layer;
+        refined.push({ ...rest, name: wanted.name });
+        break;
       }
+      number += 1;
+      refined.push({ ...part, name: wanted.name, number, of: layer.number });
     }
-    await writeLayers(
-      mover,
-      layers.map((layer, index) => (index + 1 === number ? null : layer)),
-    );
-  });
+    const rest = subtractLayers(layer, refined);
+    if (rest) refined.push({ ...layer, ...rest, isFormer: true });
+  }
+  for (const { layer } of placed) {
+    const part = subtractLayers(layer, refined);
+    if (!part) continue;
+    number += 1;
+    refined.push({ ...layer, ...part, number });
+  }
+  return { version: number, list: refined };
 }
 
-function findLayer(placements: readonly Placement[], name: string) {
-  const known = layersIn(placements);
-  const layer = known.get(name);
-  if (layer) return layer;
-  throw new RowkeyError('invalid-input', `Layer "${name}" not found.`, { accepted: [...known.keys()].join(', ') });
+function requireSeparator(layer: Layer, wanted: PlacedLayer['layer']): void {
+  const isOther = layer.keys && wanted.keys && layer.separator !== wanted.separator;
+  if (!isOther || !canOverlap(layer, wanted)) return;
+  throw new RowkeyError(
+    'invalid-input',
+    `The placement "${wanted.name}" has the separator ${JSON.stringify(wanted.separator)}, and "${layer.name}" in the storage accounts has ${JSON.stringify(layer.separator)}. Remove the placement from the model and run ${commandLine('accounts', `remove ${layer.name}`)} before you declare it with another separator.`,
+  );
+}
+
+/** Leaves out the former layers whose partitions come into layers that agree with them in all accounts, also in what is not cleaned up. */
+function removeFormer(list: readonly Layer[], rows: readonly Owned[]): readonly Layer[] {
+  const gone = list.find((layer, at) => {
+    const below = list.slice(at + 1).filter((other) => hasPartOf(other, layer, list.slice(0, at)));
+    return layer.isFormer && agree([layer.number, 0, ...below.map(({ number }) => number)], rows);
+  });
+  return gone
+    ? removeFormer(
+        list.filter((layer) => layer !== gone),
+        rows,
+      )
+    : list;
+}
+
+/** True if a layer would have partitions of another one that are in none of the layers before. */
+function hasPartOf(layer: Layer, other: PlacedLayer['layer'], before: readonly Layer[]): boolean {
+  const both = intersectLayers(layer, other);
+  return both !== undefined && subtractLayers(both, before) !== undefined;
+}
+
+/** Makes one layer of those of a placement that agree in all accounts, if they have all that the placement has. */
+function joinLayers(list: readonly Layer[], placed: readonly PlacedLayer[], rows: readonly Owned[]): readonly Layer[] {
+  let joined = list;
+  for (const { layer: wanted } of placed) {
+    const parts = joined.filter(({ name, isFormer }) => name === wanted.name && !isFormer);
+    const [first] = parts;
+    if (
+      !first ||
+      parts.length === 1 ||
+      !agree(
+        parts.map(({ number }) => number),
+        rows,
+      )
+    )
+      continue;
+    const start = joined.indexOf(first);
+    const isWhole = !subtractLayers(wanted, [...joined.slice(0, start), ...parts]);
+    const isMore = parts.some((part) => subtractLayers(part, [wanted]));
+    const others = joined.slice(start).filter((layer) => !parts.includes(layer));
+    if (!isWhole || isMore || others.some((layer) => hasPartOf(layer, wanted, joined.slice(0, joined.indexOf(layer)))))
+      continue;
+    const { of: _, ...kept } = first;
+    joined = joined.flatMap((layer) =>
+      layer === first ? { number: kept.number, ...wanted } : parts.includes(layer) ? [] : layer,
+    );
+  }
+  return joined;
+}
+
+/** True if all accounts say the same of the slots of these layers. */
+function agree([first = 0, ...others]: readonly number[], rows: readonly Owned[]): boolean {
+  return rows.every((owned) =>
+    others.every((other) => isDeepStrictEqual(slotsOf(owned, first), slotsOf(owned, other))),
+  );
 }
 
 /** What the row of an account says of the slots of a layer. */
-function slotsOf({ text, moves }: Owned, layer: number) {
-  const [start, end] = [layer * SLOTS, (layer + 1) * SLOTS];
-  const states = [...moves].filter(([index]) => index >= start && index < end);
-  return {
-    text: text.slice(start, end),
-    moves: new Map(states.map(([index, state]) => [index - start, state] as const)),
-  };
+function slotsOf({ texts, moves }: Owned, layer: number) {
+  const states = [...moves].filter(([index]) => layerOf(index) === layer);
+  return { text: texts.get(layer), moves: new Map(states.map(([index, state]) => [index % SLOTS, state])) };
 }
 
-const withoutLeft = (text: string) => text.replaceAll('g', '-');
-
-/** Brings the slots of each layer to the account that is declared for it. */
+/** Brings the slots of each layer to the account that is declared for it, and those of former layers of the placements to where those of layer 0 are. */
 export function planLayers(placements: readonly Placement[], placed: readonly PlacedLayer[]): Plan[] {
-  const known = layersIn(placements);
-  return placed.flatMap(({ layer, account: to }) => {
-    const number = known.get(layer.name)?.number;
-    if (number === undefined) return [];
-    const slots = placements.flatMap((placement) =>
-      placement.account.name === to ? [] : slotsIn(placement, 'at rest', number),
-    );
+  const wanted = layersIn(placements).filter(({ isFormer }) => !isFormer);
+  const plans = placed.flatMap(({ layer, account: to }) => {
+    const slots = wanted
+      .filter(({ name }) => name === layer.name)
+      .flatMap(({ number }) =>
+        placements.flatMap((placement) => (placement.account.name === to ? [] : slotsIn(placement, 'at rest', number))),
+      );
     return slots.length > 0 ? [{ slots, to }] : [];
   });
+  return [...plans, ...placed.flatMap(({ layer }) => planToLayer0(placements, layer.name))];
 }
 
-/** Brings the slots of a layer to where those of layer 0 are. */
+/** Brings the slots of the former layers of a name to where those of layer 0 are. */
 export function planToLayer0(placements: readonly Placement[], name: string): Plan[] {
-  const { number } = findLayer(placements, name);
+  const former = layersIn(placements).filter((layer) => layer.name === name && layer.isFormer);
   return placements.flatMap((placement) => {
-    const here = new Set(slotsIn(placement, 'at rest', number));
-    const slots = slotsIn(placement, 'at rest').map((slot) => `${number}-${slot}`);
-    const missing = slots.filter((slot) => !here.has(slot));
+    const missing = former.flatMap(({ number }) => {
+      const here = new Set(slotsIn(placement, 'at rest', number));
+      const slots = slotsIn(placement, 'at rest').map((slot) => `${number}-${slot}`);
+      return slots.filter((slot) => !here.has(slot));
+    });
     return missing.length > 0 ? [{ slots: missing, to: placement.account.name }] : [];
   });
 }

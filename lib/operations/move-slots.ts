@@ -4,9 +4,8 @@ import { deleteFences } from '../storage/fence.ts';
 import { changeSlots, isOwned, type Layers } from '../storage/slot-row.ts';
 import { slotAt } from '../storage/slots.ts';
 import type { Account, Storage } from '../storage/storage.ts';
-import { findOwner, type Plan, readPlacement } from './placement.ts';
+import { findOwner, type Plan } from './placement.ts';
 import {
-  acceptAll,
   asMover,
   copyBlobsOf,
   finishMoves,
@@ -40,7 +39,6 @@ export function resumeMoves(storage: Storage, options: MoveOptions): Promise<Mov
 /** Ends moves: slots that have not been let go stay where they are. What was copied is left, and is compared if they move again. */
 export function abortMoves(storage: Storage, options: MoveOptions): Promise<MoveReport> {
   return asMover(storage, options, async (mover) => {
-    await acceptAll(mover);
     for (const leg of await legsOf(mover)) {
       mover.report.left.push(...leg.slots);
       await openAgain(mover, leg);
@@ -50,9 +48,7 @@ export function abortMoves(storage: Storage, options: MoveOptions): Promise<Move
 
 /** Moves the slots back that have left an account under a move, or under any one, unless the account is cleaned up. */
 export function moveBack(storage: Storage, move: string | undefined, options: MoveOptions): Promise<MoveReport> {
-  return asMover(storage, options, async (mover) => {
-    await acceptAll(mover);
-    const placements = await readPlacement(mover.accounts);
+  return asMover(storage, options, async (mover, placements) => {
     // A slot that has left several accounts goes back to the last one.
     const turns = new Map<number, number>();
     for (const { owned } of placements)
@@ -81,9 +77,7 @@ interface CleanUpReport {
 /** Deletes the rows that slots have left at their former accounts. There is no way back from here. */
 export async function cleanUp(storage: Storage, options: MoveOptions): Promise<CleanUpReport> {
   const report = { slots: 0, rows: 0, blobs: 0, kept: 0 };
-  await asMover(storage, options, async (mover) => {
-    await acceptAll(mover);
-    const placements = await readPlacement(mover.accounts);
+  await asMover(storage, options, async (mover, placements) => {
     for (const { account, owned } of placements) {
       const left = [...owned.moves]
         .filter(([index]) => !isOwned(owned, index))

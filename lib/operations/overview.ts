@@ -6,7 +6,7 @@ import type { Engine } from '../engine/engine.ts';
 import { listParts } from '../engine/reconcile/queues.ts';
 import { awayIn, ofAccount, storageCall, unlessAway } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
-import { isOwned, mergeLayers, type Owned, readOwned, stateOf } from '../storage/slot-row.ts';
+import { isOwned, newestLayers, numbersOf, type Owned, readOwned, stateOf, withLayers } from '../storage/slot-row.ts';
 import { SLOTS, slotAt } from '../storage/slots.ts';
 import { type Account, accountOfQueue, accountsOf, FIRST_ACCOUNT, type Storage } from '../storage/storage.ts';
 import { readShapes } from './model-guard.ts';
@@ -128,25 +128,32 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
     pMap(accounts.list, async (account) => ({ account, ...(await unlessAway(readOwned(account))) })),
     unlessAway(ofAccount(accounts.list[0], readMover(accounts.list[0], now()))),
   ]);
-  const known = states.flatMap(({ account, result: owned }) => (owned ? [{ account, owned }] : []));
+  const layers = newestLayers(states.flatMap(({ result }) => result ?? []));
+  const known = states.flatMap(({ account, result }) =>
+    result ? [{ account, owned: withLayers(result, layers) }] : [],
+  );
   const moves = known.flatMap(({ account, owned }) => movesOf(account, owned, mover));
-  const layers = mergeLayers(known.map(({ owned }) => owned));
-  const indexes = [0, ...layers.flatMap((layer, before) => (layer ? [before + 1] : []))].flatMap(indexesOf);
+  const indexes = numbersOf(layers).flatMap(indexesOf);
   // The slots of an account that is away are its own.
   const isWhole = known.length === states.length;
   const unowned = indexes.filter((index) => isWhole && !known.some(({ owned }) => isOwned(owned, index))).map(slotAt);
   const isStuck = unowned.length > 0;
   // Without the first account, nobody knows whether a mover lives.
   const advice = moverAway ? [] : adviceOnMoves(moves, { isStuck, isAlive: mover?.isAlive ?? false, now: now() });
-  const items = states.map(({ account: { name }, result: owned, away }): AccountState => {
+  const items = states.map(({ account: { name }, away }): AccountState => {
+    const owned = known.find(({ account }) => account.name === name)?.owned;
     const count = (layer: number) => (owned ? indexesOf(layer).filter((index) => isOwned(owned, index)).length : 0);
     const containers = [...accounts.containers].filter(([, place]) => place.name === name);
     return {
       name,
       isAway: away !== undefined,
       ...(owned ? { slots: count(0) } : {}),
-      layers: layers
-        .flatMap((layer, before) => (layer ? { name: layer.name, slots: count(before + 1) } : []))
+      layers: [...Map.groupBy(layers.list, ({ name, isFormer }) => (isFormer ? `${name} (former)` : name))]
+        // Of a placement with several layers, their mean: all slots if it is in the account as a whole.
+        .map(([of, parts]) => ({
+          name: of,
+          slots: Math.ceil(parts.reduce((sum, { number }) => sum + count(number), 0) / parts.length),
+        }))
         .filter(({ slots }) => slots > 0),
       containers: containers.map(([container]) => container),
     };

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { accountOfContainer, isMovable } from '../storage/blob-owner.ts';
@@ -11,9 +10,11 @@ import {
   CONTAINERS_ROW,
   changeLayers,
   createOwned,
+  isAtRest,
   isOwned,
+  type Layer,
   type Layers,
-  mergeLayers,
+  newestLayers,
   type Owned,
   type Phase,
   readOwned,
@@ -21,7 +22,7 @@ import {
   SYSTEM_TABLE,
   stateOf,
 } from '../storage/slot-row.ts';
-import { type LayerDefinition, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
+import { SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import { type Account, type Accounts, FIRST_ACCOUNT, type Storage } from '../storage/storage.ts';
 
 /** An account and what its row says of the slots. */
@@ -59,16 +60,17 @@ interface LayerWriter {
   readonly mayWrite: () => void;
 }
 
-/** What the accounts say, after the layers that a mover has carved or removed in some accounts are carved or removed in all. */
+/** What the accounts say, after the layers that a mover has changed in some accounts are changed in all. */
 export async function completeLayers(mover: LayerWriter): Promise<Placement[]> {
   for (;;) {
     const placements = await readPlacement(mover.accounts);
-    const layers = mergeLayers(placements.map(({ owned }) => owned));
-    if (placements.every(({ owned }) => isDeepStrictEqual(owned.layers, layers))) return placements;
+    const layers = newestLayers(placements.map(({ owned }) => owned));
+    if (placements.every(({ owned }) => owned.layers.version === layers.version)) return placements;
     await writeLayers(mover, layers);
   }
 }
 
+/** Gives each account that has older layers these ones. */
 export async function writeLayers({ accounts, mayWrite }: LayerWriter, layers: Layers): Promise<void> {
   for (const account of accounts.list)
     await changeLayers(account, layers, (owned) => {
@@ -77,15 +79,13 @@ export async function writeLayers({ accounts, mayWrite }: LayerWriter, layers: L
     });
 }
 
-export function requireAtRest({ text }: Pick<Owned, 'text'>): void {
-  if (/[fd]/.test(text)) throw new RowkeyError('busy', 'Slots are moving. Resume or abort their moves first.');
+export function requireAtRest(owned: Owned): void {
+  if (!isAtRest(owned)) throw new RowkeyError('busy', 'Slots are moving. Resume or abort their moves first.');
 }
 
-/** The layers of the accounts by name, each with its number. */
-export function layersIn([first]: readonly Placement[]): Map<string, { readonly number: number } & LayerDefinition> {
-  const layers = first?.owned.layers ?? [];
-  return new Map(layers.flatMap((layer, index) => (layer ? [[layer.name, { ...layer, number: index + 1 }]] : [])));
-}
+/** The layers of the accounts, also if they are changed in some only. */
+export const layersIn = (placements: readonly Placement[]): readonly Layer[] =>
+  newestLayers(placements.map(({ owned }) => owned)).list;
 
 export const stateIn = ({ owned }: Placement, slot: string): SlotState => stateOf(owned, slotIndex(slot));
 

@@ -14,6 +14,8 @@ import {
   heirOf,
   indexIn,
   type Layers,
+  newestLayers,
+  numbersOf,
   type Phase,
   requireRoom,
   type SlotState,
@@ -23,7 +25,15 @@ import { layerOf, placeOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts'
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
 import { rememberedTables } from './model-guard.ts';
 import { becomeMover, followWork, type HoldTiming, type MoveProgress } from './mover-hold.ts';
-import { completeLayers, findOwner, type Plan, readPlacement, severalAccounts, stateIn } from './placement.ts';
+import {
+  completeLayers,
+  findOwner,
+  type Placement,
+  type Plan,
+  readPlacement,
+  severalAccounts,
+  stateIn,
+} from './placement.ts';
 
 /**
  * Moves slots between the storage accounts of an app while it serves. docs/accounts.md explains the phases, and test/model/move.ts visits
@@ -115,11 +125,11 @@ const SLOTS_PER_SWITCH = 16;
 const OPENED_CONCURRENCY = 32;
 const CONCURRENCY = 8;
 
-/** Runs work as the only mover. The hold of work that fails ends by itself, because a request of it may be under way. */
+/** Runs work as the only mover, after what another one has left between two accounts is completed. The hold of work that fails ends by itself, because a request of it may be under way. */
 export async function asMover(
   storage: Storage,
   { timing = MOVE_TIMING, onProgress = () => {}, resources, grantedForMs = 0, signal }: MoveOptions,
-  work: (mover: Mover) => Promise<void>,
+  work: (mover: Mover, placements: readonly Placement[]) => Promise<void>,
 ): Promise<MoveReport> {
   const accounts = severalAccounts(storage);
   const report: Mover['report'] = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
@@ -150,7 +160,9 @@ export async function asMover(
     openedPerSwitch: timing.openedPerSwitch,
   };
   try {
-    await work(mover);
+    await completeLayers(mover);
+    await acceptAll(mover);
+    await work(mover, await readPlacement(accounts));
     await hold.release();
     return report;
   } finally {
@@ -165,7 +177,7 @@ export async function startMove(mover: Mover, { slots, to }: Plan, isClosed: boo
     throw new RowkeyError('invalid-input', `Storage account "${to}" not found.`, {
       accepted: mover.accounts.list.map(({ name }) => name).join(', '),
     });
-  const placements = await completeLayers(mover);
+  const placements = await readPlacement(mover.accounts);
   const turn =
     1 + Math.max(0, ...placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn)));
   const starts = placements.flatMap((placement) => {
@@ -227,7 +239,6 @@ export async function legsOf(mover: Mover, phases: readonly Phase[] = ['fencing'
 export async function finishMoves(mover: Mover): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const startedAt = performance.now();
-    await acceptAll(mover);
     // A mover has died between the seal and the switch. Nothing that it sent is under way.
     const sealed = (await legsOf(mover, ['draining'])).filter(({ isClosed }) => !isClosed);
     for (const leg of sealed) await switchAll(mover, leg);
@@ -451,10 +462,14 @@ async function accept(mover: Mover, target: Account, slots: readonly string[]): 
 }
 
 /** Gives the slots that no account owns to the one that their last owner has let them go to: a mover has died in between. */
-export async function acceptAll(mover: Mover): Promise<void> {
+async function acceptAll(mover: Mover): Promise<void> {
   const all = (await readPlacement(mover.accounts)).map(({ owned }) => owned);
-  const length = Math.max(...all.map(({ text }) => text.length));
-  const heirs = Array.from({ length }, (_, index) => [slotAt(index), heirOf(all, index)] as const);
+  const heirs = numbersOf(newestLayers(all)).flatMap((layer) =>
+    Array.from(
+      { length: SLOTS },
+      (_, slot) => [slotAt(layer * SLOTS + slot), heirOf(all, layer * SLOTS + slot)] as const,
+    ),
+  );
   for (const target of mover.accounts.list) {
     const slots = heirs.filter(([, heir]) => heir === target.name).map(([slot]) => slot);
     if (slots.length > 0) await accept(mover, target, slots);

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { unavailable } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
@@ -11,16 +10,20 @@ import {
   createOwned,
   heirOf,
   indexIn,
+  isAtRest,
   isOfApp,
   isOwned,
   type Layers,
-  mergeLayers,
+  NO_LAYERS,
+  newestLayers,
+  numbersOf,
   type Owned,
   readOwned,
   type SlotState,
   stateOf,
+  withLayers,
 } from './slot-row.ts';
-import { type Placed, placeOf, SLOTS, slotAt, slotIndex } from './slots.ts';
+import { layerOf, type Placed, placeOf, SLOTS, slotAt, slotIndex } from './slots.ts';
 import type { Account, Accounts, Storage } from './storage.ts';
 
 /**
@@ -51,16 +54,18 @@ interface Lease {
 interface SlotMap {
   readonly leases: ReadonlyMap<Account, Lease>;
   /** The last known owner of each slot, in the layers that any account was last known to have. */
-  readonly owners: (Account | undefined)[];
+  readonly owners: Map<number, Account>;
   layers: Layers;
+  view: View | undefined;
   creating: Promise<void> | undefined;
 }
 
 const slotMapOf = keptFor(
   ({ list }: Accounts): SlotMap => ({
     leases: new Map(list.map((account) => [account, { known: undefined, reading: undefined, next: undefined }])),
-    owners: new Array(SLOTS),
-    layers: [],
+    owners: new Map(),
+    layers: NO_LAYERS,
+    view: undefined,
     creating: undefined,
   }),
 );
@@ -101,11 +106,11 @@ export async function ownerOfPlace(
     const index = indexIn(known, place);
     return isOwned(known, index) ? { account, place, index, ...known, ...stateOf(known, index) } : undefined;
   };
-  const last = toOwner(map.owners[indexIn(map, place)]);
+  const last = toOwner(map.owners.get(indexIn(map, place)));
   if (last && isUsable(last)) return last;
   const since = performance.now();
   for (;;) {
-    const known = map.owners[indexIn(map, place)];
+    const known = map.owners.get(indexIn(map, place));
     if (known) await lookAt(accounts, known);
     const found = toOwner(known) ? known : await findOwner(accounts, place);
     const owner = toOwner(found);
@@ -162,7 +167,7 @@ async function findOwner(accounts: Accounts, place: Placed): Promise<Account | u
   });
   try {
     const found = await Promise.any(reads);
-    map.owners[indexIn(map, place)] = found;
+    map.owners.set(indexIn(map, place), found);
     return found;
   } catch (error) {
     // The account of the slot may be one of those that are away.
@@ -214,10 +219,10 @@ async function read(accounts: Accounts, account: Account, lease: Lease): Promise
     const owned = await readOwned(account);
     if (owned) {
       if (lease.known?.etag !== owned.etag) {
-        const others = [...map.leases.values()].flatMap(({ known }) => (known && known !== lease.known ? [known] : []));
-        map.layers = mergeLayers([owned, ...others]);
-        for (let index = 0; index < owned.text.length; index += 1)
-          if (isOwned(owned, index)) map.owners[index] = account;
+        map.layers = newestLayers([owned, map]);
+        for (const number of owned.texts.keys())
+          for (let index = number * SLOTS; index < (number + 1) * SLOTS; index += 1)
+            if (isOwned(owned, index)) map.owners.set(index, account);
       }
       lease.known = { ...owned, since, at };
       return owned;
@@ -272,10 +277,10 @@ export async function readShares<Result>(
   read: (share: Share) => Promise<Result>,
 ): Promise<{ readonly share: Share; readonly result: Result }[]> {
   const map = slotMapOf(accounts);
-  /** The account at which the rows of each slot were read. */
-  let readAt: (Account | undefined)[] = [];
-  let layers: Layers | undefined;
-  const done = new Map<Account, { readonly share: Share; readonly result: Result }>();
+  /** The account at which the rows of each slot were read, like the owners of a view; undefined before the first read. */
+  let readAt: Int16Array | undefined;
+  let layers = NO_LAYERS;
+  const done = new Map<number, { readonly share: Share; readonly result: Result }>();
   for (let [isFresh, end] = [false, performance.now() + WAIT_MS]; ; isFresh = true) {
     const all = await Promise.all(
       accounts.list.map(async (account) => {
@@ -284,66 +289,103 @@ export async function readShares<Result>(
         return { account, since, ...(known ?? (await lookAt(accounts, account))) };
       }),
     );
-    const known = mergeLayers(all);
-    if (!isDeepStrictEqual(layers, known)) {
-      layers = known;
-      readAt = new Array((1 + known.length) * SLOTS).fill(undefined);
+    const view = viewOf(map, all);
+    const { owners } = view;
+    if (layers.version !== view.layers.version) {
+      layers = view.layers;
+      readAt = undefined;
+      done.clear();
     }
-    const seen = { layers: known };
-    const indexes = [...readAt.keys()];
-    const owners = ownersIn(all, indexes);
-    const left = indexes.filter((index) => readAt[index] === undefined);
-    const unowned = left.filter((index) => owners[index] === undefined);
+    const left = readAt && placesIn(readAt, (at) => at === NONE);
+    const unowned = left?.filter((place) => (owners[place] ?? NONE) < 0) ?? view.unowned;
     if (unowned.length > 0) {
       if (performance.now() > end)
         throw unavailable('Storage is unavailable: a move between accounts does not end.', undefined);
       if (performance.now() > end - WAIT_MS + HAND_OVER_AFTER_MS)
-        await pMap(unowned, (index) => endHandOver(accounts, slotAt(index)), { concurrency: 1 });
+        await pMap(unowned, (place) => endHandOver(accounts, slotAt(view.indexAt(place))), { concurrency: 1 });
       if (isFresh) await sleep(RETRY_MS);
       continue;
     }
-    const gaining = new Set(left.map((index) => owners[index]));
-    for (const index of indexes) if (gaining.has(readAt[index])) readAt[index] = undefined;
+    const gaining = new Set(left ? left.map((place) => owners[place]) : all.keys());
+    // A view is not changed: it is the same until an account's row changes, and so for most reads.
+    let now: Int16Array = readAt?.map((at) => (gaining.has(at) ? NONE : at)) ?? owners;
+    readAt = now;
     await pMap(
-      all.filter(({ account }) => gaining.has(account)),
-      async (owned) => {
+      [...all.entries()].filter(([at]) => gaining.has(at) && view.counts[at] !== 0),
+      async ([at, owned]) => {
         const { account, etag } = owned;
-        const slots = indexes.filter((index) => owners[index] === account && readAt[index] === undefined);
-        for (const index of slots) readAt[index] = account;
+        const isMine = (owner: number, place: number) => owner === at && now[place] === NONE;
+        const slots = left && placesIn(owners, isMine);
+        for (const place of slots ?? []) now[place] = at;
         const owns = (row: Address) =>
-          isOfApp(row) && readAt[indexIn(seen, placeOf(row.table, row.partition))] === account;
-        const isWhole = slots.length === indexes.filter((index) => isOwned(owned, index)).length;
-        const share = { account, etag, isWhole, owns };
-        done.set(account, { share, result: await read(share) });
+          isOfApp(row) && readAt?.[view.placeAt(indexIn(view, placeOf(row.table, row.partition)))] === at;
+        const share = { account, etag, isWhole: !slots || slots.length === view.counts[at], owns };
+        done.set(at, { share, result: await read(share) });
         const hasStayed = await stayedSlots(accounts, owned);
-        for (const index of slots) if (!hasStayed(index)) readAt[index] = undefined;
+        if (!hasStayed) return;
+        if (now === owners) now = readAt = owners.slice();
+        for (const place of slots ?? placesIn(owners, (owner) => owner === at))
+          if (!hasStayed(view.indexAt(place))) now[place] = NONE;
       },
       { concurrency: SHARES_CONCURRENCY },
     );
-    if (!readAt.includes(undefined)) return [...done.values()];
+    if (now === owners || !now.includes(NONE)) return [...done.values()];
     end = performance.now() + WAIT_MS;
   }
 }
 
-/** The owner of each slot. As the rows of accounts were read at different times, a slot may seem to have none, or two: then undefined. */
-function ownersIn(
-  all: readonly (Owned & { readonly account: Account })[],
-  indexes: readonly number[],
-): (Account | undefined)[] {
-  return indexes.map((index) => {
-    const [owner, other] = all.filter((owned) => isOwned(owned, index));
-    return other ? undefined : owner?.account;
-  });
+/** What the rows of all accounts say together. */
+interface View {
+  readonly etags: string;
+  readonly layers: Layers;
+  /** The number of the account that owns each slot of each layer. As the rows were read at different times, a slot may seem to have no owner, or two. */
+  readonly owners: Int16Array;
+  /** The places of those that have none or two. */
+  readonly unowned: readonly number[];
+  /** How many slots each account owns. */
+  readonly counts: readonly number[];
+  /** The place of a slot in `owners`, and the slot there. */
+  placeAt(index: number): number;
+  indexAt(place: number): number;
 }
 
-/** Says which slots of a read the account had all the time until now. */
+const NONE = -1;
+const TWO = -2;
+
+/** Looks at each slot only if an account's row has changed since. */
+function viewOf(map: SlotMap, rows: readonly Owned[]): View {
+  const etags = rows.map(({ etag }) => etag).join();
+  if (map.view?.etags === etags) return map.view;
+  const layers = newestLayers(rows);
+  const numbers = numbersOf(layers);
+  const firstPlaces = new Map(numbers.map((number, order) => [number, order * SLOTS]));
+  const placeAt = (index: number) => (firstPlaces.get(layerOf(index)) ?? NONE) + (index % SLOTS);
+  const indexAt = (place: number) => (numbers[layerOf(place)] ?? 0) * SLOTS + (place % SLOTS);
+  const owners = new Int16Array(numbers.length * SLOTS).fill(NONE);
+  const counts = rows.map((row, at) => {
+    const owned = withLayers(row, layers);
+    const places = placesIn(owners, (_, place) => isOwned(owned, indexAt(place)));
+    for (const place of places) owners[place] = owners[place] === NONE ? at : TWO;
+    return places.length;
+  });
+  map.view = { etags, layers, owners, unowned: placesIn(owners, (at) => at < 0), counts, placeAt, indexAt };
+  return map.view;
+}
+
+function placesIn(owners: Int16Array, isWanted: (at: number, place: number) => boolean): number[] {
+  const places: number[] = [];
+  for (const [place, at] of owners.entries()) if (isWanted(at, place)) places.push(place);
+  return places;
+}
+
+/** Says which slots of a read the account had all the time until now. Undefined if all. */
 async function stayedSlots(
   accounts: Accounts,
   before: Owned & { readonly account: Account; readonly since: number },
-): Promise<(index: number) => boolean> {
-  if (!/[fd]/.test(before.text) && performance.now() - before.since < SURE_MS) return () => true;
+): Promise<((index: number) => boolean) | undefined> {
+  if (isAtRest(before) && performance.now() - before.since < SURE_MS) return undefined;
   const now = await lookAt(accounts, before.account);
-  if (now.etag === before.etag) return () => true;
+  if (now.etag === before.etag) return undefined;
   if (performance.now() - before.since > SURE_MS) return () => false;
   return (index) => isOwned(now, index);
 }

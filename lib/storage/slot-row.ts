@@ -69,61 +69,96 @@ interface InMove {
   readonly goneAt: number;
 }
 
-/** The definitions of the layers from 1. A layer that was removed leaves its number, so that no number gets another meaning. */
-export type Layers = readonly (LayerDefinition | null)[];
+/** A layer of the accounts. */
+export interface Layer extends LayerDefinition {
+  readonly number: number;
+  /** The layer of which it is a part: the row of an account that lacks it says of it what it says of that one. By default 0. */
+  readonly of?: number | undefined;
+  /** True if the model no longer places it. */
+  readonly isFormer?: boolean | undefined;
+}
+
+/** The layers in the order in which they have partitions. Each change has a higher version, and no number is used again. */
+export interface Layers {
+  /** Not below the number of any layer, also of one that was removed. */
+  readonly version: number;
+  readonly list: readonly Layer[];
+}
+
+export const NO_LAYERS: Layers = { version: 0, list: [] };
 
 /** What the row of an account says. */
 export interface Owned {
   readonly etag: string;
   /** When the service returned the row, in milliseconds of its own clock, without the fraction of a second. */
   readonly readAt: number;
-  /** One character for each slot, those of layer 0 first. */
-  readonly text: string;
+  /** One character for each slot, by the number of its layer. */
+  readonly texts: ReadonlyMap<number, string>;
   readonly moves: ReadonlyMap<number, InMove>;
   readonly layers: Layers;
 }
 
+/** The layers of all accounts, while they are changed in some accounts only. */
+export function newestLayers(all: readonly Pick<Owned, 'layers'>[]): Layers {
+  return all.reduce((one, { layers }) => (layers.version > one.version ? layers : one), NO_LAYERS);
+}
+
 /**
- * The layers of all accounts, while one is carved or removed in some accounts only: a layer that any account has, unless any account says that it is
- * removed. Where an account lacks it, both views say the same of each partition.
+ * What the row of an account says of the slots of newer layers. A layer that it lacks has the states of the one of which it is a part, and one
+ * that is removed has none: neither changes the owner of a partition, as long as no slot moves, and as the partitions of a layer that is
+ * removed come into one that agrees with it.
  */
-export function mergeLayers(all: readonly Pick<Owned, 'layers'>[]): Layers {
-  const most = Math.max(...all.map(({ layers }) => layers.length));
-  return Array.from({ length: most }, (_, index) => {
-    const found = all.map(({ layers }) => layers[index]);
-    return found.includes(null) ? null : (found.find((layer) => layer !== undefined) ?? null);
-  });
+export function withLayers<Row extends Pick<Owned, 'texts' | 'moves' | 'layers'>>(row: Row, layers: Layers): Row {
+  if (row.layers.version >= layers.version) return row;
+  const texts = new Map<number, string>();
+  const moves = new Map<number, InMove>();
+  for (const { number, of = 0 } of [{ number: 0 } as Layer, ...layers.list]) {
+    const from = [number, of, 0].find((each) => row.texts.has(each)) ?? 0;
+    texts.set(number, row.texts.get(from) ?? '');
+    for (const [index, state] of row.moves)
+      if (layerOf(index) === from) moves.set(number * SLOTS + (index % SLOTS), state);
+  }
+  return { ...row, texts, moves, layers };
 }
 
-export function stateOf({ text, moves }: Owned, index: number): SlotState {
-  const phase = PHASES[text[index] as keyof typeof PHASES] ?? 'none';
-  return { phase, ...moves.get(index) };
+const characterOf = ({ texts }: Pick<Owned, 'texts'>, index: number) => texts.get(layerOf(index))?.[index % SLOTS];
+
+export function stateOf(owned: Pick<Owned, 'texts' | 'moves'>, index: number): SlotState {
+  const phase = PHASES[characterOf(owned, index) as keyof typeof PHASES] ?? 'none';
+  return { phase, ...owned.moves.get(index) };
 }
 
-/** True if the account has the slot, at rest or in a move. Of a layer that its row does not have, it owns what it owns of layer 0. */
-export function isOwned({ text }: Pick<Owned, 'text'>, index: number): boolean {
-  const character = text[index] ?? text[index % SLOTS];
+/** True if the account has the slot, at rest or in a move. */
+export function isOwned(owned: Pick<Owned, 'texts'>, index: number): boolean {
+  const character = characterOf(owned, index);
   return character === 'o' || character === 'f' || character === 'd';
 }
+
+/** True if no slot of the account is in motion. */
+export const isAtRest = ({ texts }: Pick<Owned, 'texts'>) => ![...texts.values()].some((text) => /[fd]/.test(text));
 
 /**
  * The name of the account that gets a slot that no account owns, because a mover has died between its last two requests: the one to which
  * its last owner has let it go. Undefined if an account owns the slot.
  */
-export function heirOf(all: readonly Owned[], index: number): string | undefined {
+export function heirOf(rows: readonly Owned[], index: number): string | undefined {
+  const layers = newestLayers(rows);
+  const all = rows.map((row) => withLayers(row, layers));
   if (all.some((owned) => isOwned(owned, index))) return undefined;
   const states = all.map((owned) => stateOf(owned, index)).filter(({ phase }) => phase === 'gone');
   return states.reduce((one, other) => ((other.turn ?? 0) > (one.turn ?? -1) ? other : one), {} as Partial<SlotState>)
     .to;
 }
 
-const matchersOf = keptFor((layers: Layers) => layers.map((layer) => layer && layerMatcher(layer)));
+const matchersOf = keptFor(({ list }: Layers) =>
+  list.map((layer) => ({ number: layer.number, matches: layerMatcher(layer) })),
+);
 
 /** The slot of a partition or blob in the layers of a row: that of the first layer which has it. */
 export function indexIn({ layers }: Pick<Owned, 'layers'>, place: Placed): number {
   const index = slotIndex(place.slot);
-  if (layers.length === 0 || place.table === SYSTEM_TABLE) return index;
-  return (1 + matchersOf(layers).findIndex((matches) => matches?.(place))) * SLOTS + index;
+  if (layers.list.length === 0 || place.table === SYSTEM_TABLE) return index;
+  return (matchersOf(layers).find(({ matches }) => matches(place))?.number ?? 0) * SLOTS + index;
 }
 
 /** The slots of a move, as three digits each. */
@@ -138,32 +173,39 @@ const Moves = z.record(
   }),
 );
 
-const StoredLayers = z.array(
-  z
-    .object({
-      name: z.string(),
-      tables: z.array(z.string()).optional(),
-      keys: z.array(z.string()).optional(),
-      separator: z.string().optional(),
-      from: z.string().optional(),
-      to: z.string().optional(),
-    })
-    .nullable(),
-);
+const StoredLayer = z.object({
+  name: z.string(),
+  tables: z.array(z.string()).optional(),
+  keys: z.array(z.string()).optional(),
+  separator: z.string().optional(),
+  from: z.string().optional(),
+  to: z.string().optional(),
+});
+
+const StoredLayers = z.union([
+  z.object({
+    version: z.number(),
+    list: z.array(
+      StoredLayer.extend({ number: z.number(), of: z.number().optional(), isFormer: z.boolean().optional() }),
+    ),
+  }),
+  // As an earlier release wrote them.
+  z.array(StoredLayer.nullable()).transform((all) => ({
+    version: all.length,
+    list: all.flatMap((layer, before) => (layer ? [{ ...layer, number: before + 1 }] : [])),
+  })),
+]);
 
 /**
  * The row of an account with layers has other names for the properties of its slots. A release that knows no layers fails then, and does
  * not write where it finds a partition in layer 0.
  */
-function propertiesOf(layers: Layers, layer: number): readonly [slots: string, moves: string] {
-  return layers.length === 0 ? ['Slots', 'Moves'] : [`Slots${layer}`, `Moves${layer}`];
+function propertiesOf({ version }: Layers, layer: number): readonly [slots: string, moves: string] {
+  return version === 0 ? ['Slots', 'Moves'] : [`Slots${layer}`, `Moves${layer}`];
 }
 
-/** The numbers of the layers that are there. */
-function* numbersOf(layers: Layers): Generator<number> {
-  yield 0;
-  for (const [before, layer] of layers.entries()) if (layer) yield before + 1;
-}
+/** The numbers of the layers, with layer 0. */
+export const numbersOf = ({ list }: Layers): readonly number[] => [0, ...list.map(({ number }) => number)];
 
 /** Reads the row of an account: one point query. Undefined if there is none. */
 export async function readOwned(account: Account): Promise<Owned | undefined> {
@@ -180,22 +222,21 @@ export async function readOwned(account: Account): Promise<Owned | undefined> {
       'wrong-setting',
       `Invalid settings: the storage account ${account.name} has the data of the account ${found.Name}.`,
     );
-  const layers = found.Layers === undefined ? [] : StoredLayers.parse(JSON.parse(String(found.Layers)));
+  const layers = found.Layers === undefined ? NO_LAYERS : StoredLayers.parse(JSON.parse(String(found.Layers)));
   const moves = new Map<number, InMove>();
-  const texts: string[] = [];
+  const texts = new Map<number, string>();
   for (const number of numbersOf(layers)) {
     const [slotsName, movesName] = propertiesOf(layers, number);
-    texts[number] = String(found[slotsName]);
+    texts.set(number, String(found[slotsName]));
     for (const [move, { slots, ...rest }] of Object.entries(Moves.parse(JSON.parse(String(found[movesName])))))
       for (const slot of slots.match(/.../g) ?? []) moves.set(number * SLOTS + slotIndex(slot), { move, ...rest });
   }
-  const text = Array.from({ length: 1 + layers.length }, (_, number) => texts[number] ?? texts[0]).join('');
-  return { etag: found.etag, readAt: Date.parse(date ?? ''), text, moves, layers };
+  return { etag: found.etag, readAt: Date.parse(date ?? ''), texts, moves, layers };
 }
 
-function toEntity(account: Account, { text, moves, layers }: Pick<Owned, 'text' | 'moves' | 'layers'>) {
+function toEntity(account: Account, { texts, moves, layers }: Pick<Owned, 'texts' | 'moves' | 'layers'>) {
   const properties: Record<string, string> = { EntityType: PARTITION, Name: account.name };
-  if (layers.length > 0) properties.Layers = JSON.stringify(layers);
+  if (layers.version > 0) properties.Layers = JSON.stringify(layers);
   for (const number of numbersOf(layers)) {
     const groups: Record<string, z.infer<typeof Moves>[string]> = {};
     for (const [index, { move, ...rest }] of moves) {
@@ -205,7 +246,7 @@ function toEntity(account: Account, { text, moves, layers }: Pick<Owned, 'text' 
       groups[move].goneAt = Math.max(groups[move].goneAt, rest.goneAt);
     }
     const [slotsName, movesName] = propertiesOf(layers, number);
-    properties[slotsName] = text.slice(number * SLOTS, (number + 1) * SLOTS);
+    properties[slotsName] = texts.get(number) ?? '';
     properties[movesName] = JSON.stringify(groups);
   }
   return { partitionKey: PARTITION, rowKey: ROW, ...properties };
@@ -219,7 +260,7 @@ const MOVE_LENGTH = 130;
 /** Rejects a move that the row of an account may not be able to hold. */
 export function requireRoom(account: Account, owned: Owned, slots: readonly string[]): void {
   const properties: Readonly<Record<string, string>> = toEntity(account, owned);
-  const hasRoom = [...numbersOf(owned.layers)].every((number) => {
+  const hasRoom = numbersOf(owned.layers).every((number) => {
     const added = slots.filter((slot) => layerOf(slotIndex(slot)) === number);
     const { length = 0 } = properties[propertiesOf(owned.layers, number)[1]] ?? '';
     return added.length === 0 || length + MOVE_LENGTH + 3 * added.length <= MOVES_LENGTH;
@@ -244,40 +285,31 @@ export async function changeSlots(
   change: (state: SlotState, slot: string, readAt: number) => Changed | Promise<Changed>,
 ): Promise<boolean> {
   return changeOwned(account, async (owned) => {
-    const characters = [...owned.text];
+    const characters = new Map<number, string[]>();
     const moves = new Map(owned.moves);
     for (const slot of slots) {
       const index = slotIndex(slot);
-      const isKnown = index < SLOTS || owned.layers[layerOf(index) - 1];
-      const next = isKnown ? await change(stateOf(owned, index), slot, owned.readAt) : undefined;
+      const layer = layerOf(index);
+      const text = characters.get(layer) ?? [...(owned.texts.get(layer) ?? '')];
+      const next = text.length > 0 ? await change(stateOf(owned, index), slot, owned.readAt) : undefined;
       if (!next) return undefined;
-      characters[index] = CHARACTERS.get(next.phase) ?? '-';
+      text[index % SLOTS] = CHARACTERS.get(next.phase) ?? '-';
+      characters.set(layer, text);
       const { move, to, turn = 0, isClosed = false, goneAt = 0 } = next;
       if (move === undefined || to === undefined) moves.delete(index);
       else moves.set(index, { move, to, turn, isClosed, goneAt });
     }
-    return { ...owned, text: characters.join(''), moves };
+    const changed = [...characters].map(([layer, text]) => [layer, text.join('')] as const);
+    return { ...owned, texts: new Map([...owned.texts, ...changed]), moves };
   });
 }
 
-/**
- * Gives an account these layers. The slots of a layer that it lacks get the states of those of layer 0, and a layer without a definition is
- * removed: neither changes the owner of a partition, as long as no slot moves, and as a layer that is removed agrees with layer 0.
- * `check` is called before each write, and throws if the layers may not be changed.
- */
+/** Gives an account these layers, unless it has them. `check` is called before each write, and throws if they may not be changed. */
 export function changeLayers(account: Account, layers: Layers, check: (owned: Owned) => void): Promise<boolean> {
   return changeOwned(account, (owned) => {
+    if (owned.layers.version >= layers.version) return undefined;
     check(owned);
-    const texts: string[] = [];
-    const moves = new Map<number, InMove>();
-    for (const number of numbersOf(layers)) {
-      const start = number > 0 && owned.layers[number - 1] ? number * SLOTS : 0;
-      texts[number] = owned.text.slice(start, start + SLOTS);
-      for (const [index, state] of owned.moves)
-        if (layerOf(index) * SLOTS === start) moves.set(number * SLOTS + (index % SLOTS), state);
-    }
-    const text = Array.from({ length: 1 + layers.length }, (_, number) => texts[number] ?? texts[0]).join('');
-    return { ...owned, text, moves, layers };
+    return withLayers(owned, layers);
   });
 }
 
@@ -318,8 +350,10 @@ export function accountsIn(properties: Readonly<Record<string, unknown>>): reado
 export async function createOwned(accounts: Accounts): Promise<void> {
   const { names, spread } = await noteAccounts(accounts);
   await pMap(accounts.list, async (account) => {
-    const text = firstSlots(names.indexOf(account.name), spread);
-    const write = account.table(SYSTEM_TABLE).createEntity(toEntity(account, { text, moves: new Map(), layers: [] }));
+    const texts = new Map([[0, firstSlots(names.indexOf(account.name), spread)]]);
+    const write = account
+      .table(SYSTEM_TABLE)
+      .createEntity(toEntity(account, { texts, moves: new Map(), layers: NO_LAYERS }));
     // Another process may have created the row.
     await ofAccount(account, unlessRefused(['exists'], write, SYSTEM_TABLE));
   });

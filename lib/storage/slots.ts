@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
  *
  * A layer is slots of their own, by the same hash, for the partitions of some tables or keys: of an entity or a tenant, which so can have an
  * account of its own. All others are in layer 0. The rows of the accounts have the definitions of the layers, and no process has them from
- * elsewhere: so all agree where a partition is, whichever release they run.
+ * elsewhere: so all agree where a partition is, whichever release they run. Each layer has a number that no other one ever gets.
  */
 export const SLOTS = 4_096;
 const DIGITS = 3;
@@ -93,6 +93,61 @@ export function canOverlap(one: LayerDefinition, other: LayerDefinition): boolea
   const isIn = (key: string) =>
     (to === undefined || key < to) && (from === undefined || key >= from || `${key}${separator}\uffff` >= from);
   return !keys || keys.some(isIn);
+}
+
+type Conditions = Omit<LayerDefinition, 'name'>;
+
+/** The partitions that are in both. Undefined if none can be. Of keys, both have the same separator. */
+export function intersectLayers(one: Conditions, other: Conditions): Conditions | undefined {
+  if (!canOverlap({ name: '', ...one }, { name: '', ...other })) return undefined;
+  const both = (list: 'tables' | 'keys') => {
+    const [mine, its] = [one[list], other[list]];
+    if (!mine || !its) return mine ?? its;
+    return [...new Set([...mine.filter(isInList(other, list)), ...its.filter(isInList(one, list))])].sort();
+  };
+  const { separator } = one.keys ? one : other;
+  const [tables, keys, from, to] = [both('tables'), both('keys'), maxOf(one.from, other.from), minOf(one.to, other.to)];
+  return {
+    ...(tables && { tables }),
+    ...(keys && { keys, separator }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+  };
+}
+
+/**
+ * The partitions of a layer that are in none of the others. May have some that are, but only if the layer has more than they in two kinds of
+ * conditions. Undefined if all are in others.
+ */
+export function subtractLayers(one: Conditions, others: readonly Conditions[]): Conditions | undefined {
+  let [left, before]: (Conditions | undefined)[] = [one];
+  while (left !== before) {
+    before = left;
+    for (const other of others) left = left && subtractLayer(left, other);
+  }
+  return left;
+}
+
+function subtractLayer(one: Conditions, other: Conditions): Conditions | undefined {
+  const isSeparated = one.keys && other.keys && one.separator !== other.separator;
+  const more = (['tables', 'keys'] as const).filter(
+    (list) => other[list] && (!one[list]?.every(isInList(other, list)) || (list === 'keys' && isSeparated)),
+  );
+  const hasMoreKeys =
+    (other.from !== undefined && (one.from === undefined || one.from < other.from)) ||
+    (other.to !== undefined && (one.to === undefined || one.to > other.to));
+  const [list] = more;
+  if (!list && !hasMoreKeys) return undefined;
+  if (!list || more.length > 1 || hasMoreKeys || !one[list] || (list === 'keys' && isSeparated)) return one;
+  const isIn = isInList(other, list);
+  const left = one[list].filter((each) => !isIn(each));
+  return left.length === one[list].length ? one : { ...one, [list]: left };
+}
+
+/** Tells whether a layer with the list has a table, or all partitions of a key. */
+function isInList({ tables, keys, separator }: Conditions, list: 'tables' | 'keys'): (text: string) => boolean {
+  const matches = layerMatcher(list === 'tables' ? { name: '', tables } : { name: '', keys, separator });
+  return (text) => matches(list === 'tables' ? { slot: '', table: text } : { slot: '', partition: text });
 }
 
 /** A table whose name ends with digits may be one of the periods of another. */

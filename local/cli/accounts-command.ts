@@ -1,12 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { commandLine } from '../../lib/command-line.ts';
 import type { PlacedLayer } from '../../lib/define/places/placement.ts';
-import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../lib/operations/layers.ts';
+import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
 import type { MoveProgress, Work } from '../../lib/operations/mover-hold.ts';
 import { readAccountStates } from '../../lib/operations/overview.ts';
 import {
-  findOwner,
   layersIn,
   type Placement,
   planBalance,
@@ -17,8 +16,16 @@ import {
 } from '../../lib/operations/placement.ts';
 import type { MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
 import { awayIn, unlessAway } from '../../lib/storage/errors.ts';
-import { indexIn, readOwned } from '../../lib/storage/slot-row.ts';
-import { placeOf, SLOTS, slotAt } from '../../lib/storage/slots.ts';
+import {
+  indexIn,
+  isOwned,
+  newestLayers,
+  numbersOf,
+  readOwned,
+  SYSTEM_TABLE,
+  withLayers,
+} from '../../lib/storage/slot-row.ts';
+import { placeOf, SLOTS, slotAt, subtractLayers } from '../../lib/storage/slots.ts';
 import type { Accounts as Several } from '../../lib/storage/storage.ts';
 import type { OpenAccounts } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
@@ -79,7 +86,7 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     )
     .action(async (options: MoveOptions, command: Command) => {
       const { storage, given } = await storageOf(command);
-      const slots = chooseSlots(await readPlacement(severalAccounts(storage)), options);
+      const slots = chooseSlots(await readPlacement(severalAccounts(storage)), given.resources.tables, options);
       await show((shown) =>
         moveSlots(storage, [{ slots, to: options.to }], { ...given, ...shown, isClosed: options.closed ?? false }),
       );
@@ -91,7 +98,8 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     )
     .action(async (_, command: Command) => {
       const { storage, placed, given } = await storageOf(command);
-      if (placed.length > 0) await carveLayers(storage, placed, given);
+      const hasLayers = layersIn(await readPlacement(severalAccounts(storage))).length > 0;
+      if (placed.length > 0 || hasLayers) await arrangeLayers(storage, placed, given);
       const placements = await readPlacement(severalAccounts(storage));
       const plans = [...planLayers(placements, placed), ...planBalance(placements)];
       if (plans.length === 0) return console.log('The slots are spread evenly.');
@@ -106,10 +114,15 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       const { storage, placed, given } = await storageOf(command);
       if (placed.some(({ layer }) => layer.name === name))
         throw new Error(`The model places "${name}". Remove it from placement first.`);
-      const plans = planToLayer0(await readPlacement(severalAccounts(storage)), name);
+      const accounts = severalAccounts(storage);
+      const find = async () => layersIn(await readPlacement(accounts)).filter((layer) => layer.name === name);
+      if ((await find()).length === 0) throw new Error(`The accounts have no placement "${name}".`);
+      await arrangeLayers(storage, placed, given);
+      const plans = planToLayer0(await readPlacement(accounts), name);
       if (plans.length > 0) await show((shown) => moveSlots(storage, plans, { ...given, ...shown }));
-      await removeLayer(storage, name, given);
-      console.log(`"${name}" is removed.`);
+      await arrangeLayers(storage, placed, { ...given, isTidying: true });
+      if ((await find()).length === 0) return console.log(`"${name}" is removed.`);
+      console.log(`The name goes with what its slots have left: run ${commandLine('accounts', 'clean-up')}.`);
     });
   for (const [name, description, work] of [
     ['resume', 'Continues the moves that a command has left.', resumeMoves],
@@ -134,11 +147,17 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     .command('clean-up')
     .description('Deletes what slots have left at their former accounts. There is no way back then.')
     .action(async (_, command: Command) => {
-      const { storage, given } = await storageOf(command);
+      const { storage, placed, given } = await storageOf(command);
       const { slots, rows, blobs, kept } = await cleanUp(storage, given);
       console.log(`${slots} slots cleaned up, ${rows} rows and ${blobs} blobs deleted.`);
       if (kept > 0)
         console.log(`${kept} slots have moved less than 20 minutes ago: clients may still use grants there.`);
+      const readNames = async () =>
+        new Set(layersIn(await readPlacement(severalAccounts(storage))).map((layer) => layer.name));
+      const before = await readNames();
+      if (before.size > 0) await arrangeLayers(storage, placed, { ...given, isTidying: true });
+      const after = await readNames();
+      for (const name of before) if (!after.has(name)) console.log(`"${name}" is removed.`);
     });
   return program;
 }
@@ -155,12 +174,20 @@ function toShare(text: string): number {
   throw new InvalidArgumentError('A number above 0, up to 1, is needed.');
 }
 
-/** Returns the slots that the options name. For a share, the accounts that own the most slots give them. */
-function chooseSlots(placements: readonly Placement[], { slots, key, share, to }: MoveOptions): string[] {
+/**
+ * Returns the slots that the options name: of a key, the one of each layer that has the key in a table. For a share, the accounts that own the
+ * most slots give them.
+ */
+function chooseSlots(
+  placements: readonly Placement[],
+  tables: readonly string[],
+  { slots, key, share, to }: MoveOptions,
+): string[] {
   if (slots) return [...slots];
   if (key) {
-    const { layers = [] } = placements[0]?.owned ?? {};
-    return [...new Set(key.map((each) => slotAt(indexIn({ layers }, placeOf('', each)))))];
+    const layers = newestLayers(placements.map(({ owned }) => owned));
+    const ofApp = tables.filter((table) => table !== SYSTEM_TABLE);
+    return [...new Set(key.flatMap((each) => ofApp.map((table) => slotAt(indexIn({ layers }, placeOf(table, each))))))];
   }
   if (share === undefined) throw new Error('Name what to move: --slots, --key or --share.');
   const owned = placements
@@ -225,36 +252,44 @@ function describeMover({ isAlive, startedAt, saidAt, phase }: Work & { readonly 
 
 /** Where the slots of each layer are, and what the model says about them. */
 function describeLayers(placements: readonly Placement[], placed: readonly PlacedLayer[]): string[] {
-  const known = layersIn(placements);
-  const wanted = new Map(placed.map(({ layer, account }) => [layer.name, account]));
+  const known = Map.groupBy(layersIn(placements), ({ name, isFormer }) => (isFormer ? `${name} (former)` : name));
   const balance = commandLine('accounts', 'balance');
-  const lines = [...known].map(([name, { number }]) => {
-    const parts = placements.flatMap((placement) => {
-      const phases = ['at rest', 'fencing', 'draining'] as const;
-      const { length } = phases.flatMap((phase) => slotsIn(placement, phase, number));
-      return length > 0 ? [{ account: placement.account.name, length }] : [];
+  const whereIs = (name: string) => {
+    const counts = placements.flatMap(({ account, owned }) => {
+      const layers = (known.get(name) ?? []).flatMap(({ number }) => indexesOf(number));
+      const { length } = layers.filter((index) => isOwned(owned, index));
+      return length > 0 ? [{ account: account.name, length }] : [];
     });
-    const [only] = parts;
-    const where =
-      parts.length === 1 ? only?.account : parts.map((of) => `${of.length} slots in ${of.account}`).join(', ');
-    const to = wanted.get(name);
-    if (to === undefined)
-      return `${name}: ${where}. The model does not place it: run ${commandLine('accounts', `remove ${name}`)}`;
-    return `${name}: ${where}${where === to ? '' : `. The model places it in ${to}: run ${balance}`}`;
+    return counts.length === 1
+      ? counts[0]?.account
+      : counts.map((of) => `${of.length} slots in ${of.account}`).join(', ');
+  };
+  const lines = placed.map(({ layer, account }, at) => {
+    const { name } = layer;
+    const earlier = placed.slice(0, at).map((before) => before.layer);
+    if (!known.has(name) && !subtractLayers(layer, earlier))
+      return `${name}: nothing. Placements before it have it all`;
+    const where = known.has(name) ? whereIs(name) : 'with all others';
+    return `${name}: ${where}${where === account ? '' : `. The model places it in ${account}: run ${balance}`}`;
   });
-  const missing = placed.filter(({ layer }) => !known.has(layer.name));
-  return [
-    ...lines,
-    ...missing.map(
-      ({ layer, account }) => `${layer.name}: with all others. The model places it in ${account}: run ${balance}`,
-    ),
-  ];
+  const isPlaced = (name: string) => placed.some(({ layer }) => layer.name === name);
+  for (const [of, [first]] of known) {
+    const { name, isFormer } = first ?? { name: of, isFormer: false };
+    if (isPlaced(of)) continue;
+    const command = isPlaced(name) ? 'balance' : `remove ${name}`;
+    const advice = `run ${commandLine('accounts', command)}${isFormer ? ', then clean-up' : ''}`;
+    lines.push(`${of}: ${whereIs(of)}. The model does not place it: ${advice}`);
+  }
+  return lines;
 }
 
+const indexesOf = (layer: number) => Array.from({ length: SLOTS }, (_, slot) => layer * SLOTS + slot);
+
 function lostSlots(placements: readonly Placement[]): number {
-  const layers = [0, ...[...layersIn(placements).values()].map(({ number }) => number)];
-  const slots = layers.flatMap((layer) => Array.from({ length: SLOTS }, (_, index) => slotAt(layer * SLOTS + index)));
-  return slots.filter((slot) => !findOwner(placements, slot)).length;
+  const layers = newestLayers(placements.map(({ owned }) => owned));
+  const rows = placements.map(({ owned }) => withLayers(owned, layers));
+  const indexes = numbersOf(layers).flatMap(indexesOf);
+  return indexes.filter((index) => !rows.some((owned) => isOwned(owned, index))).length;
 }
 
 /** Runs a move with progress, and prints its report. */

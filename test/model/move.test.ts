@@ -18,6 +18,9 @@ const LARGE: readonly ScriptName[] = [
   'accepts',
   'carvesLost',
   'carvesBack',
+  'splits',
+  'splitsReads',
+  'splitsRemoves',
 ];
 
 test.each(IS_EVERY_POINT ? [...SMALL, ...LARGE] : SMALL)('a move loses nothing and can always end: %s', (name) => {
@@ -62,6 +65,8 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   halfCarved: ['carves', /two owners/],
   fixedLayers: ['carves', /older than what was acknowledged/],
   removeApart: ['carvesReads', /two owners/],
+  partOfBase: ['splits', /two owners/],
+  joinApart: ['splitsReads', /two owners/],
 };
 /** Rules that take a second or more to break. */
 const SLOW: readonly Rule[] = ['noWaitForFences', 'noTakeOverWait', 'sameMove'];

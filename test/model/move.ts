@@ -8,7 +8,7 @@
  *
  * The partition may get a layer: slots of its own (lib/storage/slots.ts). The row of an account that has the layer says what it owns of it;
  * else the account owns of it what it owns of the slot of all. A mover carves the layer in one account after the other, moves either slot,
- * and removes the layer.
+ * and removes the layer. It may carve a part of the layer that has the partition in the same way, with a slot of its own, and joins both again.
  *
  * In every state, a read at the owner returns a write at least as new as each acknowledged write and each value that was read. There is
  * never a second owner, and from every state the move can end. Each rule of `RULES`, dropped alone, breaks one of these.
@@ -21,12 +21,14 @@ interface Slot {
   phase: 'none' | 'rest' | 'fencing' | 'draining' | 'gone';
   move: number;
 }
-/** What an account's own row says of the slot, and of that of the layer. Each change of it is a compare-and-swap under `version`. */
+/** What an account's own row says of the slot, of that of the layer, and of that of the part of the layer. Each change of it is a compare-and-swap under `version`. */
 interface Owned extends Slot {
   layer: Slot | null;
+  part: Slot | null;
   version: number;
 }
-type Level = 'base' | 'layer';
+type Level = 'base' | 'layer' | 'part';
+const LEVELS: readonly Level[] = ['base', 'layer', 'part'];
 /** One row, 0 if absent; and of which moves the partition has a fence row, and a mark that it was opened or sealed. */
 interface Partition {
   value: number;
@@ -82,7 +84,7 @@ type Request = { isOfDead?: boolean } & (
 interface State {
   owned: Record<Name, Owned>;
   partitions: Record<Name, Partition>;
-  /** The moves in whose registry the partition is: negative for that of the layer's slot. */
+  /** The moves in whose registry the partition is: negative for that of the slot of the layer or its part. */
   registry: number[];
   writers: Writer[];
   reader: Reader;
@@ -102,6 +104,8 @@ interface State {
     accepts: number;
     carves: number;
     removes: number;
+    splits: number;
+    joins: number;
   };
 }
 
@@ -132,6 +136,8 @@ export const RULES = {
   halfCarved: 'a move begins while an account lacks the layer',
   fixedLayers: 'a process does not learn the layers from the row that it uses',
   removeApart: 'a layer is removed whose slots are elsewhere',
+  partOfBase: 'a row without the part of a layer says of it what it says of the slot of all',
+  joinApart: 'a part is joined with its layer whose slots are elsewhere',
 } as const;
 export type Rule = keyof typeof RULES;
 
@@ -153,15 +159,26 @@ export interface Script {
   accepts?: number;
   carves?: number;
   removes?: number;
+  splits?: number;
+  joins?: number;
 }
 
 const other = (name: Name): Name => (name === 'A' ? 'B' : 'A');
 const isOwner = ({ phase }: Slot) => phase === 'rest' || phase === 'fencing' || phase === 'draining';
-const slotAt = (owned: Owned, level: Level): Slot => (level === 'layer' ? (owned.layer ?? owned) : owned);
-const ownerAt = ({ owned }: State, level: Level): Name | undefined =>
-  (['A', 'B'] as const).find((name) => isOwner(slotAt(owned[name], level)));
+function slotAt(owned: Owned, level: Level, broken?: Rule): Slot {
+  if (level === 'part') return owned.part ?? (broken === 'partOfBase' ? owned : slotAt(owned, 'layer'));
+  return level === 'layer' ? (owned.layer ?? owned) : owned;
+}
+/** The slots that the rows of the accounts have. */
+const levelsOf = ({ A }: State['owned']) =>
+  LEVELS.filter((level) => level === 'base' || (level === 'layer' ? A.layer : A.part) !== null);
+const ownerAt = ({ owned }: State, level: Level, broken?: Rule): Name | undefined =>
+  (['A', 'B'] as const).find((name) => isOwner(slotAt(owned[name], level, broken)));
+/** The slot of the partition, by the newest layers that any account has. */
+const levelOf = ({ A, B }: State['owned'], broken?: Rule): Level =>
+  broken === 'fixedLayers' ? 'base' : A.part || B.part ? 'part' : 'layer';
 /** The owner of the partition. */
-const ownerOf = (state: State, broken?: Rule) => ownerAt(state, broken === 'fixedLayers' ? 'base' : 'layer');
+const ownerOf = (state: State, broken?: Rule) => ownerAt(state, levelOf(state.owned, broken), broken);
 
 function initialState(script: Script): State {
   const {
@@ -178,12 +195,14 @@ function initialState(script: Script): State {
     accepts = 0,
     carves = 0,
     removes = 0,
+    splits = 0,
+    joins = 0,
   } = script;
   const partition = (value: number): Partition => ({ value, fences: [], marks: [] });
   return {
     owned: {
-      A: { phase: 'rest', move: 0, layer: null, version: 0 },
-      B: { phase: 'none', move: 0, layer: null, version: 0 },
+      A: { phase: 'rest', move: 0, layer: null, part: null, version: 0 },
+      B: { phase: 'none', move: 0, layer: null, part: null, version: 0 },
     },
     partitions: { A: partition(initial), B: partition(0) },
     registry: [],
@@ -193,7 +212,7 @@ function initialState(script: Script): State {
     late: [],
     written: [initial],
     least: 0,
-    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens, accepts, carves, removes },
+    left: { moves, crashes, moverCrashes, lost, aborts, cleans, opens, accepts, carves, removes, splits, joins },
   };
 }
 
@@ -245,11 +264,12 @@ function execute(state: State, request: Request, broken?: Rule): boolean {
 }
 
 const registryOf = ({ move, level }: { readonly move: number; readonly level: Level }) =>
-  level === 'layer' ? -move : move;
+  ({ base: move, layer: -move, part: -100 - move })[level];
 
 function look(state: State, account: Name, broken?: Rule): Known {
   const owned = state.owned[account];
-  const level = owned.layer && broken !== 'fixedLayers' ? 'layer' : 'base';
+  const own = owned.part ? 'part' : owned.layer ? 'layer' : 'base';
+  const level = broken === 'fixedLayers' ? 'base' : own;
   const { phase, move } = slotAt(owned, level);
   return { phase, move, level, version: owned.version, account };
 }
@@ -323,7 +343,7 @@ function stepReader(state: State, broken?: Rule): string | boolean {
     if (known.phase !== 'rest' && broken !== 'noVerify') return true;
   } else if (
     broken === 'verifyAnyMove'
-      ? !isOwner(slotAt(state.owned[known.account], 'layer'))
+      ? !isOwner(slotAt(state.owned[known.account], 'part'))
       : !isStill(state, known, ['fencing', 'draining'], broken)
   ) {
     Object.assign(reader, { step: 'map', known: null, found: 0, least: 0 });
@@ -361,7 +381,7 @@ const isCopying = (state: State) => state.late.some(({ kind, isOfDead }) => kind
 
 /** What makes the row at the target that of the source; null if it is. */
 function difference({ partitions, owned, mover }: State, from: Name, broken?: Rule): Request | null {
-  if (owned[from].layer && mover.level === 'base') return null;
+  if (mover.level !== levelsOf(owned).at(-1)) return null;
   const { value } = partitions[from];
   if (value === partitions[other(from)].value || (value === 0 && broken === 'noDelete')) return null;
   return { kind: 'copy', by: 'mover', at: other(from), value };
@@ -386,15 +406,29 @@ function isMoving({ owned, mover }: State, broken?: Rule): boolean {
 
 /** Writes the row of an account again: with the layer, whose slot is in the same state as that of all, or without it. */
 function toLayer({ owned }: State, at: Name, isCarved: boolean): Request | null {
-  const { phase, move, layer, version } = owned[at];
+  const { phase, move, layer, part, version } = owned[at];
   if ((layer !== null) === isCarved) return null;
-  return { kind: 'layer', by: 'mover', at, row: { phase, move, layer: isCarved ? { phase, move } : null }, version };
+  return {
+    kind: 'layer',
+    by: 'mover',
+    at,
+    row: { phase, move, layer: isCarved ? { phase, move } : null, part },
+    version,
+  };
+}
+
+/** The same for the part, whose slot is in the same state as that of the layer. */
+function toPart({ owned }: State, at: Name, isSplit: boolean): Request | null {
+  const { part, version, ...rest } = owned[at];
+  if ((part !== null) === isSplit) return null;
+  const { phase, move } = slotAt(owned[at], 'layer');
+  return { kind: 'layer', by: 'mover', at, row: { ...rest, part: isSplit ? { phase, move } : null }, version };
 }
 
 /** A layer is carved in A first, and removed from A first: so the rows say what was begun. */
-const isHalf = ({ owned }: State) => (owned.A.layer === null) !== (owned.B.layer === null);
-const isElsewhere = ({ owned }: State) =>
-  [owned.A, owned.B].some((each) => isOwner(each) !== isOwner(slotAt(each, 'layer')));
+const isHalf = ({ owned: { A, B } }: State, level: 'layer' | 'part') => (A[level] === null) !== (B[level] === null);
+const isElsewhere = ({ owned }: State, level: Level, other: Level) =>
+  [owned.A, owned.B].some((each) => isOwner(slotAt(each, level)) !== isOwner(slotAt(each, other)));
 
 /**
  * The steps of a mover. `request` is what the step sends, if anything; undefined if it has to wait. `next` is the step after it. Each step
@@ -464,6 +498,10 @@ const MOVER = {
   carveOther: { request: (state: State) => toLayer(state, 'B', true), next: 'idle' },
   remove: { request: (state: State) => toLayer(state, 'A', false), next: 'removeOther' },
   removeOther: { request: (state: State) => toLayer(state, 'B', false), next: 'idle' },
+  split: { request: (state: State) => toPart(state, 'A', true), next: 'splitOther' },
+  splitOther: { request: (state: State) => toPart(state, 'B', true), next: 'idle' },
+  join: { request: (state: State) => toPart(state, 'A', false), next: 'joinOther' },
+  joinOther: { request: (state: State) => toPart(state, 'B', false), next: 'idle' },
 } as const;
 
 type MoverStep = keyof typeof MOVER;
@@ -493,11 +531,15 @@ function nextOf(state: State, step: MoverStep, broken?: Rule): Mover['step'] {
 function takeOver(state: State, broken?: Rule): void {
   const { mover, owned } = state;
   mover.plan = null;
-  if (isHalf(state) && broken !== 'halfCarved') {
+  if (isHalf(state, 'layer') && broken !== 'halfCarved') {
     mover.step = owned.A.layer ? 'carve' : 'remove';
     return;
   }
-  for (const level of owned.A.layer && owned.B.layer ? (['base', 'layer'] as const) : (['base'] as const))
+  if (isHalf(state, 'part') && broken !== 'halfCarved') {
+    mover.step = owned.A.part ? 'split' : 'join';
+    return;
+  }
+  for (const level of levelsOf(owned))
     for (const name of ['A', 'B'] as const) {
       const { move, phase } = slotAt(owned[name], level);
       if (move === mover.move && phase !== 'rest') Object.assign(mover, { level, from: name });
@@ -521,14 +563,14 @@ function* movesOf(state: State, broken?: Rule): Generator<Found<State>> {
   const { mover, left } = state;
   if (mover.step === 'idle') {
     const isCarved = state.owned.A.layer !== null;
-    for (const level of isCarved ? (['base', 'layer'] as const) : (['base'] as const)) {
+    for (const level of levelsOf(state.owned)) {
       const from = ownerAt(state, level);
       if (left.moves === 0 || !from) continue;
       const next = copyOf(state);
       next.left.moves -= 1;
       const move = broken === 'sameMove' ? 1 : mover.move + 1;
       Object.assign(next.mover, { step: 'start', from, level, move });
-      yield [`mover begins${level === 'layer' ? ' with the layer' : ''}`, next];
+      yield [`mover begins${level === 'base' ? '' : ` with the ${level}`}`, next];
     }
     const from = ownerOf(state);
     if (left.carves > 0 && !isCarved) {
@@ -537,7 +579,21 @@ function* movesOf(state: State, broken?: Rule): Generator<Found<State>> {
       next.mover.step = 'carve';
       yield ['mover carves', next];
     }
-    if (left.removes > 0 && isCarved && (broken === 'removeApart' || !isElsewhere(state))) {
+    const isSplit = state.owned.A.part !== null;
+    if (left.splits > 0 && isCarved && !isSplit) {
+      const next = copyOf(state);
+      next.left.splits -= 1;
+      next.mover.step = 'split';
+      yield ['mover splits the layer', next];
+    }
+    if (left.joins > 0 && isSplit && (broken === 'joinApart' || !isElsewhere(state, 'part', 'layer'))) {
+      const next = copyOf(state);
+      next.left.joins -= 1;
+      next.mover.step = 'join';
+      yield ['mover joins the layers', next];
+    }
+    // The partitions of the rest of the layer come to the slot of all.
+    if (left.removes > 0 && isCarved && (broken === 'removeApart' || !isElsewhere(state, 'layer', 'base'))) {
       const next = copyOf(state);
       next.left.removes -= 1;
       next.mover.step = 'remove';
@@ -665,9 +721,9 @@ function* nextStates(state: State, broken?: Rule): Generator<Found<State>> {
   yield* movesOf(state, broken);
 }
 
-function violationIn(state: State): string | undefined {
-  for (const level of ['base', 'layer'] as const)
-    if (isOwner(slotAt(state.owned.A, level)) && isOwner(slotAt(state.owned.B, level)))
+function violationIn(state: State, broken?: Rule): string | undefined {
+  for (const level of LEVELS)
+    if (isOwner(slotAt(state.owned.A, level, broken)) && isOwner(slotAt(state.owned.B, level, broken)))
       return 'the slot has two owners';
   const owner = ownerOf(state);
   if (owner && !isAcceptable(state, state.partitions[owner].value, state.least))
@@ -691,7 +747,7 @@ export const explore = (
     first: initialState(script),
     *nextStates(state) {
       for (const [what, next, violation] of nextStates(state, broken))
-        yield [what, next, violation || violationIn(next) || ''];
+        yield [what, next, violation || violationIn(next, broken) || ''];
     },
     isOver,
     limit,
@@ -712,6 +768,9 @@ export const SCRIPTS = {
   carves: { initial: 1, writes: [2], moverCrashes: 1, moves: 1, carves: 1 },
   carvesLost: { initial: 1, writes: [2], lost: 1, moves: 2, carves: 1 },
   carvesReads: { initial: 1, writes: [2], reads: 1, moves: 1, carves: 1, removes: 1 },
+  splits: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, carves: 1, splits: 1 },
+  splitsReads: { initial: 1, writes: [2], reads: 1, moves: 2, carves: 1, splits: 1, joins: 1 },
+  splitsRemoves: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, carves: 1, splits: 1, joins: 1, removes: 1 },
   carvesBack: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, carves: 1, removes: 1 },
   /** Every fault in one script. Takes minutes. */
   all: { initial: 1, writes: [2, 0], reads: 1, crashes: 1, moverCrashes: 1, lost: 1, moves: 2, aborts: 1 },

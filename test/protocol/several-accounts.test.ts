@@ -13,7 +13,7 @@ import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
-import { carveLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
+import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel, markBuilt, startRekey } from '../../lib/operations/model-guard.ts';
 import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
 import { readPlacement } from '../../lib/operations/placement.ts';
@@ -173,7 +173,7 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   // Entities of all areas and titles, before the move and beside it.
   await Promise.race([traffic, vi.waitUntil(() => count > 5, { timeout: 60_000 })]);
   const before = count;
-  await carveLayers(all, placed, options);
+  await arrangeLayers(all, placed, options);
   await moveSlots(all, planLayers(await readPlacement(all.accounts), placed), options);
   expect(count).toBeGreaterThan(before);
   isOver = true;
@@ -185,6 +185,7 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
     ['Bridge', 'Road', 'Tunnel'].flatMap((title) => [`projectlists/${title}`, `projectsbytitle/${title}`]).sort(),
   );
   for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
+  await arrangeLayers(all, [], options);
   for (const name of ['work', 'acme'])
     await moveSlots(all, planToLayer0(await readPlacement(all.accounts), name), options);
   await cleanUp(all, options);

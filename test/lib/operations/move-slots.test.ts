@@ -3,20 +3,43 @@ import { RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
-import { carveLayers, planLayers, planToLayer0, removeLayer } from '../../../lib/operations/layers.ts';
+import type { PlacedLayer } from '../../../lib/define/places/placement.ts';
+import { arrangeLayers, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { becomeMover } from '../../../lib/operations/mover-hold.ts';
-import { findOwner, planBalance, readPlacement, slotsIn, stateIn } from '../../../lib/operations/placement.ts';
+import {
+  findOwner,
+  layersIn,
+  planBalance,
+  readPlacement,
+  slotsIn,
+  stateIn,
+} from '../../../lib/operations/placement.ts';
 import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
-import { changeLayers, changeSlots, isOwned, type Phase, SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
-import { type LayerDefinition, slotAt, slotIndex, slotOf } from '../../../lib/storage/slots.ts';
+import {
+  changeLayers,
+  changeSlots,
+  indexIn,
+  isOwned,
+  type Phase,
+  SYSTEM_TABLE,
+} from '../../../lib/storage/slot-row.ts';
+import {
+  type LayerDefinition,
+  layerMatcher,
+  placeOf,
+  slotAt,
+  slotIndex,
+  slotOf,
+  subtractLayers,
+} from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
-import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
+import { IS_EVERY_POINT, sampleItems, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
 /** Nothing is late in memory, and each process of these tests reads the map when it begins. */
@@ -607,7 +630,7 @@ async function storageWithTenants() {
 
 /** Carves the layer and brings it to an account. Continues where another process has died. */
 async function bring(process: Storage, to: string, layer: LayerDefinition = ACME): Promise<unknown> {
-  await carveLayers(process, [{ layer, account: to }], quick);
+  await arrangeLayers(process, [{ layer, account: to }], quick);
   const placements = await readPlacement((process as Several).accounts);
   await moveSlots(process, planLayers(placements, [{ layer, account: to }]), quick);
   return resumeMoves(process, quick);
@@ -636,37 +659,37 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
   expect(await contentsOf(open())).toMatchObject(found);
   expect((await cleanUp(open(), quick)).rows).toBe(3);
   expect(await partitionsIn(storage, 'first')).toEqual(['acmeco', 'globex', 'p0']);
-  await expect(removeLayer(open(), 'acme', quick)).rejects.toThrow(
-    'slots of "acme" are not where all other slots are in the account first',
-  );
   await expect(
-    carveLayers(open(), [{ layer: { ...ACME, keys: ['globex'] }, account: 'second' }], quick),
-  ).rejects.toThrow('"acme" is another one');
+    arrangeLayers(open(), [{ layer: { ...ACME, separator: '-' }, account: 'second' }], quick),
+  ).rejects.toThrow('"acme" has the separator "-", and "acme" in the storage accounts has "_"');
 
+  await arrangeLayers(open(), [], quick);
   const plans = planToLayer0(await readPlacement(storage.accounts), 'acme');
   const { pauses } = await moveSlots(open(), plans, quick);
   expect(pauses).toHaveLength(4_096);
-  await expect(removeLayer(open(), 'acme', quick)).rejects.toThrow('is not cleaned up');
+  const layers = async () => layersIn(await readPlacement(storage.accounts));
+  await arrangeLayers(open(), [], quick);
+  expect(await layers()).toMatchObject([{ number: 1, isFormer: true }]);
   await cleanUp(open(), quick);
-  await removeLayer(open(), 'acme', quick);
+  await arrangeLayers(open(), [], quick);
+  expect(await layers()).toEqual([]);
   expect(await partitionsIn(storage, 'second')).toEqual([]);
   expect(await contentsOf(open())).toMatchObject({ ...found, 'acme/a': 'acme' });
-  await carveLayers(open(), [{ layer: ACME, account: 'second' }], quick);
-  expect((await readPlacement(storage.accounts)).map(({ owned }) => owned.layers)).toEqual([
-    [null, ACME],
-    [null, ACME],
-  ]);
+  await arrangeLayers(open(), [{ layer: ACME, account: 'second' }], quick);
+  expect(await layers()).toEqual([{ ...ACME, number: 4 }]);
 });
 
 test('completes a layer in an account that was added, before slots move there', async () => {
   const { open } = await storageToMove(3, ['first', 'second', 'third']);
   const two = open(2) as Several;
-  await carveLayers(two, [{ layer: ACME, account: 'second' }], quick);
+  await arrangeLayers(two, [{ layer: ACME, account: 'second' }], quick);
   const all = open() as Several;
   await put(all, 'acme', 'a', 1);
   await bring(all, 'third');
   expect(await partitionsIn(all, 'third')).toEqual(['acme']);
-  expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual([[ACME], [ACME], [ACME]]);
+  expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual(
+    all.accounts.list.map(() => ({ version: 1, list: [{ ...ACME, number: 1 }] })),
+  );
 });
 
 test('reads no row of ownership again because an added account lacks a layer', async () => {
@@ -677,7 +700,7 @@ test('reads no row of ownership again because an added account lacks a layer', a
   const all = open() as Several;
   await provision(all, RESOURCES);
   const placements = await readPlacement(all.accounts);
-  expect(placements.map(({ owned }) => owned.layers.length)).toEqual([1, 1, 0]);
+  expect(placements.map(({ owned }) => owned.layers.version)).toEqual([1, 1, 0]);
   const process = open();
   await scanTable(process, { table: TABLE, limit: 1 });
   requests.length = 0;
@@ -695,7 +718,7 @@ test('continues a scan that finds nothing for long while a layer is carved in on
   await write(storage, 'p0', { kind: 'delete', row: 'a' });
   await changeSlots(first, [slotOf('q')], () => ({ phase: 'none' }));
   await changeSlots(second, [slotOf('q')], () => ({ phase: 'at rest' }));
-  await changeLayers(first, [ACME], () => {});
+  await changeLayers(first, { version: 1, list: [{ ...ACME, number: 1 }] }, () => {});
   const process = open();
   let resume: string | undefined;
   const found: string[] = [];
@@ -751,4 +774,99 @@ test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any ca
   callsOfLayer ??= await play(0);
   expect(callsOfLayer).toBeGreaterThan(40);
   await pMap(samplePoints(callsOfLayer), play, { concurrency: 4 });
+});
+
+const TABLES = [TABLE, 'others', 'indexes'];
+
+/** A sequence of numbers that a seed determines. */
+function createRandom(seed: number) {
+  let state = seed;
+  const below = (count: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * count);
+  };
+  return { below, someOf: <Item>(items: readonly Item[]) => items.filter(() => below(2) === 0) };
+}
+
+/** What a model may place: tenants, and entities, of all tenants or of some. */
+function createModel({ below, someOf }: ReturnType<typeof createRandom>): PlacedLayer[] {
+  const account = () => ['first', 'second', 'third'][below(3)] ?? '';
+  const keys = someOf(TENANTS);
+  const tables = someOf(TABLES).sort();
+  const ofSome = below(3) === 0 ? { keys: ['acme_1', 'globex'], separator: '_' } : {};
+  const sales = { layer: { name: 'sales', keys, separator: '_' }, account: account() };
+  const work = { layer: { name: 'work', tables, ...ofSome }, account: account() };
+  const placed = [...(keys.length > 0 ? [sales] : []), ...(tables.length > 0 ? [work] : [])];
+  return below(2) === 0 ? placed : placed.reverse();
+}
+
+test.each(
+  sampleItems(
+    Array.from({ length: 40 }, (_, index) => index + 1),
+    'walk of placements',
+  ),
+)('has everything where the model says after changes of it, moves and crashes: walk %i', async (seed) => {
+  const random = createRandom(seed);
+  const resources = { ...RESOURCES, tables: [...RESOURCES.tables, ...TABLES] };
+  const given = { ...quick, resources };
+  const { openWith, open } = createAccounts();
+  const storage = open() as Several;
+  await provision(storage, resources);
+  const places = TABLES.flatMap((table) => TENANTS.map((partition) => ({ table, partition })));
+  for (const place of places)
+    await submit(storage, { ...place, actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }] });
+  const traffic = createTraffic(open, ['acme_1', 'globex']);
+  let placed: PlacedLayer[] = [];
+  const balance = async (process: Storage) => {
+    await resumeMoves(process, given);
+    await arrangeLayers(process, placed, given);
+    const placements = await readPlacement((process as Several).accounts);
+    await moveSlots(process, [...planLayers(placements, placed), ...planBalance(placements)], given);
+  };
+  const tidy = async (process: Storage) => {
+    await resumeMoves(process, given);
+    await cleanUp(process, given);
+    await arrangeLayers(process, placed, { ...given, isTidying: true });
+  };
+  const works = [balance, balance, tidy, (process: Storage) => moveBack(process, undefined, given)];
+  const surely = async (work: (process: Storage) => Promise<unknown>, attempts = 10): Promise<unknown> =>
+    work(open()).catch(async (error: unknown) => {
+      if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+      return surely(work, attempts - 1);
+    });
+  for (let step = 0; step < (IS_EVERY_POINT ? 8 : 3); step += 1) {
+    placed = createModel(random);
+    const work = works[random.below(works.length)] ?? balance;
+    const isFaulty = random.below(2) === 0;
+    const { storage: process } = openWith(isFaulty ? FAULTS[random.below(3)] : undefined, 1 + random.below(120));
+    await work(process).catch(() => {});
+  }
+  for (let round = 0; round < 2; round += 1) {
+    await surely(balance);
+    await surely(tidy);
+  }
+  await traffic.end();
+  const label = JSON.stringify(placed);
+  const placements = await readPlacement(storage.accounts);
+  // A placement has no layer if those before it have all that it would have.
+  const before = (at: number) => placed.slice(0, at).map(({ layer }) => layer);
+  const parts = placed.filter(({ layer }, at) => subtractLayers(layer, before(at)));
+  expect(
+    layersIn(placements).map(({ name, isFormer }) => [name, isFormer]),
+    label,
+  ).toEqual(parts.map(({ layer }) => [layer.name, undefined]));
+  for (const { account, owned } of placements)
+    for (const { table, partition } of places) {
+      const model = placed.find(({ layer }) => layerMatcher(layer)(placeOf(table, partition)));
+      const expected = model?.account ?? findOwner(placements, slotOf(partition))?.account.name;
+      const { layers } = owned;
+      const index = indexIn({ layers }, placeOf(table, partition));
+      const isHere = account.name === expected;
+      expect([table, partition, isOwned(owned, index)], label).toEqual([table, partition, isHere]);
+      const filter = `PartitionKey eq '${partition}'`;
+      const rows = await Array.fromAsync(account.table(table).listEntities({ queryOptions: { filter } }));
+      expect(rows.length > 0, `${account.name}: ${table}/${partition} of ${label}`).toBe(isHere);
+    }
+  expect(Object.keys(await contentsOf(open()))).toEqual(expect.arrayContaining(Object.keys(traffic.rows())));
+  expect(await contentsOf(open())).toMatchObject(traffic.rows());
 });

@@ -160,7 +160,7 @@ test('gives a slot to no account that has had it and let it go meanwhile', async
   for (const memory of memories) memory.intercept = undefined;
   expect(await rowsAt(accountNamed(storage, 'first'))).toEqual(['a']);
   const owned = await readOwned(accountNamed(storage, 'second'));
-  expect(owned?.text[Number.parseInt(SLOT, 16)]).toBe('g');
+  expect(owned?.texts.get(0)?.[Number.parseInt(SLOT, 16)]).toBe('g');
 });
 
 test('names an account whose row takes longer than a process may use it', async () => {
