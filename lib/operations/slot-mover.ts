@@ -178,8 +178,9 @@ export async function startMove(mover: Mover, { slots, to }: Plan, isClosed: boo
       accepted: mover.accounts.list.map(({ name }) => name).join(', '),
     });
   const placements = await readPlacement(mover.accounts);
-  const turn =
-    1 + Math.max(0, ...placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn)));
+  // Too many for the arguments of one call, if several layers have moved.
+  const turns = placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn));
+  const turn = 1 + turns.reduce((one, other) => Math.max(one, other), 0);
   const starts = placements.flatMap((placement) => {
     const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
     if (placement.account === target || owned.length === 0) return [];
