@@ -55,9 +55,10 @@ function isUsable({ since, at, isLast }: Lease): boolean {
   return isLast || (performance.now() - since < PHASE_MS && Math.abs(Date.now() - at) < PHASE_MS);
 }
 
-/** Where the entities of changed keys are, as one process knows. */
-export function createRekey(entities: readonly Entity[]): Rekey {
+/** Where the entities of changed keys are, as one process knows. Undefined if no key has changed. */
+export function createRekey(entities: readonly Entity[]): Rekey | undefined {
   const byName = new Map(entities.filter(({ formerKey }) => formerKey).map((entity) => [entity.name, entity]));
+  if (byName.size === 0) return undefined;
   const known = new Map<string, Lease>();
 
   async function phaseOf(engine: Engine, name: string): Promise<RekeyPhase> {

@@ -113,7 +113,9 @@ async function dropList(storage: Storage, list: Pick<Row, 'properties'>): Promis
 }
 
 function blobIn(row: Pick<Row, 'properties'> | undefined) {
-  const blob = parseProperty(row?.properties.MembersBlob);
+  const text = row?.properties.MembersBlob;
+  if (text === undefined) return undefined;
+  const blob = parseProperty(text);
   return isInBlob(blob) ? blob : undefined;
 }
 

@@ -94,12 +94,13 @@ export async function announceLeft(
   { plan: { actions }, siblings }: { readonly plan: Plan; readonly siblings: Siblings },
 ): Promise<void> {
   for (const { entity, address, before, after } of changes)
-    await announceOrphans(storage, address, blobsBut(entity, { of: liveValues(before), but: after }));
+    if (before.state === 'live')
+      await announceOrphans(storage, address, blobsBut(entity, { of: before.values, but: after }));
   const kinds = [...new Set(changes.flatMap(({ entity }) => entity.children))];
   if (!kinds.some(hasBlobs)) return;
   const replaced = new Set(actions.flatMap(({ action }) => (action.kind === 'merge' ? [] : [action.row])));
   const left = [...siblings.values()].filter(({ row }) => replaced.has(row));
-  await announceBlobsOf(storage, kinds, left);
+  if (left.length > 0) await announceBlobsOf(storage, kinds, left);
 }
 
 /** Announces the blobs of rows of these kinds. */
