@@ -1,16 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { unavailable } from '../base/errors.ts';
+import { isOutcomeUnknown, unavailable } from '../base/errors.ts';
 import { isoInstant } from '../base/time.ts';
 import { periodsBetween } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ChangeRecord } from '../engine/note-change.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { appendBlock, createAppendBlob, listBlobs, readLines } from '../storage/append-blobs.ts';
-import { AUDIT_CONTAINER } from '../storage/blob-owner.ts';
+import { AUDIT_CONTAINER, accountOfContainer } from '../storage/blob-owner.ts';
 import { blobLength } from '../storage/blobs.ts';
-import { StorageConflict } from '../storage/errors.ts';
+import { ofAccount, StorageConflict, unlessAway } from '../storage/errors.ts';
 import { recordIfExplaining } from '../storage/explain.ts';
 import { slotOf } from '../storage/slots.ts';
+import { accountsOf, type Storage } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 export { AUDIT_CONTAINER } from '../storage/blob-owner.ts';
@@ -24,6 +25,9 @@ export { AUDIT_CONTAINER } from '../storage/blob-owner.ts';
  * next block. Each process writes its own blobs and appends at the length it expects, so after a lost reply the blob's length
  * shows whether the block was stored. If any other outcome is unknown, the same records go into a new blob, and readers skip a
  * record whose id they have already seen in that hour.
+ *
+ * With several accounts, the log is in one of them. While that account is away, processes append in another one, so that the others serve
+ * changes; readers read the blobs of all accounts. Names outside the first account end with the account, so that each is unique.
  *
  * A blob is created and appended to, and never changed otherwise: the container may be immutable, which allows nothing else. So
  * the metadata has the time of the first record only. The last one was stored when the blob was last modified.
@@ -43,9 +47,11 @@ export interface AuditLog {
 const MAX_BLOCKS = 50_000;
 /** The smallest limit of all service versions. */
 const MAX_BLOCK_BYTES = 4 * 1_024 * 1_024;
-/** One attempt in the open blob and one in a new blob. */
+/** One attempt in the open blob and one in a new blob. An account that is away gets one, before the next account. */
 const ATTEMPTS = 2;
 const ATTEMPT_WITHIN_MS = 10_000;
+/** So long a process appends in another account before it tries the log's own again. */
+const ELSEWHERE_MS = 60_000;
 
 interface Line {
   readonly hour: string;
@@ -54,6 +60,7 @@ interface Line {
 }
 
 interface OpenBlob {
+  readonly account: Storage;
   readonly container: string;
   readonly name: string;
   length: number;
@@ -65,7 +72,8 @@ const inProcess = AsyncLocalStorage.snapshot();
 
 /** Creates the appender of a process. Create one for each storage account and process. */
 export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}): AuditLog {
-  const { storage } = engine;
+  const accounts = accountsOfLog(engine.storage);
+  let [inUse, elsewhereUntil] = [0, 0];
   const open = new Map<string, OpenBlob>();
   /** Records to store, in order of arrival. The running append has the first ones. */
   const waiting: Line[] = [];
@@ -109,19 +117,34 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     const [first] = block;
     if (!first) return;
     const bytes = Buffer.concat(block.map((line) => line.bytes));
+    const start = performance.now() < elsewhereUntil ? inUse : 0;
+    const untried = accounts.map((_, index) => (start + index) % accounts.length);
+    for (const index of untried) {
+      const { result: isStored, away } = await unlessAway(storeIn(accounts[index] ?? engine.storage, first, bytes));
+      if (isStored) {
+        if (index !== start) elsewhereUntil = performance.now() + ELSEWHERE_MS;
+        inUse = index;
+        return;
+      }
+      if (index === untried.at(-1)) throw unavailable(`The storage account ${away} is away.`, undefined);
+    }
+  }
+
+  async function storeIn(account: Storage, first: Line, bytes: Buffer): Promise<true> {
     for (let attempt = 1; ; attempt += 1) {
       const signal = AbortSignal.timeout(ATTEMPT_WITHIN_MS);
       try {
-        const blob = open.get(first.hour) ?? (await openBlob(first, signal));
+        const opened = open.get(first.hour);
+        const blob = opened?.account === account ? opened : await openBlob(account, first, signal);
         // The blob stays open only if the append succeeds.
         open.delete(first.hour);
         await appendOnce(blob, bytes, signal);
         blob.length += bytes.length;
         blob.blocks += 1;
         if (blob.blocks < maxBlocks) open.set(first.hour, blob);
-        return;
+        return true;
       } catch (error) {
-        if (attempt === ATTEMPTS) throw error;
+        if (attempt === ATTEMPTS || (accounts.length > 1 && isOutcomeUnknown(error))) throw error;
       }
     }
   }
@@ -129,27 +152,28 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   /** If a reply is lost, the SDK's retry conflicts with the block that the first attempt stored. */
   async function appendOnce(blob: OpenBlob, bytes: Buffer, signal: AbortSignal): Promise<void> {
     try {
-      await appendBlock(storage, blob, { bytes, position: blob.length, signal });
+      await ofAccount(blob.account, appendBlock(blob.account, blob, { bytes, position: blob.length, signal }));
     } catch (error) {
       const isConflict = error instanceof StorageConflict && error.reason === 'changed';
-      if (!isConflict || (await blobLength(storage, blob, signal)) !== blob.length + bytes.length) throw error;
+      if (!isConflict || (await blobLength(blob.account, blob, signal)) !== blob.length + bytes.length) throw error;
     }
   }
 
   /** Creates a blob for the hour, under the first free number. */
-  async function openBlob({ hour, at: first }: Line, signal: AbortSignal): Promise<OpenBlob> {
+  async function openBlob(account: Storage, { hour, at: first }: Line, signal: AbortSignal): Promise<OpenBlob> {
     const prefix = `${toPrefix(hour)}/`;
-    const taken = await listBlobs(storage, { container: AUDIT_CONTAINER, prefix, signal });
+    const taken = await ofAccount(account, listBlobs(account, { container: AUDIT_CONTAINER, prefix, signal }));
+    const end = account === accountsOf(engine.storage)[0] ? '' : `-${account.name}`;
     for (let number = numberOf(taken.at(-1)) + 1; ; number += 1) {
-      const address = { container: AUDIT_CONTAINER, name: `${prefix}${String(number).padStart(6, '0')}.log` };
+      const address = { container: AUDIT_CONTAINER, name: `${prefix}${String(number).padStart(6, '0')}${end}.log` };
       try {
-        await createAppendBlob(storage, address, { metadata: { first }, signal });
+        await ofAccount(account, createAppendBlob(account, address, { metadata: { first }, signal }));
       } catch (error) {
         if (error instanceof StorageConflict && error.reason === 'exists') continue;
         throw error;
       }
       closeOlder();
-      return { ...address, length: 0, blocks: 0 };
+      return { ...address, account, length: 0, blocks: 0 };
     }
   }
 
@@ -169,6 +193,13 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
       if (isBehind) await waitUntilStored(received);
     },
   };
+}
+
+/** The accounts in the order in which records go there: that of the log is the first. */
+function accountsOfLog(storage: Storage): readonly Storage[] {
+  const all = accountsOf(storage);
+  const own = accountOfContainer(storage, AUDIT_CONTAINER) ?? storage;
+  return [own, ...all.filter((account) => account !== own)];
 }
 
 /** The hour of an ISO instant, as in the names of blobs: `2026/11/20/0900`. */
@@ -199,7 +230,7 @@ function firstBlock(waiting: readonly Line[]): Line[] {
 }
 
 function numberOf(blob: string | undefined): number {
-  return Number(/(\d+)\.log$/.exec(blob ?? '')?.[1] ?? 0);
+  return Number(/(\d+)(?:-\w+)?\.log$/.exec(blob ?? '')?.[1] ?? 0);
 }
 
 /** Marks a rejection as handled, because possibly nobody awaits it. */
@@ -238,14 +269,20 @@ export const readChanges = inPattern(
     for (const day of daysBetween(firstHour, lastHour)) {
       const prefixes = [toPrefix(day), day];
       const listed = await Promise.all(
-        prefixes.map((prefix) => listBlobs(storage, { container: AUDIT_CONTAINER, prefix: `${prefix}/` })),
+        accountsOfLog(storage).flatMap((account) =>
+          prefixes.map(async (prefix) => {
+            const names = listBlobs(account, { container: AUDIT_CONTAINER, prefix: `${prefix}/` });
+            return (await ofAccount(account, names)).map((blob) => ({ account, blob }));
+          }),
+        ),
       );
-      const blobs = listed.flat().toSorted((a, b) => (isBefore(a, b) ? -1 : 1));
-      for (const blob of blobs.filter((name) => hourIn(name) >= firstHour && hourIn(name) <= lastHour)) {
+      const blobs = listed.flat().toSorted((a, b) => (isBefore(a.blob, b.blob) ? -1 : 1));
+      for (const { account, blob } of blobs) {
+        if (hourIn(blob) < firstHour || hourIn(blob) > lastHour) continue;
         if (hourIn(blob) !== hour) seen = new Set();
         hour = hourIn(blob);
         let line = 0;
-        for await (const text of readLines(storage, { container: AUDIT_CONTAINER, name: blob })) {
+        for await (const text of readLines(account, { container: AUDIT_CONTAINER, name: blob })) {
           line += 1;
           const change = ChangeRecord.parse(JSON.parse(text));
           if (seen.has(change.id)) continue;

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
-import { accountOfContainer, isMovable } from '../storage/blob-owner.ts';
+import { AUDIT_CONTAINER, accountOfContainer, isMovable } from '../storage/blob-owner.ts';
 import { listContainer } from '../storage/blobs.ts';
 import { type Row, readRow, submit } from '../storage/rows.ts';
 import {
@@ -158,9 +158,9 @@ export async function requireContainers(storage: Storage, containers: readonly s
   const { row } = found;
   const before: Places = row ? JSON.parse(String(row.properties.Containers)) : {};
   const placeBefore = (container: string) => before[container] ?? (isMovable(container) ? '' : first.name);
-  const places = containers.map(
-    (container) => [container, accountOfContainer(storage, container)?.name ?? ''] as const,
-  );
+  // The audit log is read in all accounts.
+  const placed = containers.filter((container) => container !== AUDIT_CONTAINER);
+  const places = placed.map((container) => [container, accountOfContainer(storage, container)?.name ?? ''] as const);
   const changed = places.filter(([container, place]) => place !== placeBefore(container));
   if (changed.length === 0) return;
   for (const [container, place] of changed)
