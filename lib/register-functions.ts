@@ -18,7 +18,7 @@ import { collectOrphans } from './operations/collect-orphans.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
-import { CHECK_EVERY_MS, continueVerifyRun } from './operations/verify-run.ts';
+import { CHECK_EVERY_MS, continueVerifyRuns } from './operations/verify-run.ts';
 import type { Rowkey, Runtime } from './rowkey.ts';
 import { inBackground } from './storage/load.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
@@ -179,9 +179,8 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + VERIFY_FOR_MS;
       const options = { until, rate: VERIFY_TRANSACTIONS_A_SECOND, every: CHECK_EVERY_MS[consistencyCheck] };
-      for (const entity of runtime.model.list.filter(canVerify)) {
-        const run = await continueVerifyRun(engine, entity, options);
-        const report = `${entity.name}: ${run.checked} rows compared, ${run.found} do not agree, ${run.repaired} of them repaired.`;
+      for await (const run of continueVerifyRuns(engine, runtime.model.list.filter(canVerify), options)) {
+        const report = `${run.entity}: ${run.checked} rows compared, ${run.found} do not agree, ${run.repaired} of them repaired.`;
         if (run.found > run.repaired) context.error(report);
         else if (run.repaired > 0) context.warn(report);
         else context.log(report);

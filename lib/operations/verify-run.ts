@@ -71,6 +71,22 @@ export async function listVerifyRuns(
   });
 }
 
+/**
+ * Continues or starts the runs of all entities. The one that began first is the first, because the check of a large entity may take longer than
+ * the time until the next: then it would leave none for the entities after it.
+ */
+export async function* continueVerifyRuns(
+  engine: Engine,
+  entities: readonly Entity[],
+  options: RunOptions,
+): AsyncGenerator<VerifyRun & { readonly entity: string }> {
+  const runs = await listVerifyRuns(engine, entities);
+  const startedAt = new Map(runs.map(({ entity, run }) => [entity, Date.parse(run?.startedAt ?? '') || 0]));
+  const since = ({ name }: Entity) => startedAt.get(name) ?? 0;
+  for (const entity of entities.toSorted((one, other) => since(one) - since(other)))
+    yield { entity: entity.name, ...(await continueVerifyRun(engine, entity, options)) };
+}
+
 /** Continues the latest run, or starts one. Returns its state, finished or not. */
 export async function continueVerifyRun(engine: Engine, entity: Entity, options: RunOptions): Promise<VerifyRun> {
   const run = VerifyRun.parse(await checkPages(engine, entity, options));

@@ -4,7 +4,12 @@ import { DAY_MS } from '../../../lib/base/time.ts';
 import { indexEntriesOf } from '../../../lib/define/places/index-entries.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
-import { CHECK_EVERY_MS, continueVerifyRun, readVerifyRun } from '../../../lib/operations/verify-run.ts';
+import {
+  CHECK_EVERY_MS,
+  continueVerifyRun,
+  continueVerifyRuns,
+  readVerifyRun,
+} from '../../../lib/operations/verify-run.ts';
 import { TIMERS } from '../../../lib/register-functions.ts';
 import type { Runtime } from '../../../lib/rowkey.ts';
 import { employees, model, products } from '../../fixtures/model.ts';
@@ -68,6 +73,11 @@ test('a monthly check is repeated after a month, and the timer of a model withou
   expect((await check(31)).startedAt > first.startedAt).toBe(true);
   const runtime = { model: { ...model, consistencyCheck: 'never' } } as unknown as Runtime;
   await TIMERS.verify?.run(runtime, {} as InvocationContext);
+});
+
+test('the entity whose check began first is checked first, so that a large one leaves time for the others', async () => {
+  const checks = continueVerifyRuns(world.engine, [products, employees], { until: 0, ...pace });
+  expect((await Array.fromAsync(checks)).map(({ entity }) => entity)).toEqual(['employees', 'products']);
 });
 
 test('a check stays below its transaction rate', async () => {
