@@ -17,8 +17,8 @@ import { openWorld, QUICK, type World, withClock } from '../world.ts';
 
 /** A hold is renewed after 2 s and ends after 5. */
 const SHORT: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5, settleWithinMs: 5_000 };
-/** Has passed of a hold's time when a function starts: almost the time after which the function renews the hold. */
-const PASSED_MS = 1_900;
+/** Has passed of a hold's time when a function starts: less than the time after which the function renews the hold. */
+const PASSED_MS = 1_500;
 /** The hold has ended if the time that had passed counts, but not otherwise. */
 const STALL_MS = 4_000;
 
