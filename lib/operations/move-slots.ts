@@ -4,7 +4,7 @@ import { deleteFences } from '../storage/fence.ts';
 import { changeSlots, isOwned, type Layers } from '../storage/slot-row.ts';
 import { slotAt } from '../storage/slots.ts';
 import type { Account, Storage } from '../storage/storage.ts';
-import { findOwner, type Plan } from './placement.ts';
+import { findOwner, type Plan, stateIn } from './placement.ts';
 import {
   asMover,
   copyBlobsOf,
@@ -36,12 +36,23 @@ export function resumeMoves(storage: Storage, options: MoveOptions): Promise<Mov
   return asMover(storage, options, finishMoves);
 }
 
-/** Ends moves: slots that have not been let go stay where they are. What was copied is left, and is compared if they move again. */
+/**
+ * Ends moves: slots that have not been let go stay where they are, and what was copied of them is deleted. What an abort that dies leaves there
+ * is compared if the slots move again.
+ */
 export function abortMoves(storage: Storage, options: MoveOptions): Promise<MoveReport> {
-  return asMover(storage, options, async (mover) => {
-    for (const leg of await legsOf(mover)) {
+  return asMover(storage, options, async (mover, placements) => {
+    const legs = await legsOf(mover);
+    // First of all, because writes wait for some of them.
+    for (const leg of legs) {
       mover.report.left.push(...leg.slots);
       await openAgain(mover, leg);
+    }
+    for (const { target, slots, layers } of legs) {
+      const placement = placements.find(({ account }) => account === target);
+      // What slots have left there is for a move back, until it is cleaned up.
+      const copied = slots.filter((slot) => placement && stateIn(placement, slot).phase === 'none');
+      mover.report.deleted += (await deleteSlots(mover, { account: target, slots: copied, layers })).rows;
     }
   });
 }
@@ -96,9 +107,14 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
         if (slots.length > 0) await copyBlobsOf(mover, { source: account, target, slots, layers: owned.layers });
       }
       const slots = due.map(({ slot }) => slot);
-      const deleted = await cleanUpSlots(mover, { account, slots, layers: owned.layers });
+      const deleted = await deleteSlots(mover, { account, slots, layers: owned.layers });
       report.rows += deleted.rows;
       report.blobs += deleted.blobs;
+      if (slots.length > 0)
+        await changeSlots(account, slots, (state) => {
+          mover.mayWrite();
+          return state.phase === 'gone' ? { phase: 'none' } : state;
+        });
       mover.mayWrite();
       await deleteFences(account, {
         isLive: (move) => live.has(move),
@@ -109,13 +125,14 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
   return report;
 }
 
-interface ToCleanUp {
+interface ToDelete {
   readonly account: Account;
   readonly slots: readonly string[];
   readonly layers: Layers;
 }
 
-async function cleanUpSlots({ mayWrite, resources }: Mover, { account, slots, layers }: ToCleanUp) {
+/** Deletes the rows and blobs of slots in an account that does not own them. */
+async function deleteSlots({ mayWrite, resources }: Mover, { account, slots, layers }: ToDelete) {
   const deleted = { rows: 0, blobs: 0 };
   if (slots.length === 0) return deleted;
   const { inTable, hasBlob: isMoved } = membersOf({ slots, layers });
@@ -123,9 +140,5 @@ async function cleanUpSlots({ mayWrite, resources }: Mover, { account, slots, la
     deleted.rows += await deleteRows(account, { table, isMoved: inTable(table), mayWrite });
   for (const container of resources.containers)
     deleted.blobs += await deleteBlobs(account, { container, isMoved, mayWrite });
-  await changeSlots(account, slots, (state) => {
-    mayWrite();
-    return state.phase === 'gone' ? { phase: 'none' } : state;
-  });
   return deleted;
 }

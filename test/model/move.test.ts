@@ -12,6 +12,7 @@ const LARGE: readonly ScriptName[] = [
   'readsBack',
   'lost',
   'aborts',
+  'abortsLost',
   'back',
   'backLost',
   'opens',

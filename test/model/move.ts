@@ -637,6 +637,18 @@ function* movesOf(state: State, broken?: Rule): Generator<Found<State>> {
     if (broken === 'sameMove') aborted.registry = [];
     Object.assign(aborted.mover, { step: 'idle', plan: null });
     yield ['mover aborts', aborted];
+    const target = other(mover.from);
+    if (slotAt(state.owned[target], mover.level).phase !== 'gone') {
+      const deleted = copyOf(aborted);
+      deleted.partitions[target].value = 0;
+      yield ['mover aborts and deletes what it has copied', deleted];
+      if (left.lost > 0) {
+        const late = copyOf(deleted);
+        late.left.lost -= 1;
+        late.late.push({ kind: 'copy', by: 'mover', at: target, value: 0 });
+        yield ['mover aborts, and deletes late what it has copied', late];
+      }
+    }
   }
   if (request === undefined) return;
   if (request && left.moverCrashes > 0) {
@@ -760,6 +772,7 @@ export const SCRIPTS = {
   readsBack: { initial: 1, writes: [2], reads: 2, moves: 2 },
   lost: { initial: 1, writes: [2, 0], lost: 1, moverCrashes: 1 },
   aborts: { initial: 1, writes: [2, 0], crashes: 1, moves: 2, aborts: 1 },
+  abortsLost: { initial: 1, writes: [2], lost: 1, moves: 2, aborts: 1 },
   back: { initial: 1, writes: [2, 0], crashes: 1, moves: 2 },
   backLost: { initial: 1, writes: [2, 0], lost: 1, moves: 2, cleans: 1 },
   backClean: { initial: 1, writes: [2], moverCrashes: 1, moves: 2, cleans: 1 },

@@ -189,6 +189,29 @@ test('aborts a move that a mover has left, and refuses to begin another one', as
   expect((await rowsIn(storage, 'first')).filter((row) => row.includes('~'))).toEqual([]);
 });
 
+test('deletes what an aborted move has copied, and nothing that another move has left there', async () => {
+  const { open, storage, keys, slots } = await storageToMove();
+  const name = `${slots[1]}/photo`;
+  await writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+  const [first = '', ...others] = slots;
+  await moveSlots(open(), [{ slots: [first], to: 'second' }], quick);
+  await moveSlots(open(), [{ slots: [first], to: 'first' }], quick);
+  const interruption = new AbortController();
+  const interrupted = moveSlots(open(), [{ slots, to: 'second' }], {
+    ...quick,
+    signal: interruption.signal,
+    onProgress: ({ what }) => what === 'switch' && interruption.abort(),
+  });
+  await expect(interrupted).rejects.toThrow('aborted');
+  const inSecond = () => rowsIn(storage, 'second');
+  expect(await inSecond()).toHaveLength(keys.length);
+  expect(await abortMoves(open(), quick)).toMatchObject({ deleted: others.length });
+  expect(await inSecond()).toEqual(keys.filter((key) => slotOf(key) === first).map((key) => `${key}/a`));
+  const blobs = listContainer(accountNamed(storage, 'second'), 'files');
+  expect(await Array.fromAsync(blobs, (blob) => blob.name)).toEqual([]);
+  expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
+});
+
 test('moves the rows of tables that the model no longer has, and leaves those of other apps', async () => {
   const { open, storage, slots } = await storageToMove(1);
   const shape = { version: 1, table: 'former', partition: '{id}', row: 'r', indexes: {}, unbuilt: [] };
