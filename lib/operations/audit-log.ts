@@ -118,15 +118,15 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     if (!first) return;
     const bytes = Buffer.concat(block.map((line) => line.bytes));
     const start = performance.now() < elsewhereUntil ? inUse : 0;
-    const untried = accounts.map((_, index) => (start + index) % accounts.length);
-    for (const index of untried) {
+    for (let tried = 1; ; tried += 1) {
+      const index = (start + tried - 1) % accounts.length;
       const { result: isStored, away } = await unlessAway(storeIn(accounts[index] ?? engine.storage, first, bytes));
       if (isStored) {
         if (index !== start) elsewhereUntil = performance.now() + ELSEWHERE_MS;
         inUse = index;
         return;
       }
-      if (index === untried.at(-1)) throw unavailable(`The storage account ${away} is away.`, undefined);
+      if (tried === accounts.length) throw unavailable(`The storage account ${away} is away.`, undefined);
     }
   }
 

@@ -104,7 +104,8 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const written = parseAs('writable', writableSchema);
   // Only the schema of the union knows the fields and defaults of each kind.
   const whole = entity.union ? parseAs('creatable', creatableSchema) : written;
-  const values = withDefaults(entity, { ...whole, ...held }, fields);
+  const given: Values = { ...whole, ...held };
+  const values = optional.length > 0 ? withDefaults(entity, given, fields) : given;
   for (const [field, value] of Object.entries(values))
     if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const all = withDerived(entity, values);

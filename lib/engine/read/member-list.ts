@@ -97,8 +97,10 @@ async function toStoredList(
   address: Address,
   { action, former }: { readonly action: Action; readonly former: Pick<Row, 'properties'> | undefined },
 ): Promise<Action> {
-  const replaced = action.kind === 'merge' ? undefined : blobIn(former);
-  if (replaced) await announceText(storage, address, replaced);
+  if (action.kind !== 'merge' && former?.properties.MembersBlob !== undefined) {
+    const replaced = blobIn(former);
+    if (replaced) await announceText(storage, address, replaced);
+  }
   if (!('properties' in action)) return action;
   const { Members: text, ...properties } = action.properties;
   if (typeof text !== 'string' || text.length <= MAX_LIST_LENGTH) return action;
@@ -113,9 +115,7 @@ async function dropList(storage: Storage, list: Pick<Row, 'properties'>): Promis
 }
 
 function blobIn(row: Pick<Row, 'properties'> | undefined) {
-  const text = row?.properties.MembersBlob;
-  if (text === undefined) return undefined;
-  const blob = parseProperty(text);
+  const blob = parseProperty(row?.properties.MembersBlob);
   return isInBlob(blob) ? blob : undefined;
 }
 

@@ -89,7 +89,7 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   const read = write.read ?? (isRekeyed && {});
   const row = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
   // An entity that has left its former key was not deleted.
-  if (!entity.formerKey) await requireRekeyed(engine, entity);
+  if (engine.rekey && !entity.formerKey) await requireRekeyed(engine, entity);
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
   if (!judged || judged.is === 'other') {
     if (expects === 'one') throw notFound(entity, key);
