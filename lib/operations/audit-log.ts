@@ -120,7 +120,8 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
     const start = performance.now() < elsewhereUntil ? inUse : 0;
     for (let tried = 1; ; tried += 1) {
       const index = (start + tried - 1) % accounts.length;
-      const { result: isStored, away } = await unlessAway(storeIn(accounts[index] ?? engine.storage, first, bytes));
+      const account = accounts[index] ?? engine.storage;
+      const { result: isStored, away } = await unlessAway(ofAccount(account, storeIn(account, first, bytes)));
       if (isStored) {
         if (index !== start) elsewhereUntil = performance.now() + ELSEWHERE_MS;
         inUse = index;
@@ -152,7 +153,7 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   /** If a reply is lost, the SDK's retry conflicts with the block that the first attempt stored. */
   async function appendOnce(blob: OpenBlob, bytes: Buffer, signal: AbortSignal): Promise<void> {
     try {
-      await ofAccount(blob.account, appendBlock(blob.account, blob, { bytes, position: blob.length, signal }));
+      await appendBlock(blob.account, blob, { bytes, position: blob.length, signal });
     } catch (error) {
       const isConflict = error instanceof StorageConflict && error.reason === 'changed';
       if (!isConflict || (await blobLength(blob.account, blob, signal)) !== blob.length + bytes.length) throw error;
@@ -162,12 +163,12 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   /** Creates a blob for the hour, under the first free number. */
   async function openBlob(account: Storage, { hour, at: first }: Line, signal: AbortSignal): Promise<OpenBlob> {
     const prefix = `${toPrefix(hour)}/`;
-    const taken = await ofAccount(account, listBlobs(account, { container: AUDIT_CONTAINER, prefix, signal }));
+    const taken = await listBlobs(account, { container: AUDIT_CONTAINER, prefix, signal });
     const end = account === accountsOf(engine.storage)[0] ? '' : `-${account.name}`;
     for (let number = numberOf(taken.at(-1)) + 1; ; number += 1) {
       const address = { container: AUDIT_CONTAINER, name: `${prefix}${String(number).padStart(6, '0')}${end}.log` };
       try {
-        await ofAccount(account, createAppendBlob(account, address, { metadata: { first }, signal }));
+        await createAppendBlob(account, address, { metadata: { first }, signal });
       } catch (error) {
         if (error instanceof StorageConflict && error.reason === 'exists') continue;
         throw error;

@@ -68,8 +68,8 @@ export async function arrangeLayers(
 }
 
 /**
- * Splits layers until each has partitions of one placement only, or of none: then it is a former one. Of a partition that several placements have, the first one
- * counts. What no layer has yet gets one.
+ * Splits layers so that each has partitions of one placement. A layer with partitions of no placement is a former one. A partition that
+ * several placements have belongs to the first of them. What has no layer yet gets one.
  */
 function refine({ version, list }: Layers, placed: readonly PlacedLayer[]): Layers {
   const refined: Layer[] = [];

@@ -450,7 +450,7 @@ export async function readRekey(
   return { phase: rekey.isMoving ? 'moving' : 'waiting', since };
 }
 
-/** Records that the move begins: no process that reads it writes at the former key. The time is taken afterwards. Returns it. */
+/** Records that the move begins. A process that reads this writes no more at the former key. Returns the time after the record was written. */
 export async function startRekey(engine: Engine, entity: Entity): Promise<number> {
   const start = ({ partition, row, ...shape }: Shape): Shape =>
     isKey(entity, { partition, row })

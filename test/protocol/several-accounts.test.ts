@@ -20,6 +20,7 @@ import { guardModel, markBuilt, startRekey } from '../../lib/operations/model-gu
 import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
 import { readPlacement } from '../../lib/operations/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { listBlobs } from '../../lib/storage/append-blobs.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
@@ -135,12 +136,10 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   const all = openAll() as Several;
   await open(all);
   const timing = {
+    ...MOVE_TIMING,
     leaseMs: 100,
     lateMs: 50,
     holdMs: 5_000,
-    pauseWithinMs: 5_000,
-    openedPerSwitch: 100,
-    pauseMs: 250,
     keepMs: 0,
   };
   const options = { resources: resourcesOf(entities, Date.now()), timing };

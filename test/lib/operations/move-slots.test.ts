@@ -15,7 +15,7 @@ import {
   slotsIn,
   stateIn,
 } from '../../../lib/operations/placement.ts';
-import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
+import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
@@ -44,12 +44,10 @@ import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } 
 
 /** Nothing is late in memory, and each process of these tests reads the map when it begins. */
 const QUICK: MoveTiming = {
+  ...MOVE_TIMING,
   leaseMs: 200,
   lateMs: 100,
   holdMs: 1_000,
-  pauseWithinMs: 5_000,
-  openedPerSwitch: 100,
-  pauseMs: 250,
   keepMs: 0,
 };
 const quick = { timing: QUICK, resources: RESOURCES };

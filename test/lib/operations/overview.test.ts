@@ -3,7 +3,7 @@ import { listPoison, recordPoison, replayPage } from '../../../lib/engine/consum
 import type { Engine } from '../../../lib/engine/engine.ts';
 import { moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { listPeriodTables, readAccountStates, readQueueStates } from '../../../lib/operations/overview.ts';
-import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
+import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { scanTable, submit } from '../../../lib/storage/rows.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
@@ -12,12 +12,10 @@ import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
 import { provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';
 
 const timing: MoveTiming = {
+  ...MOVE_TIMING,
   leaseMs: 50,
   lateMs: 50,
   holdMs: 200,
-  pauseWithinMs: 5_000,
-  openedPerSwitch: 100,
-  pauseMs: 250,
   keepMs: 0,
 };
 const quick = { timing, resources: RESOURCES };

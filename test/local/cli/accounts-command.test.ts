@@ -1,18 +1,16 @@
 import { Command } from 'commander';
 import { expect, test, vi } from 'vitest';
-import type { MoveTiming } from '../../../lib/operations/slot-mover.ts';
+import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { addAccountsCommands } from '../../../local/cli/accounts-command.ts';
 import type { OpenAccounts } from '../../../local/cli/open-accounts.ts';
 import { provisionAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
 
 const timing: MoveTiming = {
+  ...MOVE_TIMING,
   leaseMs: 100,
   lateMs: 50,
   holdMs: 5_000,
-  pauseWithinMs: 5_000,
-  openedPerSwitch: 100,
-  pauseMs: 250,
   keepMs: 0,
 };
 

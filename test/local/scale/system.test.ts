@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import { moveSlots } from '../../../lib/operations/move-slots.ts';
+import { MOVE_TIMING } from '../../../lib/operations/slot-mover.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { scanTable, submit } from '../../../lib/storage/rows.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
@@ -122,12 +123,10 @@ test('the mover copies and compares with as many transactions as the model says'
   requests.length = 0;
   const moved = [...new Set(keys.slice(0, 20).map(slotOf))];
   const timing = {
+    ...MOVE_TIMING,
     leaseMs: 50,
     lateMs: 50,
     holdMs: 5_000,
-    pauseWithinMs: 5_000,
-    openedPerSwitch: 100,
-    pauseMs: 250,
     keepMs: 0,
   };
   await moveSlots(storage, [{ slots: moved, to: 'second' }], { timing, resources: RESOURCES });
