@@ -10,7 +10,7 @@ import { features } from '../features/features.ts';
 import { dropTable } from '../storage/provision.ts';
 import { deleteUnchanged, mostActions, type Row, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { markCleanedUp, readFormerIndex } from './model-guard.ts';
+import { markCleanedUp, readFormerIndex } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';

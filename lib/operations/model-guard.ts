@@ -1,27 +1,21 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
-import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { DAY_MS, isoInstant } from '../base/time.ts';
 import { pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
-import { optionsWith } from '../define/declaration/declaration.ts';
-import type { Entity, Remembered } from '../define/declaration/entity.ts';
-import { IndexShape } from '../define/declaration/projection.ts';
-import { shapesOf } from '../define/places/index-entries.ts';
-import { isOptional } from '../define/schema/field-schema.ts';
-import type { Engine, RekeyPhase } from '../engine/engine.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { IndexShape } from '../define/declaration/projection.ts';
+import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { features } from '../features/features.ts';
 import { ofAccount, unlessAway } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
-import { type Action, type Row, readRange, readRow, scanTable, tryAction } from '../storage/rows.ts';
-import { isOfApp } from '../storage/slot-row.ts';
-import { accountsOf, type Storage } from '../storage/storage.ts';
+import { scanTable } from '../storage/rows.ts';
+import { ACCOUNTS_PARTITION, SYSTEM_TABLE } from '../storage/slot-row.ts';
+import { accountsOf } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { describeModel, emptyCopies, isCopied, isNoted, noteOf, recordWithCopies, touch } from './model-copies.ts';
-import { requireAccounts, requireContainers } from './placement.ts';
+import { isKey, recordModel, type Shape, type Shapes, shapeOf, tablesOf } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -30,52 +24,12 @@ import { resourcesOf } from './resources.ts';
  * another key of an entity that has rows, because their index entries and unique values would stay for ever.
  */
 
-const PARTITION = 'model';
 /** The fields of the release before are accepted again for so long. */
 const ROLL_BACK_WITHIN_DAYS = 7;
 
-/** Without a prototype, because a caller chooses the key that is looked up. */
-function recordOf<Value extends z.ZodType>(value: Value) {
-  return z.record(z.string(), value).transform((record) => withoutPrototype(record));
-}
-
-/** Patterns add members of their own. */
-const Shape = z.looseObject({
-  ...optionsWith('remembered'),
-  partition: z.string(),
-  row: z.string(),
-  /** While entities move to another key: the key from which they move, since when every process knows or soon will, and if all do. */
-  rekey: z
-    .object({
-      partition: z.string(),
-      row: z.string(),
-      since: z.iso.datetime().optional(),
-      isMoving: z.boolean().optional(),
-    })
-    .optional(),
-  archive: z.string().optional(),
-  /** The fields that archived entities do not have. */
-  archiveWithout: z.array(z.string()).optional(),
-  // The stored type of each field and the container of each attachment. Shapes of older releases have neither.
-  columns: recordOf(z.string()).prefault({}),
-  /** The fields without a value of which no entity is valid. Shapes of older releases do not have them. */
-  required: z.array(z.string()).optional(),
-  /** The fields that callers do not write, such as derived ones. Shapes of older releases do not have them. */
-  decided: z.array(z.string()).optional(),
-  /** The fields before they last changed, to which an older release returns. */
-  former: z
-    .object({ columns: recordOf(z.string()), required: z.array(z.string()).optional(), until: z.iso.datetime() })
-    .optional(),
-  indexes: recordOf(IndexShape),
-  /** Declared indexes that are not yet built from the existing entities. */
-  unbuilt: z.array(z.string()),
-  /** Indexes that are no longer declared and whose rows still exist. */
-  leftOver: recordOf(IndexShape),
-});
-type Shape = z.infer<typeof Shape>;
-
 /** The rejected changes of one entity, and its new shape. */
 interface ModelChange {
+  readonly entity: Entity;
   /** Changes that nobody can agree to. */
   readonly blocked: readonly string[];
   readonly refused: readonly string[];
@@ -91,7 +45,7 @@ async function compareShapes(
   path: string | undefined,
 ): Promise<ModelChange> {
   const now = shapeOf(entity, before ?? {});
-  if (!before) return { blocked: [], refused: [], notes: [], shape: now };
+  if (!before) return { entity, blocked: [], refused: [], notes: [], shape: now };
   const blocked: string[] = [];
   const refused: string[] = [];
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);
@@ -154,6 +108,7 @@ async function compareShapes(
   const areSame = isDeepStrictEqual(fieldsOf(before), fieldsOf(now));
   const former = areSame ? before.former : { ...fieldsOf(before), until: isoInstant(Date.now()) };
   return {
+    entity,
     blocked,
     refused,
     notes: isRollBack
@@ -209,7 +164,9 @@ function* changedFields(before: Shape, now: Shape): Generator<{ readonly text: s
 export const guardModel = inPattern(
   'model guard',
   async (engine: Engine, entities: readonly Entity[], agreed: string | undefined, path?: string): Promise<string[]> => {
-    const compared = await compareAndRecord(engine, entities, agreed, path);
+    const compared = await recordModel(engine, entities, (before) =>
+      compareModel(engine, { entities, before, agreed, path }),
+    );
     if (!compared) return ['The account of the record is away. The model is the one of the copy in another account.'];
     const { before, changes } = compared;
     const stored = changes.map(({ entity, shape }) => ({ name: entity.name, entity, shape }));
@@ -220,7 +177,7 @@ export const guardModel = inPattern(
     const nameInAccount = (table: string) => engine.storage.table(table).tableName;
     const left = gone.map(({ name, shape }) => {
       const tables = [...new Set([...tablesOf(shape).map(nameInAccount), ...(leftTables.get(name) ?? [])])];
-      return `The entity ${name} is no longer declared, but its rows in ${tables.join(', ')} still exist. To end this message, delete the row ${name} of the partition ${PARTITION} from the table ${nameInAccount(SYSTEM_TABLE)}.`;
+      return `The entity ${name} is no longer declared, but its rows in ${tables.join(', ')} still exist. To end this message, delete the row ${name} of the partition ${ACCOUNTS_PARTITION} from the table ${nameInAccount(SYSTEM_TABLE)}.`;
     });
     const unused = stored.flatMap(({ name }) => {
       const tables = leftTables.get(name) ?? [];
@@ -245,74 +202,6 @@ export const guardModel = inPattern(
   },
 );
 
-interface Compared {
-  readonly before: Shapes;
-  readonly changes: readonly (ModelChange & { readonly entity: Entity })[];
-}
-
-/** Other processes of a deployment start at the same time. */
-const RECORD_ATTEMPTS = 3;
-
-/** Returns undefined if the account of the record is away, and another one has a copy that is exactly this model. */
-async function compareAndRecord(
-  engine: Engine,
-  entities: readonly Entity[],
-  agreed: string | undefined,
-  path: string | undefined,
-): Promise<Compared | undefined> {
-  const { storage } = engine;
-  const { accounts } = storage;
-  const model = describeModel(accounts ? entities.map(describeEntity) : []);
-  for (let [attempt, isLost] = [1, false]; ; attempt += 1) {
-    const rows = await readModelRows(engine).catch(async (error) => {
-      if (accounts && isOutcomeUnknown(error) && (await isCopied(accounts, model))) return undefined;
-      throw error;
-    });
-    await requireAccounts(storage, rows ?? []);
-    await requireContainers(storage, resourcesOf(entities).containers);
-    if (!rows) return undefined;
-    const before = toShapes(rows);
-    const changes = await compareModel(engine, { entities, before, agreed, path });
-    const writes = changes.map(({ entity, shape }) => {
-      const known = before.get(entity.name);
-      const isSame = known !== undefined && isDeepStrictEqual(known.shape, shape);
-      return { row: known?.row, isSame, action: isSame ? touch(known.row) : toAction(entity, shape, known?.row) };
-    });
-    const isChanged = writes.some(({ isSame }) => !isSame);
-    if (!accounts) {
-      // Another process of the same deployment may have stored the shape already. Only an operator deletes it.
-      for (const { isSame, action } of writes)
-        if (!isSame)
-          await tryAction(storage, { table: SYSTEM_TABLE, partition: PARTITION, isRepeatable: true }, action);
-      return { before, changes };
-    }
-    if (!isChanged && (isLost || writes.every(({ row }) => isNoted(row, model)))) return { before, changes };
-    const recording = recordWithCopies(
-      { ...storage, accounts },
-      model,
-      writes.map(({ action }) => action),
-    );
-    const recorded = await recording.catch((error) => {
-      // A start without a change needs no other account.
-      if (isChanged || !isOutcomeUnknown(error)) throw error;
-      return 'done';
-    });
-    if (recorded === 'done' || attempt === RECORD_ATTEMPTS) return { before, changes };
-    isLost = recorded === 'changed';
-  }
-}
-
-function describeEntity(entity: Entity): object {
-  const { name, formerKey } = entity;
-  const former = formerKey && { partition: formerKey.partition.template, row: formerKey.row.template };
-  return { name, former, shape: shapeOf(entity, {}) };
-}
-
-function toAction(entity: Entity, shape: Shape, known: Row | undefined): Action {
-  const written = { row: entity.name, properties: { EntityType: 'model', Shape: JSON.stringify(shape) } };
-  return known ? { kind: 'replace', ...written, etag: known.etag } : { kind: 'insert', ...written };
-}
-
 /** Throws `wrong-setting` for changes that are rejected. */
 async function compareModel(
   engine: Engine,
@@ -327,10 +216,10 @@ async function compareModel(
     readonly agreed: string | undefined;
     readonly path: string | undefined;
   },
-): Promise<Compared['changes']> {
-  const changes: (ModelChange & { readonly entity: Entity })[] = [];
+): Promise<readonly ModelChange[]> {
+  const changes: ModelChange[] = [];
   for (const entity of entities)
-    changes.push({ entity, ...(await compareShapes(engine, entity, before.get(entity.name)?.shape, path)) });
+    changes.push(await compareShapes(engine, entity, before.get(entity.name)?.shape, path));
   const blocked = changes.flatMap((change) => change.blocked);
   const refused = changes.flatMap((change) => change.refused);
   if (blocked.length > 0)
@@ -345,28 +234,6 @@ async function compareModel(
       `The model changed in a way that makes stored data unreachable or loses it: ${refused.join('; ')}. Undo the change, or set AGREED_MODEL_CHANGES to ${word}.`,
     );
   return changes;
-}
-
-/** Reads the stored shapes by the name of their entity. One range query. */
-export async function readShapes(engine: Engine): Promise<Shapes> {
-  return toShapes(await readModelRows(engine));
-}
-
-/** The tables of all declarations that the guard remembers: those of former entities and indexes may have rows. One range query. */
-export async function rememberedTables(storage: Storage): Promise<string[]> {
-  const shapes = [...toShapes(await readModelRows({ storage })).values()].map(({ shape }) => shape);
-  return shapes.flatMap((shape) => [...tablesOf(shape), ...tablesOf({ ...shape, indexes: shape.leftOver })]);
-}
-
-type Shapes = ReadonlyMap<string, { readonly row: Row; readonly shape: Shape }>;
-
-async function readModelRows({ storage }: Pick<Engine, 'storage'>): Promise<readonly Row[]> {
-  const { rows } = await readRange(storage, { table: SYSTEM_TABLE, partition: PARTITION, from: '' });
-  return rows;
-}
-
-function toShapes(rows: readonly Row[]): Shapes {
-  return new Map(rows.filter(isOfApp).map((row) => [row.row, { row, shape: toShape(row) }]));
 }
 
 interface Stored {
@@ -410,11 +277,6 @@ async function findLeftTables(
   );
 }
 
-function tablesOf({ table, archive, indexes }: Shape): string[] {
-  const tables = [table, archive, ...Object.values(indexes).map((index) => index.table)];
-  return [...new Set(tables.filter((used) => used !== undefined))];
-}
-
 function haveSameRows(one: IndexShape, other: IndexShape): boolean {
   return one.table === other.table && one.partition === other.partition && one.row === other.row;
 }
@@ -426,130 +288,6 @@ function nameIn(leftOver: Shape['leftOver'], name: string, index: IndexShape): s
     const there = leftOver[free];
     if (!there || haveSameRows(there, index)) return free;
   }
-}
-
-/** Reads the shape of an index that is no longer declared and whose rows still exist. */
-export async function readFormerIndex(engine: Engine, entity: Entity, index: string): Promise<IndexShape | undefined> {
-  const row = await readRow(engine.storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
-  return row && toShape(row).leftOver[index];
-}
-
-/** Reads where the entities are whose key changes. One point query. `since`: when the command had recorded that it begins. */
-export async function readRekey(
-  { storage }: Engine,
-  entity: Entity,
-): Promise<{ readonly phase: NonNullable<RekeyPhase>; readonly since?: number | undefined } | undefined> {
-  const row = await readRow(storage, { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name });
-  const shape = row && toShape(row);
-  if (!shape) return undefined;
-  const { rekey } = shape;
-  // In the middle of a move, the way back begins with entities at both keys.
-  if (!isKey(entity, shape)) return { phase: rekey || !isKey(entity.formerKey, shape) ? 'waiting' : 'former' };
-  if (!rekey) return undefined;
-  const since = rekey.since === undefined ? undefined : Date.parse(rekey.since);
-  return { phase: rekey.isMoving ? 'moving' : 'waiting', since };
-}
-
-/** Records that the move begins. A process that reads this writes no more at the former key. Returns the time after the record was written. */
-export async function startRekey(engine: Engine, entity: Entity): Promise<number> {
-  const start = ({ partition, row, ...shape }: Shape): Shape =>
-    isKey(entity, { partition, row })
-      ? { ...shape, partition, row }
-      : { ...shape, partition: entity.partition.template, row: entity.row.template, rekey: { partition, row } };
-  // The guard does not accept the former key alone any more.
-  await changeShape(engine, entity, start, { isNarrower: true });
-  const since = engine.now();
-  await changeShape(engine, entity, ({ rekey, ...shape }) =>
-    rekey ? { ...shape, rekey: { since: isoInstant(since), ...rekey } } : shape,
-  );
-  return since;
-}
-
-/** Records that entities may be at the declared key from now on. */
-export async function startMoves(engine: Engine, entity: Entity): Promise<void> {
-  await changeShape(engine, entity, ({ rekey, ...shape }) =>
-    rekey ? { ...shape, rekey: { ...rekey, isMoving: true } } : shape,
-  );
-}
-
-/** Records that no entity is at the former key. */
-export async function endRekey(engine: Engine, entity: Entity): Promise<void> {
-  await changeShape(engine, entity, ({ rekey: _, ...shape }) => shape);
-}
-
-function isKey(
-  key: Pick<Entity, 'partition' | 'row'> | undefined,
-  { partition, row }: Pick<Shape, 'partition' | 'row'>,
-): boolean {
-  return key?.partition.template === partition && key.row.template === row;
-}
-
-/** Records that the rows of a former index are deleted. */
-export async function markCleanedUp(engine: Engine, entity: Entity, index: string): Promise<void> {
-  await changeShape(engine, entity, ({ leftOver: { [index]: _, ...leftOver }, ...shape }) => ({ ...shape, leftOver }));
-}
-
-/** Records that an index is built from all existing entities. */
-export async function markBuilt(engine: Engine, entity: Entity, index: string): Promise<void> {
-  await changeShape(engine, entity, (shape) => ({
-    ...shape,
-    unbuilt: shape.unbuilt.filter((name) => name !== index),
-  }));
-}
-
-/** Changes the stored shape under its ETag, and retries if another process changed it first. */
-async function changeShape(
-  { storage }: Engine,
-  entity: Entity,
-  change: (shape: Shape) => Shape,
-  { isNarrower = false } = {},
-): Promise<void> {
-  const address = { table: SYSTEM_TABLE, partition: PARTITION, row: entity.name };
-  for (;;) {
-    const row = await readRow(storage, address);
-    if (!row) return;
-    if (isNarrower && storage.accounts) await emptyCopies(storage.accounts);
-    const note = isNarrower ? {} : noteOf(row);
-    const properties = { EntityType: 'model', Shape: JSON.stringify(change(toShape(row))), ...note };
-    if (await tryAction(storage, address, { kind: 'replace', row: entity.name, properties, etag: row.etag })) return;
-  }
-}
-
-function toShape({ properties }: Row): Shape {
-  return Shape.parse(JSON.parse(String(properties.Shape)));
-}
-
-function shapeOf(entity: Entity, before: Remembered): Shape {
-  const { partition, row, archive, schema, columns } = entity;
-  const without = Object.keys(schema.shape).filter((field) => archive && !(field in archive.schema.shape));
-  const indexes = shapesOf(entity, features);
-  const memories = features.map(({ memory }) => memory?.remember(entity, before));
-  const shape = {
-    ...Object.assign({}, ...memories),
-    ...pick({ ...entity }, Object.keys(optionsWith('remembered'))),
-    partition: partition.template,
-    row: row.template,
-    archive: archive?.table,
-    ...(without.length > 0 ? { archiveWithout: without } : {}),
-    columns,
-    required: requiredFields(entity),
-    decided: entity.decidedFields,
-    indexes,
-    unbuilt: [],
-    leftOver: {},
-  };
-  // Storage returns no property without a value.
-  return Shape.parse(JSON.parse(JSON.stringify(shape)));
-}
-
-function requiredFields(entity: Entity): string[] {
-  const filled = [...entity.decidedFields, ...Object.keys(entity.defaults)];
-  // A write fills in the default of a field.
-  const isRequired = (field: string) =>
-    !isOptional(entity.schema, field) && entity.schema.shape[field]?.safeParse(undefined).success === false;
-  return Object.keys(entity.columns)
-    .filter((field) => !filled.includes(field) && isRequired(field))
-    .sort();
 }
 
 /** A hash of the rejected changes, so that agreement to one change does not cover another. */

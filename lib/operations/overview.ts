@@ -9,7 +9,7 @@ import { listTables } from '../storage/provision.ts';
 import { isOwned, newestLayers, numbersOf, type Owned, readOwned, stateOf, withLayers } from '../storage/slot-row.ts';
 import { SLOTS, slotAt } from '../storage/slots.ts';
 import { type Account, accountOfQueue, accountsOf, FIRST_ACCOUNT, type Storage } from '../storage/storage.ts';
-import { readShapes } from './model-guard.ts';
+import { readShapes } from './model-record.ts';
 import { readMover } from './mover-hold.ts';
 import { MOVE_TIMING } from './slot-mover.ts';
 

@@ -12,7 +12,7 @@ import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { moveToKey } from '../engine/transfer/transfer.ts';
 import { type Address, type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { endRekey, readRekey, startMoves, startRekey } from './model-guard.ts';
+import { endRekey, readRekey, startMoves, startRekey } from './model-record.ts';
 import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
 
 /**

@@ -23,7 +23,7 @@ import {
 } from '../storage/slot-row.ts';
 import { layerOf, placeOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
-import { rememberedTables } from './model-guard.ts';
+import { rememberedTables } from './model-record.ts';
 import { becomeMover, followWork, type HoldTiming, type MoveProgress } from './mover-hold.ts';
 import {
   completeLayers,

@@ -10,7 +10,7 @@ import { intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import { readShapes } from '../../lib/operations/model-guard.ts';
+import { readShapes } from '../../lib/operations/model-record.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { isOnThisMachine, openStorage } from '../../lib/storage/storage.ts';

@@ -1,5 +1,5 @@
 /**
- * Executable specification of the copies of the model guard's record (lib/operations/model-copies.ts): visits every state of a record of two rows
+ * Executable specification of the copies of the model guard's record (lib/operations/model-record.ts): visits every state of a record of two rows
  * and its copies in two accounts, with processes of two models that start, and a command that changes a row. Each may die, and its last request
  * may be executed late.
  *   node test/model/copies.ts [broken rule]

@@ -4,7 +4,8 @@ import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { guardModel, markBuilt } from '../../lib/operations/model-guard.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
+import { markBuilt } from '../../lib/operations/model-record.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { costOf } from '../cost-of.ts';
 import {

@@ -13,7 +13,8 @@ import { writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import { commit } from '../../lib/engine/write/eventual-transaction.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { guardModel, readRekey, startMoves, startRekey } from '../../lib/operations/model-guard.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
+import { readRekey, startMoves, startRekey } from '../../lib/operations/model-record.ts';
 import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';

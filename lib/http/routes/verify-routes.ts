@@ -9,7 +9,7 @@ import { shapesOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
-import { markBuilt } from '../../operations/model-guard.ts';
+import { markBuilt } from '../../operations/model-record.ts';
 import { rekeyPage } from '../../operations/rekey.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
