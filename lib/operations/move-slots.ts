@@ -1,23 +1,10 @@
-import { deleteBlobs } from '../storage/copy-blobs.ts';
-import { deleteRows } from '../storage/copy-rows.ts';
 import { deleteFences } from '../storage/fence.ts';
-import { changeSlots, isOwned, type Layers } from '../storage/slot-row.ts';
+import { changeSlots, isOwned } from '../storage/slot-row.ts';
 import { slotAt } from '../storage/slots.ts';
-import type { Account, Storage } from '../storage/storage.ts';
+import type { Storage } from '../storage/storage.ts';
 import { findOwner, type Plan, stateIn } from './placement.ts';
-import {
-  asMover,
-  copyBlobsOf,
-  finishMoves,
-  legsOf,
-  type MoveOptions,
-  type MoveReport,
-  type Mover,
-  membersOf,
-  openAgain,
-  startMove,
-  tablesIn,
-} from './slot-mover.ts';
+import { copyBlobsOf, deleteSlots } from './slot-contents.ts';
+import { asMover, finishMoves, legsOf, type MoveOptions, type MoveReport, openAgain, startMove } from './slot-mover.ts';
 
 /** Moves slots. With `isClosed`, writes to them wait from the beginning to the end, or fail, and no partition is fenced. */
 export function moveSlots(
@@ -123,22 +110,4 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
     }
   });
   return report;
-}
-
-interface ToDelete {
-  readonly account: Account;
-  readonly slots: readonly string[];
-  readonly layers: Layers;
-}
-
-/** Deletes the rows and blobs of slots in an account that does not own them. */
-async function deleteSlots({ mayWrite, resources }: Mover, { account, slots, layers }: ToDelete) {
-  const deleted = { rows: 0, blobs: 0 };
-  if (slots.length === 0) return deleted;
-  const { inTable, hasBlob: isMoved } = membersOf({ slots, layers });
-  for (const table of await tablesIn(account, resources))
-    deleted.rows += await deleteRows(account, { table, isMoved: inTable(table), mayWrite });
-  for (const container of resources.containers)
-    deleted.blobs += await deleteBlobs(account, { container, isMoved, mayWrite });
-  return deleted;
 }

@@ -3,17 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import { MINUTE_MS } from '../base/time.ts';
-import { placeOfBlob } from '../storage/blob-owner.ts';
-import { copyBlobs } from '../storage/copy-blobs.ts';
-import { type Copied, copyRows } from '../storage/copy-rows.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
-import { createTable, listTables, type Resources } from '../storage/provision.ts';
+import type { Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
 import {
   changeSlots,
   heirOf,
-  indexIn,
-  type Layers,
   newestLayers,
   numbersOf,
   type Phase,
@@ -21,7 +16,7 @@ import {
   type SlotState,
   stateOf,
 } from '../storage/slot-row.ts';
-import { layerOf, placeOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
+import { layerOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
 import { rememberedTables } from './model-record.ts';
 import { becomeMover, followWork, type HoldTiming, type MoveProgress } from './mover-hold.ts';
@@ -34,6 +29,7 @@ import {
   severalAccounts,
   stateIn,
 } from './placement.ts';
+import { type CopyWork, copyLeg, copyTable, type Leg } from './slot-contents.ts';
 
 /**
  * Moves slots between the storage accounts of an app while it serves. docs/accounts.md explains the phases, and test/model/move.ts visits
@@ -92,33 +88,15 @@ export interface MoveReport {
   readonly left: readonly string[];
 }
 
-export interface Mover {
+export interface Mover extends CopyWork {
   readonly accounts: Accounts;
   readonly grantedForMs: number;
   readonly timing: MoveTiming;
-  /** Throws if this mover may write no more. */
-  readonly mayWrite: () => void;
-  readonly tell: (progress: MoveProgress) => void;
-  readonly resources: MoveOptions['resources'];
   readonly report: { -readonly [Name in keyof MoveReport]: MoveReport[Name] } & { pauses: number[]; left: string[] };
-  /** When the last copy was sent whose outcome is unknown. */
-  unknownAt: number;
   /** How many open partitions are let go together now. */
   openedPerSwitch: number;
 }
 
-/** Some slots of a move between two accounts. */
-interface Leg {
-  readonly source: Account;
-  readonly target: Account;
-  readonly id: string;
-  readonly slots: readonly string[];
-  /** Those of the source, with which the target agrees. */
-  readonly layers: Layers;
-  readonly isClosed: boolean;
-}
-
-const ROW_PASSES = 10;
 const ATTEMPTS = 3;
 /** Writes to these slots wait together, for some requests. */
 const SLOTS_PER_SWITCH = 16;
@@ -275,93 +253,6 @@ function settle(mover: Mover): Promise<void> {
   return waitUntil(mover, mover.unknownAt + mover.timing.lateMs);
 }
 
-/** The tables of the app in an account. */
-export async function tablesIn(account: Account, { tables }: MoveOptions['resources']): Promise<string[]> {
-  const withoutPeriod = (name: string) => name.replace(/\d+$/, '');
-  const names = new Set([...tables, ...tables.map(withoutPeriod)]);
-  return (await listTables(account, '')).filter((name) => names.has(name) || names.has(withoutPeriod(name)));
-}
-
-/** Returns which partitions of a table, and which blobs, are in the slots. */
-export function membersOf({ slots, layers }: Pick<Leg, 'slots' | 'layers'>) {
-  const indexes = new Set(slots.map(slotIndex));
-  return {
-    inTable(table: string): (partition: string) => boolean {
-      let last: readonly [partition: string, isMoved: boolean] | undefined;
-      return (partition) => {
-        if (last?.[0] !== partition) last = [partition, indexes.has(indexIn({ layers }, placeOf(table, partition)))];
-        return last[1];
-      };
-    },
-    hasBlob: (name: string) => indexes.has(indexIn({ layers }, placeOfBlob(name))),
-  };
-}
-
-/** Copies all rows of the slots, until a comparison finds a difference in opened partitions only. */
-async function copyLeg(mover: Mover, leg: Leg): Promise<void> {
-  const { source, target, id } = leg;
-  const { inTable } = membersOf(leg);
-  const tables = await tablesIn(source, mover.resources);
-  for (let pass = 1; ; pass += 1) {
-    const changed = new Set<string>();
-    let unknown = 0;
-    await pMap(
-      tables,
-      async (table) => {
-        const onRows = (rows: number) => mover.tell({ what: 'copy', pass, table, rows });
-        if (pass === 1) await createTable(target, table);
-        const copied = await copy(mover, { source, target }, { table, isMoved: inTable(table), onRows });
-        if (!copied) return;
-        if (pass === 1) mover.report.rows += copied.rows;
-        unknown += copied.unknown;
-        for (const partition of copied.changed) changed.add(partitionId({ table, partition }));
-      },
-      { concurrency: CONCURRENCY },
-    );
-    const opened = new Set((await listRegistered(source, id)).map(partitionId));
-    if (unknown === 0 && [...changed].every((partition) => opened.has(partition))) break;
-    if (pass === ROW_PASSES)
-      throw new RowkeyError(
-        'busy',
-        `The rows of the accounts ${source.name} and ${target.name} differ after ${pass} comparisons.`,
-      );
-  }
-  await copyBlobsOf(mover, leg);
-}
-
-/** Blobs do not change, and readers find those that are not copied yet. */
-export async function copyBlobsOf(mover: Mover, leg: Pick<Leg, 'source' | 'target' | 'slots' | 'layers'>) {
-  const { source, target } = leg;
-  const { hasBlob: isMoved } = membersOf(leg);
-  for (const container of mover.resources.containers) {
-    mover.tell({ what: 'copy', pass: 1, table: container, rows: 0 });
-    mover.report.blobs += await copyBlobs(source, target, { container, isMoved, mayWrite: mover.mayWrite });
-  }
-}
-
-const partitionId = ({ table, partition }: { readonly table: string; readonly partition: string }) =>
-  `${table}/${partition}`;
-
-/** Copies rows of a table. Undefined if the source has no such table any more. */
-async function copy(
-  mover: Mover,
-  { source: from, target: to }: Pick<Leg, 'source' | 'target'>,
-  rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
-): Promise<Copied | undefined> {
-  const options = { from, to, mayWrite: mover.mayWrite, ...rows };
-  const copied = await copyRows(options).catch(async (error: unknown) => {
-    if (!hasCode(error, 'not-provisioned')) throw error;
-    // A table of a period was dropped, or created since: perhaps by a process that died before it created the target's.
-    if (!(await listTables(from, rows.table)).includes(rows.table)) return undefined;
-    await createTable(to, rows.table);
-    return copyRows(options);
-  });
-  if (copied && copied.unknown > 0) mover.unknownAt = performance.now();
-  mover.report.written += copied?.written ?? 0;
-  mover.report.deleted += copied?.deleted ?? 0;
-  return copied;
-}
-
 async function switchAll(mover: Mover, leg: Leg): Promise<void> {
   const { pauseMs, openedPerSwitch } = mover.timing;
   mover.tell({ what: 'switch', slots: 0, of: leg.slots.length });
@@ -444,7 +335,7 @@ async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<bool
       try {
         mover.mayWrite();
         if (isLast) await sealPartition(source, id, opened);
-        await copy(mover, leg, opened);
+        await copyTable(mover, leg, opened);
       } catch (error) {
         // The table was dropped.
         if (!hasCode(error, 'not-provisioned')) throw error;
