@@ -1,9 +1,17 @@
 import { expect, test } from 'vitest';
-import { requireContainers } from '../../../lib/operations/placement.ts';
+import {
+  findOwner,
+  planBalance,
+  readPlacement,
+  requireContainers,
+  slotsIn,
+} from '../../../lib/operations/placement.ts';
 import { deleteBlob, writeBlob } from '../../../lib/storage/blobs.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { scanTable } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
-import { provisionAccounts } from '../storage/several-accounts.ts';
+import { createAccounts, provisionAccounts, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
 /** A process of a release that places the container, or that places none. */
 async function createReleases() {
@@ -43,4 +51,21 @@ test('sends nothing with one account', async () => {
     throw new Error('A request was sent.');
   };
   await requireContainers(openStorage(memory), ['files']);
+});
+
+test('spreads the slots evenly over an account that was added, with as few moves as possible', async () => {
+  const { open } = createAccounts();
+  const two = open(2);
+  await provision(two, RESOURCES);
+  await scanTable(two, { table: TABLE, limit: 1 });
+  await provision(open(), RESOURCES);
+  const { accounts } = open() as Several;
+  const before = await readPlacement(accounts);
+  expect(before.map((placement) => slotsIn(placement, 'at rest').length)).toEqual([2_048, 2_048, 0]);
+  const [plan, ...others] = planBalance(before);
+  expect(others).toEqual([]);
+  expect(plan?.to).toBe('third');
+  expect(plan?.slots).toHaveLength(1_365);
+  const counts = before.map((placement) => plan?.slots.filter((slot) => findOwner(before, slot) === placement).length);
+  expect(counts).toEqual([682, 683, 0]);
 });

@@ -1,0 +1,273 @@
+import pMap from 'p-map';
+import { expect, test } from 'vitest';
+import { hasCode } from '../../../lib/base/errors.ts';
+import type { PlacedLayer } from '../../../lib/define/places/placement.ts';
+import { arrangeLayers, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
+import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
+import { findOwner, layersIn, planBalance, readPlacement } from '../../../lib/operations/placement.ts';
+import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
+import { changeLayers, changeSlots, indexIn, isOwned } from '../../../lib/storage/slot-row.ts';
+import { type LayerDefinition, layerMatcher, placeOf, slotOf, subtractLayers } from '../../../lib/storage/slots.ts';
+import type { Storage } from '../../../lib/storage/storage.ts';
+import { IS_EVERY_POINT, sampleItems, samplePoints } from '../../points.ts';
+import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
+import { at, contentsOf, createTraffic, put, quick, resume, rowsIn, storageToMove, write } from './storage-to-move.ts';
+
+const ACME = { name: 'acme', keys: ['acme'], separator: '_' };
+const TENANTS = ['acme', 'acme_1', 'acme_2', 'acmeco', 'globex'];
+
+async function storageWithTenants() {
+  const created = await storageToMove(1);
+  for (const key of TENANTS) await put(created.open(), key, 'a', key);
+  return created;
+}
+
+/** Carves the layer and brings it to an account. Continues where another process has died. */
+async function bring(process: Storage, to: string, layer: LayerDefinition = ACME): Promise<unknown> {
+  await arrangeLayers(process, [{ layer, account: to }], quick);
+  const placements = await readPlacement((process as Several).accounts);
+  await moveSlots(process, planLayers(placements, [{ layer, account: to }]), quick);
+  return resumeMoves(process, quick);
+}
+
+const partitionsIn = async (storage: Several, account: string) => [
+  ...new Set((await rowsIn(storage, account)).map((row) => row.split('/')[0])),
+];
+
+test('carves a tenant, moves its partitions alone, and removes the layer when it is back', async () => {
+  const { open, storage } = await storageWithTenants();
+  const stored = async () =>
+    Object.keys(await accountNamed(storage, 'first').table('system').getEntity('slots', 'owned')).filter((name) =>
+      /Slots|Moves|Layers/.test(name),
+    );
+  expect(await stored()).toEqual(['Slots', 'Moves']);
+  const stale = open();
+  await readRow(stale, { ...at('acme_1'), row: 'a' });
+  await bring(open(), 'second');
+  expect(await stored()).toEqual(['Layers', 'Slots0', 'Moves0', 'Slots1', 'Moves1']);
+  expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2']);
+  await put(open(), 'acme_1', 'b', 'new');
+  await put(open(), 'acme_3', 'a', 'acme_3');
+  await put(open(), 'acmeco', 'b', 'new');
+  const found = { 'acme_1/b': 'new', 'acme_3/a': 'acme_3', 'acmeco/b': 'new', 'globex/a': 'globex' };
+  expect(await contentsOf(open())).toMatchObject(found);
+  expect((await cleanUp(open(), quick)).rows).toBe(3);
+  expect(await partitionsIn(storage, 'first')).toEqual(['acmeco', 'globex', 'p0']);
+  await expect(
+    arrangeLayers(open(), [{ layer: { ...ACME, separator: '-' }, account: 'second' }], quick),
+  ).rejects.toThrow('"acme" has the separator "-", and "acme" in the storage accounts has "_"');
+
+  await arrangeLayers(open(), [], quick);
+  const plans = planToLayer0(await readPlacement(storage.accounts), 'acme');
+  const { pauses } = await moveSlots(open(), plans, quick);
+  expect(pauses).toHaveLength(4_096);
+  const layers = async () => layersIn(await readPlacement(storage.accounts));
+  await arrangeLayers(open(), [], quick);
+  expect(await layers()).toMatchObject([{ number: 1, isFormer: true }]);
+  await cleanUp(open(), quick);
+  await arrangeLayers(open(), [], quick);
+  expect(await layers()).toEqual([]);
+  expect(await partitionsIn(storage, 'second')).toEqual([]);
+  expect(await contentsOf(open())).toMatchObject({ ...found, 'acme/a': 'acme' });
+  await arrangeLayers(open(), [{ layer: ACME, account: 'second' }], quick);
+  expect(await layers()).toEqual([{ ...ACME, number: 4 }]);
+});
+
+test('completes a layer in an account that was added, before slots move there', async () => {
+  const { open } = await storageToMove(3, ['first', 'second', 'third']);
+  const two = open(2) as Several;
+  await arrangeLayers(two, [{ layer: ACME, account: 'second' }], quick);
+  const all = open() as Several;
+  await put(all, 'acme', 'a', 1);
+  await bring(all, 'third');
+  expect(await partitionsIn(all, 'third')).toEqual(['acme']);
+  expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual(
+    all.accounts.list.map(() => ({ version: 1, list: [{ ...ACME, number: 1 }] })),
+  );
+});
+
+test('reads no row of ownership again because an added account lacks a layer', async () => {
+  const { open, requests } = await storageToMove(1, ['first', 'second', 'third']);
+  const two = open(2);
+  await put(two, 'acme_1', 'a', 1);
+  await bring(two, 'second');
+  const all = open() as Several;
+  await provision(all, RESOURCES);
+  const placements = await readPlacement(all.accounts);
+  expect(placements.map(({ owned }) => owned.layers.version)).toEqual([1, 1, 0]);
+  const process = open();
+  await scanTable(process, { table: TABLE, limit: 1 });
+  requests.length = 0;
+  for (const key of ['acme_1', 'p0', 'acme_1', 'p0'])
+    expect(await readRow(process, { ...at(key), row: 'a' }), key).toBeDefined();
+  expect(requests).toHaveLength(4);
+});
+
+test('continues a scan that finds nothing for long while a layer is carved in one account only', async () => {
+  const { open, storage, keys } = await storageToMove(80);
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  // What moves have left.
+  for (const partition of keys)
+    await submit(second, { ...at(partition), actions: [{ kind: 'insert', row: 'left', properties: {} }] });
+  await write(storage, 'p0', { kind: 'delete', row: 'a' });
+  await changeSlots(first, [slotOf('q')], () => ({ phase: 'none' }));
+  await changeSlots(second, [slotOf('q')], () => ({ phase: 'at rest' }));
+  await changeLayers(first, { version: 1, list: [{ ...ACME, number: 1 }] }, () => {});
+  const process = open();
+  let resume: string | undefined;
+  const found: string[] = [];
+  const places = new Set<string | undefined>();
+  do {
+    const bound = { rowsPerCall: 1, length: Number.POSITIVE_INFINITY };
+    const page = await scanTable(process, { table: TABLE, limit: 100, bound, mayPause: true, resume });
+    found.push(...page.rows.map(({ partition }) => partition));
+    resume = page.resume;
+    expect(places).not.toContain(resume);
+    places.add(resume);
+  } while (resume !== undefined);
+  expect(found).toEqual(keys.slice(1).sort());
+});
+
+test('moves the blobs of the rows of an entity with it, and those of a tenant not', async () => {
+  const { open, storage } = await storageWithTenants();
+  const names = ['000/others/acme/1', `000/${TABLE}/acme/1`, `fff/${TABLE}/acme/2`, `${TABLE}/acme/3`];
+  for (const name of names)
+    await writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+  const listIn = (account: string) =>
+    Array.fromAsync(listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
+  await bring(open(), 'second');
+  expect(await listIn('second')).toEqual([]);
+  await bring(open(), 'second', { name: 'work', tables: [TABLE] });
+  expect(await listIn('second')).toEqual(names.slice(1, 3));
+  await cleanUp(open(), quick);
+  expect(await listIn('first')).toEqual([names[0], names[3]]);
+  expect(await Array.fromAsync(listContainer(open(), 'files'), ({ name }) => name)).toEqual(names);
+  expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2', 'acmeco', 'globex', 'p0']);
+});
+
+let callsOfLayer: number | undefined;
+
+test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any call: %s', async (fault) => {
+  const play = async (call: number) => {
+    const { openWith, open, storage } = await storageWithTenants();
+    const label = `${fault} at call ${call}`;
+    const traffic = createTraffic(open, ['acme_1', 'globex']);
+    const mover = openWith(call === 0 ? undefined : fault, call);
+    const again = async (attempts = 10): Promise<unknown> =>
+      bring(open(), 'second').catch((error: unknown) => {
+        if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+        return resume(open).then(() => again(attempts - 1));
+      });
+    await bring(mover.storage, 'second').catch(() => resume(open).then(() => again()));
+    await traffic.end();
+    expect(await partitionsIn(storage, 'second'), label).toEqual(['acme', 'acme_1', 'acme_2']);
+    const others = Object.fromEntries(['acme', 'acme_2', 'acmeco', 'p0'].map((key) => [`${key}/a`, key]));
+    expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
+    return mover.countCalls();
+  };
+  callsOfLayer ??= await play(0);
+  expect(callsOfLayer).toBeGreaterThan(40);
+  await pMap(samplePoints(callsOfLayer), play, { concurrency: 4 });
+});
+
+const TABLES = [TABLE, 'others', 'indexes'];
+
+/** A sequence of numbers that a seed determines. */
+function createRandom(seed: number) {
+  let state = seed;
+  const below = (count: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * count);
+  };
+  return { below, someOf: <Item>(items: readonly Item[]) => items.filter(() => below(2) === 0) };
+}
+
+/** What a model may place: tenants, and entities, of all tenants or of some. */
+function createModel({ below, someOf }: ReturnType<typeof createRandom>): PlacedLayer[] {
+  const account = () => ['first', 'second', 'third'][below(3)] ?? '';
+  const keys = someOf(TENANTS);
+  const tables = someOf(TABLES).sort();
+  const ofSome = below(3) === 0 ? { keys: ['acme_1', 'globex'], separator: '_' } : {};
+  const sales = { layer: { name: 'sales', keys, separator: '_' }, account: account() };
+  const work = { layer: { name: 'work', tables, ...ofSome }, account: account() };
+  const placed = [...(keys.length > 0 ? [sales] : []), ...(tables.length > 0 ? [work] : [])];
+  return below(2) === 0 ? placed : placed.reverse();
+}
+
+test.each(
+  sampleItems(
+    Array.from({ length: 8 }, (_, index) => index + 1),
+    'walk of placements',
+  ),
+)('has everything where the model says after changes of it, moves and crashes: walk %i', async (seed) => {
+  const random = createRandom(seed);
+  const resources = { ...RESOURCES, tables: [...RESOURCES.tables, ...TABLES] };
+  const given = { ...quick, resources };
+  const { openWith, open } = createAccounts();
+  const storage = open() as Several;
+  await provision(storage, resources);
+  const places = TABLES.flatMap((table) => TENANTS.map((partition) => ({ table, partition })));
+  for (const place of places)
+    await submit(storage, { ...place, actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }] });
+  const traffic = createTraffic(open, ['acme_1', 'globex']);
+  let placed: PlacedLayer[] = [];
+  const balance = async (process: Storage) => {
+    await resumeMoves(process, given);
+    await arrangeLayers(process, placed, given);
+    const placements = await readPlacement((process as Several).accounts);
+    // As by the command that ends placements which the model no longer has.
+    const names = new Set(layersIn(placements).map(({ name }) => name));
+    for (const { layer } of placed) names.delete(layer.name);
+    const ended = [...names].flatMap((name) => planToLayer0(placements, name));
+    await moveSlots(process, [...planLayers(placements, placed), ...ended, ...planBalance(placements)], given);
+  };
+  const tidy = async (process: Storage) => {
+    await resumeMoves(process, given);
+    await cleanUp(process, given);
+    await arrangeLayers(process, placed, { ...given, isTidying: true });
+  };
+  const works = [balance, balance, tidy, (process: Storage) => moveBack(process, undefined, given)];
+  const surely = async (work: (process: Storage) => Promise<unknown>, attempts = 10): Promise<unknown> =>
+    work(open()).catch(async (error: unknown) => {
+      if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+      return surely(work, attempts - 1);
+    });
+  for (let step = 0; step < (IS_EVERY_POINT ? 5 : 3); step += 1) {
+    placed = createModel(random);
+    const work = works[random.below(works.length)] ?? balance;
+    const isFaulty = random.below(2) === 0;
+    const { storage: process } = openWith(isFaulty ? FAULTS[random.below(3)] : undefined, 1 + random.below(120));
+    await work(process).catch(() => {});
+  }
+  for (let round = 0; round < 2; round += 1) {
+    await surely(balance);
+    await surely(tidy);
+  }
+  await traffic.end();
+  const label = JSON.stringify(placed);
+  const placements = await readPlacement(storage.accounts);
+  // A placement has no layer if those before it have all that it would have.
+  const before = (at: number) => placed.slice(0, at).map(({ layer }) => layer);
+  const parts = placed.filter(({ layer }, at) => subtractLayers(layer, before(at)));
+  // Parts of a placement on both sides of another one are not joined.
+  expect(
+    [...new Set(layersIn(placements).map(({ name, isFormer }) => (isFormer ? `${name} (former)` : name)))].sort(),
+    label,
+  ).toEqual(parts.map(({ layer }) => layer.name).sort());
+  for (const { account, owned } of placements)
+    for (const { table, partition } of places) {
+      const model = placed.find(({ layer }) => layerMatcher(layer)(placeOf(table, partition)));
+      const expected = model?.account ?? findOwner(placements, slotOf(partition))?.account.name;
+      const { layers } = owned;
+      const index = indexIn({ layers }, placeOf(table, partition));
+      const isHere = account.name === expected;
+      expect([table, partition, isOwned(owned, index)], label).toEqual([table, partition, isHere]);
+      const filter = `PartitionKey eq '${partition}'`;
+      const rows = await Array.fromAsync(account.table(table).listEntities({ queryOptions: { filter } }));
+      expect(rows.length > 0, `${account.name}: ${table}/${partition} of ${label}`).toBe(isHere);
+    }
+  expect(Object.keys(await contentsOf(open()))).toEqual(expect.arrayContaining(Object.keys(traffic.rows())));
+  expect(await contentsOf(open())).toMatchObject(traffic.rows());
+});

@@ -1,0 +1,55 @@
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { RestError } from '@azure/core-rest-pipeline';
+import { expect, test, vi } from 'vitest';
+import { moveSlots } from '../../../lib/operations/move-slots.ts';
+import { becomeMover } from '../../../lib/operations/mover-hold.ts';
+import { quick, storageToMove } from './storage-to-move.ts';
+
+test('has one mover at a time', async () => {
+  const { open, slots } = await storageToMove(4);
+  const [one, other] = [slots.slice(0, 2), slots.slice(2)];
+  const reports = await Promise.all([
+    moveSlots(open(), [{ slots: one, to: 'second' }], quick),
+    moveSlots(open(), [{ slots: other, to: 'second' }], quick),
+  ]);
+  expect(reports.map((report) => report.slots)).toEqual([one.length, other.length]);
+});
+
+test('lets a mover write no longer than its hold', async () => {
+  const { storage } = await storageToMove(1);
+  const [first] = storage.accounts.list;
+  const hold = await becomeMover(first, { holdMs: 100, lateMs: 0 });
+  hold.mayWrite();
+  hold.stop();
+  await sleep(110);
+  expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over');
+});
+
+test('counts the hold of a mover from the write that changed its row, if the reading of that write failed', async () => {
+  const { storage, memories } = await storageToMove(1);
+  const [first] = storage.accounts.list;
+  vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
+  try {
+    const hold = await becomeMover(first, { holdMs: 500, lateMs: 0 });
+    const [memory] = memories;
+    if (!memory) throw new Error('There is no account.');
+    let renewals = 0;
+    memory.intercept = async (request, send) => {
+      if (request.method === 'PUT') renewals += 1;
+      if (request.method === 'GET' && renewals === 1) throw new RestError('away', { statusCode: 400, request });
+      return send();
+    };
+    for (const renewal of [1, 2]) {
+      vi.advanceTimersByTime(100);
+      while (renewals < renewal) await setImmediate();
+      await sleep(20);
+    }
+    hold.stop();
+    vi.advanceTimersByTime(350);
+    hold.mayWrite();
+    vi.advanceTimersByTime(100);
+    expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over');
+  } finally {
+    vi.useRealTimers();
+  }
+});

@@ -1,0 +1,93 @@
+import { RestError } from '@azure/core-rest-pipeline';
+import { expect, test } from 'vitest';
+import { cleanUp, moveSlots } from '../../../lib/operations/move-slots.ts';
+import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
+import { listTables } from '../../../lib/storage/provision.ts';
+import { type Action, readRange, submit } from '../../../lib/storage/rows.ts';
+import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
+import { slotOf } from '../../../lib/storage/slots.ts';
+import type { Storage } from '../../../lib/storage/storage.ts';
+import { accountNamed, RESOURCES, TABLE } from '../storage/several-accounts.ts';
+import { contentsOf, quick, storageToMove } from './storage-to-move.ts';
+
+test('moves the rows of tables that the model no longer has, and leaves those of other apps', async () => {
+  const { open, storage, slots } = await storageToMove(1);
+  const shape = { version: 1, table: 'former', partition: '{id}', row: 'r', indexes: {}, unbuilt: [] };
+  const leftOver = { name: { kind: 'interPartition', table: 'formerbyname', partition: '{name}', row: 'r' } };
+  await submit(storage, {
+    table: SYSTEM_TABLE,
+    partition: 'model',
+    actions: [{ kind: 'insert', row: 'former', properties: { Shape: JSON.stringify({ ...shape, leftOver }) } }],
+  });
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const actions: Action[] = [{ kind: 'insert', row: 'r', properties: {} }];
+  for (const table of ['former', 'formerbyname', 'others']) {
+    await first.table(table).createTable();
+    await submit(first, { table, partition: 'p0', actions });
+  }
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  await cleanUp(open(), quick);
+  expect(await listTables(second, '')).toEqual(['former', 'formerbyname', SYSTEM_TABLE, TABLE]);
+  for (const [account, table, count] of [
+    [first, 'former', 0],
+    [second, 'former', 1],
+    [second, 'formerbyname', 1],
+    [first, 'others', 1],
+  ] as const)
+    expect((await readRange(account, { table, partition: 'p0', from: '' })).rows).toHaveLength(count);
+});
+
+test('keeps a blob that another process has written at the target since it was listed', async () => {
+  const { open, storage, memories } = await storageToMove(1);
+  const [container = ''] = RESOURCES.containers;
+  const [at, second] = [{ container, name: '07a/one' }, accountNamed(storage, 'second')];
+  const [, memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  await writeBlob(storage, at, Buffer.from('old'), { type: 'text/plain' });
+  memory.intercept = async (request, send) => {
+    if (request.method !== 'PUT' || !request.url.includes(at.name)) return send();
+    memory.intercept = undefined;
+    await writeBlob(second, at, Buffer.from('new'), { type: 'text/plain' });
+    return send();
+  };
+  expect((await moveSlots(open(), [{ slots: ['07a'], to: 'second' }], quick)).blobs).toBe(0);
+  expect(memory.intercept).toBeUndefined();
+  expect((await second.container(container).getBlobClient(at.name).downloadToBuffer()).toString()).toBe('new');
+});
+
+test('moves the blobs of slots, and leaves those of others and of containers without slots', async () => {
+  const { open, storage } = await storageToMove(1);
+  const container = RESOURCES.containers[0] ?? '';
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const content = { type: 'text/plain', cacheControl: 'max-age=5', metadata: { owner: 'x' } };
+  const names = ['07a/one', '07a/two', '0f1/other', 'old'];
+  for (const name of names) await writeBlob(storage, { container, name }, Buffer.from(name), content);
+  await writeBlob(storage, { container, name: '07a/empty' }, Buffer.alloc(0), content);
+  const namesIn = (account: Storage) => Array.fromAsync(listContainer(account, container), ({ name }) => name);
+  const slots = ['07a', slotOf('old')];
+  expect((await moveSlots(open(), [{ slots, to: 'second' }], quick)).blobs).toBe(4);
+  expect(await namesIn(second)).toEqual(['07a/empty', '07a/one', '07a/two', 'old']);
+  const copied = await second.container(container).getBlobClient('07a/one').getProperties();
+  const original = await first.container(container).getBlobClient('07a/one').getProperties();
+  for (const name of ['contentType', 'cacheControl', 'metadata', 'contentLength', 'contentMD5'] as const)
+    expect(copied[name]).toEqual(original[name]);
+  // A client that has a grant of the former account.
+  await writeBlob(first, { container, name: '07a/late' }, Buffer.from('late'), content);
+  await deleteBlob(open(), { container, name: '07a/two' });
+  expect(await cleanUp(open(), quick)).toMatchObject({ blobs: 4 });
+  expect(await namesIn(first)).toEqual(['0f1/other']);
+  expect(await namesIn(open())).toEqual(['07a/empty', '07a/late', '07a/one', '0f1/other', 'old']);
+});
+
+test('copies again what a lost request has not copied', async () => {
+  const { open, memories, keys, slots } = await storageToMove(2);
+  const [, memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  memory.intercept = async (request, send) => {
+    if (request.method === 'GET' || !`${request.url}${request.body}`.includes('p1')) return send();
+    memory.intercept = undefined;
+    throw new RestError('request lost', { code: 'ECONNRESET', request });
+  };
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
+});
