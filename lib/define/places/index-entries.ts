@@ -65,15 +65,18 @@ const formOf = onceFor((index: Index) => {
 export function selectIndexed(index: Index, values: Values): Values[] {
   const field = formOf(index).list;
   const list = field === undefined ? undefined : values[field];
-  const all =
-    field === undefined || !Array.isArray(list)
-      ? [values]
-      : [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
+  if (field === undefined || !Array.isArray(list)) return isIndexed(index, values) ? [values] : [];
+  const all = [...new Set(list)].map((element: unknown) => ({ ...values, [field]: element }));
   return all.filter((one) => isIndexed(index, one));
 }
 
-export const projectionsByFeature = onceFor(
+const projectionsByFeature = onceFor(
   (entity: Entity) => new Map(entity.features.map((feature) => [feature, feature.projections?.of(entity) ?? []])),
+);
+
+/** The projections in the partition that each feature has. */
+export const siblingsByFeature = onceFor((entity: Entity) =>
+  [...projectionsByFeature(entity)].map(([feature, projections]) => [feature, projections.filter(isSibling)] as const),
 );
 
 /** All rows that follow from an entity, in its partition and elsewhere. */

@@ -16,25 +16,29 @@ export function otherKeyFields({ to, by }: Relation): readonly string[] {
   return to.keyFields.filter((field) => field !== by);
 }
 
+/** The other key fields if the referring entity has them all, so that its values give the whole key. */
+function givenKeyFields(relation: Relation): readonly string[] | undefined {
+  const { columns } = relation.from();
+  const others = otherKeyFields(relation);
+  const isGiven = relation.to.keyFields.includes(relation.by) && others.every((field) => Object.hasOwn(columns, field));
+  return isGiven ? others : undefined;
+}
+
 /** True if the values of the referring entity give the whole key of the other one. */
 export function isByKey(relation: Relation): boolean {
-  const { columns } = relation.from();
-  return (
-    relation.to.keyFields.includes(relation.by) &&
-    otherKeyFields(relation).every((field) => Object.hasOwn(columns, field))
-  );
+  return givenKeyFields(relation) !== undefined;
 }
 
 /** The fields of the referring entity that decide to which entity it refers. */
 export function referringFields(relation: Relation): string[] {
-  return [relation.field, ...(isByKey(relation) ? otherKeyFields(relation) : [])];
+  return [relation.field, ...(givenKeyFields(relation) ?? [])];
 }
 
 /** The fields of the other entity that the values of the referring one give; undefined without a reference. */
 export function keyIn(relation: Relation, values: Values | undefined): Values | undefined {
   const { field, by } = relation;
   if (values?.[field] === undefined || values[field] === null) return undefined;
-  return { ...(isByKey(relation) ? pick(values, otherKeyFields(relation)) : {}), [by]: values[field] };
+  return { ...pick(values, givenKeyFields(relation) ?? []), [by]: values[field] };
 }
 
 /** The range of all rows that lead to entities whose `keyIn` is `key`; undefined if no key or index has such a range. */

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { busy, isOutcomeUnknown } from '../../base/errors.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
-import type { IndexEntry } from '../../define/declaration/projection.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
 import type { Row } from '../../storage/rows.ts';
@@ -10,7 +9,7 @@ import { record } from '../../telemetry/metrics.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { ENVELOPE_BYTES, sendWorkOf, unlessUnavailable } from '../reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, MESSAGE_VERSION } from '../reconcile/intent.ts';
+import { INDEX_CHANGES_QUEUE, type IntentItem, MESSAGE_VERSION } from '../reconcile/intent.ts';
 import { partFor } from '../reconcile/queues.ts';
 import { type ReconcileOptions, reconcile } from '../reconcile/reconcile.ts';
 import { type ClaimedRow, claim, releaseClaims } from '../reconcile/unique-claim.ts';
@@ -186,14 +185,16 @@ export async function settle(
 
 /** The items with the entries that the writer settles, and those with the entries that it leaves to the queue. */
 function divide(entity: Entity, items: FollowUp['items']): Readonly<Record<'inline' | 'queued', FollowUp['items']>> {
-  const isLeft = (indexEntry: IndexEntry) => remoteIndexOf(entity, indexEntry)?.settle === 'queue';
-  const queued = items
-    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter(isLeft) }))
-    .filter(({ indexEntries }) => indexEntries.length > 0);
-  const inline = items
-    .map((item) => ({ ...item, indexEntries: item.indexEntries.filter((indexEntry) => !isLeft(indexEntry)) }))
-    .filter(({ row, indexEntries }) => indexEntries.length > 0 || queued.every((other) => other.row !== row));
-  return { inline, queued };
+  const divided: Record<'inline' | 'queued', IntentItem[]> = { inline: [], queued: [] };
+  for (const item of items) {
+    const { queued = [], inline = [] } = Object.groupBy(item.indexEntries, (indexEntry) =>
+      remoteIndexOf(entity, indexEntry)?.settle === 'queue' ? 'queued' : 'inline',
+    );
+    if (queued.length > 0) divided.queued.push({ ...item, indexEntries: queued });
+    // An item without entries is that of a tombstone.
+    if (inline.length > 0 || queued.length === 0) divided.inline.push({ ...item, indexEntries: inline });
+  }
+  return divided;
 }
 
 function withWork(intent: SentMessage, [main, ...others]: readonly FollowUp[]): SentMessage {

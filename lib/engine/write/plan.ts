@@ -13,7 +13,7 @@ import {
 } from '../../define/declaration/change.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
-import { isSameEntry, isSibling, projectionsByFeature, projectionsOf } from '../../define/places/index-entries.ts';
+import { isSameEntry, isSibling, projectionsOf, siblingsByFeature } from '../../define/places/index-entries.ts';
 import {
   type Action,
   ANY_ETAG,
@@ -177,7 +177,7 @@ function planStep(given: readonly EntityChange[], siblings: Siblings, mark: Writ
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
   for (const { rows } of planned) draft.actions.push(...rows.actions);
-  for (const [{ write }, projections] of projectionsByFeature(entity)) {
+  for (const [{ write }, projections] of siblingsByFeature(entity)) {
     planProjections(projections, changes, draft);
     write?.plan?.(entity, changes, draft);
   }
@@ -297,8 +297,7 @@ const listsOf = onceFor((entity: Entity) =>
 );
 
 /** Appends the actions of the projections of a feature for all changes of one partition. Pure. */
-function planProjections(projections: readonly Projection[], changes: readonly Change[], draft: PlanDraft): void {
-  const siblings = projections.filter(isSibling);
+function planProjections(siblings: readonly Projection[], changes: readonly Change[], draft: PlanDraft): void {
   if (siblings.length === 0) return;
   for (const change of changes)
     for (const projection of siblings) if (!projection.merge) planCopies(projection, change, draft);
