@@ -18,7 +18,7 @@ import { collectOrphans } from './operations/collect-orphans.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
 import { OWN_ENTITIES } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
-import { CHECK_EVERY_MS, continueVerifyRuns } from './operations/verify-run.ts';
+import { CHECK_EVERY_MS, continueVerifyRun, sortByRun } from './operations/verify-run.ts';
 import type { Rowkey, Runtime } from './rowkey.ts';
 import { inBackground } from './storage/load.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
@@ -179,12 +179,13 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + VERIFY_FOR_MS;
       const options = { until, rate: VERIFY_TRANSACTIONS_A_SECOND, every: CHECK_EVERY_MS[consistencyCheck] };
-      for await (const run of continueVerifyRuns(engine, runtime.model.list.filter(canVerify), options)) {
-        const report = `${run.entity}: ${run.checked} rows compared, ${run.found} do not agree, ${run.repaired} of them repaired.`;
-        if (run.found > run.repaired) context.error(report);
-        else if (run.repaired > 0) context.warn(report);
+      await runApart(await sortByRun(engine, runtime.model.list.filter(canVerify)), async (entity) => {
+        const { checked, found, repaired } = await continueVerifyRun(engine, entity, options);
+        const report = `${entity.name}: ${checked} rows compared, ${found} do not agree, ${repaired} of them repaired.`;
+        if (found > repaired) context.error(report);
+        else if (repaired > 0) context.warn(report);
         else context.log(report);
-      }
+      });
     },
   },
   /** Daily, at 01:20 UTC: deletes blobs that no row refers to, and old counts of requests. */
@@ -193,11 +194,13 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
     async run(runtime, context) {
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + ORPHANS_FOR_MS;
-      const { checked, deleted, isComplete } = await collectOrphans(engine, runtime.model.list, { until });
-      context.log(
-        `${deleted} of ${checked} blobs deleted, and ${await deleteOldCounts(engine)} old counts of requests.`,
-      );
-      if (!isComplete) context.warn('The next run checks the other blobs, as there are too many for one run.');
+      const deleteBlobs = async () => {
+        const { checked, deleted, isComplete } = await collectOrphans(engine, runtime.model.list, { until });
+        context.log(`${deleted} of ${checked} blobs deleted.`);
+        if (!isComplete) context.warn('The next run checks the other blobs, as there are too many for one run.');
+      };
+      const deleteCounts = async () => context.log(`${await deleteOldCounts(engine)} old counts of requests deleted.`);
+      await runApart([deleteBlobs, deleteCounts], (work) => work());
     },
   },
   /** Every minute: records messages on which the host gave up, or sends them back, and does the work of queues that the model no longer has. */
@@ -213,13 +216,21 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
   ...Object.fromEntries(features.flatMap((feature) => timerOf(feature))),
 };
 
-/** The timer of a feature, for all entities that use the feature. */
+/** Does all the work, also if some of it fails, as one of several storage accounts may be away. Then throws the first failure. */
+async function runApart<Work>(works: readonly Work[], run: (work: Work) => Promise<void>): Promise<void> {
+  const failures: unknown[] = [];
+  for (const work of works) await run(work).catch((error) => failures.push(error));
+  if (failures.length > 0) throw failures[0];
+}
+
+/** The timer of a feature, for each entity that uses the feature. */
 function timerOf({ isUsed, timer }: Feature): [string, Timer][] {
   if (!timer) return [];
   const run: Timer['run'] = async (runtime, context) => {
     const engine = await runtime.readyEngine(context);
     const entities = [...runtime.model.list, ...OWN_ENTITIES].filter((entity) => isUsed(entity));
-    await timer.run(engine, entities, { until: Date.now() + PATTERN_FOR_MS, log: (text) => context.log(text) });
+    const options = { until: Date.now() + PATTERN_FOR_MS, log: (text: string) => context.log(text) };
+    await runApart(entities, (entity) => timer.run(engine, entity, options));
   };
   return [[timer.name, { schedule: timer.schedule, run }]];
 }

@@ -72,19 +72,14 @@ export async function listVerifyRuns(
 }
 
 /**
- * Continues or starts the runs of all entities. The one that began first is the first, because the check of a large entity may take longer than
- * the time until the next: then it would leave none for the entities after it.
+ * Sorts the entities by the start of their last run. The one that began first is the first, because the check of a large entity may take longer
+ * than the time until the next: then it would leave none for the entities after it. One range query.
  */
-export async function* continueVerifyRuns(
-  engine: Engine,
-  entities: readonly Entity[],
-  options: RunOptions,
-): AsyncGenerator<VerifyRun & { readonly entity: string }> {
+export async function sortByRun(engine: Engine, entities: readonly Entity[]): Promise<readonly Entity[]> {
   const runs = await listVerifyRuns(engine, entities);
   const startedAt = new Map(runs.map(({ entity, run }) => [entity, Date.parse(run?.startedAt ?? '') || 0]));
   const since = ({ name }: Entity) => startedAt.get(name) ?? 0;
-  for (const entity of entities.toSorted((one, other) => since(one) - since(other)))
-    yield { entity: entity.name, ...(await continueVerifyRun(engine, entity, options)) };
+  return entities.toSorted((one, other) => since(one) - since(other));
 }
 
 /** Continues the latest run, or starts one. Returns its state, finished or not. */

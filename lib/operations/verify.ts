@@ -79,7 +79,7 @@ const PATIENCE_MS = 2_500;
 /** A repair fails if a concurrent writer was faster; the row is then checked again. */
 const REPAIR_ATTEMPTS = 5;
 
-/** True if the entity may become inconsistent or clients write it, so that it needs a weekly check. Tables of periods are not checked. */
+/** True if the entity may become inconsistent or clients write it, so that it needs a regular check. Tables of periods are not checked. */
 export function canVerify(entity: Entity): boolean {
   if (entity.features.some(({ layout }) => layout?.periods)) return false;
   const isVerified = ({ check, projections, stored }: Feature) => Boolean(check || projections || stored?.blobs);

@@ -180,21 +180,11 @@ const StoredLayer = z.object({
   separator: z.string().optional(),
   from: z.string().optional(),
   to: z.string().optional(),
+  number: z.number(),
+  of: z.number().optional(),
+  isFormer: z.boolean().optional(),
 });
-
-const StoredLayers = z.union([
-  z.object({
-    version: z.number(),
-    list: z.array(
-      StoredLayer.extend({ number: z.number(), of: z.number().optional(), isFormer: z.boolean().optional() }),
-    ),
-  }),
-  // As an earlier release wrote them.
-  z.array(StoredLayer.nullable()).transform((all) => ({
-    version: all.length,
-    list: all.flatMap((layer, before) => (layer ? [{ ...layer, number: before + 1 }] : [])),
-  })),
-]);
+const StoredLayers = z.object({ version: z.number(), list: z.array(StoredLayer) });
 
 /**
  * The row of an account with layers has other names for the properties of its slots. A release that knows no layers fails then, and does

@@ -44,7 +44,7 @@ export const count = {
     'Messages recorded as poison',
   ),
   timer: counter<{ readonly timer: string }>('rowkey.timer.completed', 'Completed timer runs'),
-  /** Findings of the weekly consistency check that it has not repaired, counted at each run of the week. */
+  /** Findings of the regular consistency check that it has not repaired, counted at each of its runs. */
   inconsistencies: counter<{ readonly entity: string }>(
     'rowkey.verify.found',
     'Inconsistent rows found by the consistency check',

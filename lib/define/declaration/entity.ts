@@ -204,7 +204,7 @@ export interface Feature {
   readonly memory?: FeatureMemory;
   /** The consistency check of rows and fields that do not follow from one entity alone. */
   readonly check?: SpecialCheck;
-  /** A timer of the app for all entities that use the feature. */
+  /** A timer of the app for each entity that uses the feature. */
   readonly timer?: FeatureTimer;
 }
 
@@ -454,9 +454,5 @@ interface FeatureTimer {
    * Must be safe to run late, twice or concurrently. A run starts nothing after `until` (milliseconds); the next run
    * continues.
    */
-  run(
-    engine: Engine,
-    entities: readonly Entity[],
-    options: { readonly until: number; log(text: string): void },
-  ): Promise<void>;
+  run(engine: Engine, entity: Entity, options: { readonly until: number; log(text: string): void }): Promise<void>;
 }

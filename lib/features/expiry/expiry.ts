@@ -63,11 +63,9 @@ export const expiry: Feature = {
     name: 'expire',
     // Hourly, so that the next run soon continues the work that a run could not finish.
     schedule: '0 50 * * * *',
-    async run(engine, entities, { until, log }) {
-      for (const entity of entities) {
-        const { deleted, failed } = await expireEntities(engine, entity, { until });
-        log(`${entity.name}: ${deleted} expired entities deleted, ${failed} not.`);
-      }
+    async run(engine, entity, { until, log }) {
+      const { deleted, failed } = await expireEntities(engine, entity, { until });
+      log(`${entity.name}: ${deleted} expired entities deleted, ${failed} not.`);
     },
   },
 };

@@ -54,19 +54,9 @@ export const highVolumeDelete: Feature = {
     name: 'roll-periods',
     // Hourly, because a large table is archived in several runs.
     schedule: '0 5 * * * *',
-    async run(engine, entities, { until, log }) {
-      const failures: unknown[] = [];
-      for (const entity of entities)
-        try {
-          const { dropped, archiving } = await rollPeriods(engine, entity, { until });
-          log(
-            `${entity.name}: number of tables dropped: ${dropped.length}, still being archived: ${archiving.length}.`,
-          );
-        } catch (error) {
-          // The other entities need their tables.
-          failures.push(error);
-        }
-      if (failures.length > 0) throw failures[0];
+    async run(engine, entity, { until, log }) {
+      const { dropped, archiving } = await rollPeriods(engine, entity, { until });
+      log(`${entity.name}: number of tables dropped: ${dropped.length}, still being archived: ${archiving.length}.`);
     },
   },
 };

@@ -167,7 +167,7 @@ function overviewRoutes(entities: readonly Entity[], operatorRole: string): Rout
     }),
     overview('verify', {
       name: 'operations-checks',
-      summary: 'List the last weekly consistency check of each entity, if it had one, without its findings',
+      summary: 'List the last regular consistency check of each entity, if it had one, without its findings',
       description: 'The checks',
       output: () => listOf(Run),
       async run({ engine }) {

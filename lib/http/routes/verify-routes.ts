@@ -30,7 +30,7 @@ export function verifyRoutes(entity: Entity, { operatorRole, entities }: UpkeepO
   const roles = [operatorRole];
   const last = describeUpkeep(entity, {
     verb: 'verify',
-    summarize: (what) => `Get the result of the last weekly consistency check of ${what}`,
+    summarize: (what) => `Get the result of the last regular consistency check of ${what}`,
   });
   const built = listBuilt(entity);
   const readIndex = ({ params }: RequestContext) => ({ index: params.index ?? '' });
@@ -179,8 +179,8 @@ function noRun(entity: Entity): RowkeyError {
   return new RowkeyError(
     'not-found',
     canVerify(entity)
-      ? `No weekly consistency check of ${entity.name} has run yet.`
-      : `No weekly consistency check of ${entity.name} runs, because no other row or blob depends on its rows.`,
+      ? `No regular consistency check of ${entity.name} has run yet.`
+      : `No regular consistency check of ${entity.name} runs, because no other row or blob depends on its rows.`,
   );
 }
 

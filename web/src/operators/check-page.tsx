@@ -21,17 +21,17 @@ interface Run {
   readonly findings: readonly Finding[];
 }
 
-/** An entry of the list of checks. Without a start, no weekly check of the entity has run. */
+/** An entry of the list of checks. Without a start, the timer has not checked the entity. */
 interface ListedRun {
   readonly entity: string;
   readonly startedAt?: string;
 }
 
-/** The consistency check of an entity: the report of the week, a check now, and the repair. */
+/** The consistency check of an entity: the last report of the timer, a check now, and the repair. */
 export function CheckPage({ open: { entity = '' } }: PageProps) {
   const { api, model } = useApp();
   const path = `verify/${encodeURIComponent(entity)}`;
-  const weekly = useLoaded(async (signal) => {
+  const regular = useLoaded(async (signal) => {
     const { items } = await read<Items<ListedRun>>(api, 'verify', signal);
     // A report that does not exist would be an error in the console of the browser.
     const listed = items.find((each) => each.entity === entity);
@@ -39,8 +39,8 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
   }, path);
   const walk = useWalk();
   const [isAsking, setAsking] = useState(false);
-  const run = weekly.result?.run;
-  if (!model.entities.has(entity) || weekly.result?.isListed === false)
+  const run = regular.result?.run;
+  if (!model.entities.has(entity) || regular.result?.isListed === false)
     return (
       <NotFound what="Check" back={{ title: 'Consistency', address: toAddress(['operators', 'checks']) }}>
         {model.entities.has(entity)
@@ -72,8 +72,8 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
       )}
       <WalkProgress walk={walk} verb="compared" />
       <FindingsTable findings={walk.findings} label="Findings of this check" />
-      <h2>Last weekly check</h2>
-      <ErrorNotice error={weekly.error} />
+      <h2>Last regular check</h2>
+      <ErrorNotice error={regular.error} />
       {run ? (
         <>
           <p>
@@ -82,11 +82,11 @@ export function CheckPage({ open: { entity = '' } }: PageProps) {
               : `In progress since ${formatInstant(run.startedAt)}`}
             : {plural(run.checked, 'row')} compared, {plural(run.found, 'finding')}.
           </p>
-          <FindingsTable findings={run.findings} label="Findings of the weekly check" />
+          <FindingsTable findings={run.findings} label="Findings of the regular check" />
         </>
       ) : (
         <p class="muted">
-          {weekly.isLoading ? 'Loading…' : weekly.error === undefined ? 'No weekly check has run yet.' : ''}
+          {regular.isLoading ? 'Loading…' : regular.error === undefined ? 'No regular check has run yet.' : ''}
         </p>
       )}
     </>
@@ -118,7 +118,7 @@ function RepairForecast({ entity, walk, run }: ForecastProps) {
           </>
         ) : run?.finishedAt ? (
           <>
-            The last weekly check compared {plural(run.checked, 'row')} with {plural(run.found, 'finding')}. Check now
+            The last regular check compared {plural(run.checked, 'row')} with {plural(run.found, 'finding')}. Check now
             to see how many storage transactions that takes; a repair takes a few more for each finding.
           </>
         ) : (

@@ -14,7 +14,7 @@ interface Run {
   readonly found?: number;
 }
 
-/** The last weekly consistency check of each entity. */
+/** The last regular consistency check of each entity. */
 export function ChecksPage() {
   const { api } = useApp();
   const loaded = useLoaded((signal) => read<Items<Run>>(api, 'verify', signal), 'checks');
@@ -22,8 +22,8 @@ export function ChecksPage() {
     <>
       <PageHead title="Consistency" loaded={loaded} />
       <p class="muted">
-        A timer compares each entity with its indexes, copies, lists, counts and files every week, and repairs nothing.
-        Open an entity to check it now or to repair it.
+        A timer compares each entity with its indexes, copies, lists, counts and files as often as the model says, and
+        repairs what loses no value. Open an entity to check it now or to repair it.
       </p>
       <Content loaded={loaded} what="the checks">
         {({ items }) => (
@@ -38,7 +38,7 @@ export function ChecksPage() {
                 cell: ({ entity }) => <a href={toAddress(['operators', 'checks', entity])}>{entity}</a>,
               },
               {
-                title: 'Last weekly check',
+                title: 'Last regular check',
                 cell: ({ startedAt, finishedAt }) =>
                   finishedAt ? formatInstant(finishedAt) : startedAt ? 'in progress' : 'not yet',
               },
