@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import { createHttpHeaders, RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { HOUR_MS } from '../../lib/base/time.ts';
@@ -7,14 +9,14 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import { layersOf } from '../../lib/define/places/placement.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import { listPoison } from '../../lib/engine/consume/poison.ts';
+import { listPoison, replayPage } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
-import { AUDIT_CONTAINER, readChanges } from '../../lib/operations/audit-log.ts';
+import { AUDIT_CONTAINER, createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { markBuilt, startRekey } from '../../lib/operations/model-record.ts';
@@ -22,6 +24,8 @@ import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
 import { readPlacement } from '../../lib/operations/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
+import { TIMERS } from '../../lib/register-functions.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { listBlobs } from '../../lib/storage/append-blobs.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
@@ -31,7 +35,7 @@ import { ownerOf } from '../../lib/storage/slot-map.ts';
 import { changeSlots } from '../../lib/storage/slot-row.ts';
 import { slotOf } from '../../lib/storage/slots.ts';
 import type { Account, Storage } from '../../lib/storage/storage.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
+import { openStorage, queueIn } from '../../lib/storage/storage.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { deploy } from '../fixtures/deploy.ts';
@@ -70,6 +74,22 @@ function openProvisioned(storage: Storage) {
   const source = { engine: async () => engine, record: <Result>(_: string, write: () => Promise<Result>) => write() };
   // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
   return { engine, store: createStore(entities, source) as any };
+}
+
+/** A text that begins with `what`, whose partition is in the account. */
+async function textIn(storage: Storage, account: string, what: string, table = ''): Promise<string> {
+  for (let number = 0; ; number += 1)
+    if ((await ownerOf(storage, `${what}${number}`, table)).name === account) return `${what}${number}`;
+}
+
+/** Starts a process of an app on the accounts. */
+function startApp({ openWith }: Pick<ReturnType<typeof createAccounts>, 'openWith'>, model: object) {
+  return createRowkey({
+    model: defineModel({ roles: ['hr', 'operator'], operatorRole: 'operator', ...model } as never) as never,
+    storage: { accounts: openWith(undefined, 0).options as never },
+    auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
+    // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
+  }) as any;
 }
 
 /** The transactions of each piece of work, but for the reads of the map, of which one lasts for five seconds. */
@@ -197,127 +217,288 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
 });
 
-test('writes while the account of an index entry is away, and fails if a unique value is there', async () => {
-  const { open: openAll, stopped } = createAccounts();
-  const storage = openAll();
-  const { store } = await open(storage);
-  const textIn = async (account: string, what: string) => {
-    for (let number = 0; ; number += 1)
-      if ((await ownerOf(storage, `${what}${number}`)).name === account) return `${what}${number}`;
-  };
-  const key = { area: await textIn('first', 'area'), projectId: 'p1' };
-  const [title, code, codeAway] = [
-    await textIn('second', 'title'),
-    await textIn('first', 'code'),
-    await textIn('second', 'code'),
-  ];
-  stopped.add('second');
-  await store.projects.create({ ...key, title, code });
-  expect((await store.projects.get(key)).values).toMatchObject({ title });
-  await expect(store.projects.by.code({ code })).resolves.toMatchObject({ title });
-  await expect(store.projects.create({ ...key, projectId: 'p2', title, code: codeAway })).rejects.toThrow(
-    'the account second does not respond',
-  );
-  await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow('the account second');
+/** Each account away, with another one that is there. */
+const AWAY = NAMES.map((away, index) => ({ away, there: NAMES[(index + 1) % NAMES.length] as string }));
+
+test.concurrent.each(AWAY)(
+  'writes in $there while $away has an index entry, and fails if it has a unique value',
+  async ({ away, there }) => {
+    const { open: openAll, stopped } = createAccounts();
+    const storage = openAll();
+    const { store } = await open(storage);
+    const key = { area: await textIn(storage, there, 'area'), projectId: 'p1' };
+    const [title, code, codeAway] = [
+      await textIn(storage, away, 'title'),
+      await textIn(storage, there, 'code'),
+      await textIn(storage, away, 'code'),
+    ];
+    stopped.add(away);
+    await store.projects.create({ ...key, title, code });
+    expect((await store.projects.get(key)).values).toMatchObject({ title });
+    await expect(store.projects.by.code({ code })).resolves.toMatchObject({ title });
+    await expect(store.projects.create({ ...key, projectId: 'p2', title, code: codeAway })).rejects.toThrow(
+      `the account ${away} does not respond`,
+    );
+    await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow(`the account ${away}`);
+    const check = verifyPage(createEngine(openAll()), projects, { top: 9, repair: false });
+    await expect(check).rejects.toThrow(`the account ${away} does not respond`);
+  },
+);
+
+test.concurrent.each(AWAY)(
+  'delays a message of $there whose index entry is in $away for a day, and then an operator sends it again',
+  async ({ away, there }) => {
+    const { open: openAll, stopped } = createAccounts();
+    const storage = openAll();
+    const { engine, store } = await open(storage);
+    await provision(storage, { tables: ['poison'], queues: [], containers: [] });
+    const area = await textIn(storage, there, 'area');
+    const title = await textIn(storage, away, 'title');
+    stopped.add(away);
+    await store.projects.create({ area, projectId: 'p1', title, code: await textIn(storage, there, 'code') });
+    const queue = queueIn(accountNamed(storage as Several, there), 'index-changes');
+    const indexEntries = [
+      { index: 'title', table: 'projectsbytitle', partition: title, row: `${area}_p1` },
+      { index: 'list', table: 'projectlists', partition: title, row: 'all', member: `${area}_p1` },
+    ];
+    const items = [{ partition: area, row: 'project_p1', indexEntries }];
+    const warnings: string[] = [];
+    const errors: string[] = [];
+    const log = { warn: (line: string) => void warnings.push(line), error: (line: string) => void errors.push(line) };
+    const work = { version: MESSAGE_VERSION, intent: 'i1', entity: 'projects', table: 'projects', items };
+    const deliver = (hours: number, id = 'm1') => {
+      const since = Date.now() - hours * HOUR_MS;
+      const body = { ...work, history: { id, since, attempts: 0, waits: hours * 12 } };
+      const message = { queue, id, attempts: 1, insertedAt: since, body };
+      return consumeIntent({ engine: createEngine(openAll()), entities, log }, message);
+    };
+    for (const hours of [0, 1, 12, 23]) await deliver(hours);
+    const why = expect.stringContaining(`the account ${away} does not respond`);
+    expect([warnings, errors]).toEqual([[why, why, why, why], []]);
+    // Poison records are spread over the accounts.
+    const recorded: string[] = [];
+    for (let number = 0; recorded.length < 3; number += 1)
+      await deliver(25, `m${number}`).then(
+        () => recorded.push(`m${number}`),
+        () => undefined,
+      );
+    expect(errors).toEqual([why, why, why]);
+    stopped.clear();
+    expect((await listPoison(engine, { limit: 10 })).items.map(({ id }) => id.split('_')[1]).sort()).toEqual(recorded);
+    expect((await compareStored(openAll(), projects)).differences).not.toEqual([]);
+    const { replayed } = await replayPage(engine, { limit: 10, queue: 'index-changes', reason: `the account ${away}` });
+    expect(replayed).toHaveLength(3);
+    expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
+    const sent = await receiveMessages(storage, queue, { limit: 32, hiddenFor: 60 });
+    for (const { id, insertedAt, text } of sent) {
+      const message = { queue, id, insertedAt, attempts: 1, body: JSON.parse(text) };
+      await consumeIntent({ engine: createEngine(openAll()), entities, log }, message);
+    }
+    expect(await Array.fromAsync(store.projects.by.title({ title }))).toHaveLength(1);
+    expect((await compareStored(openAll(), projects)).differences).toEqual([]);
+  },
+);
+
+const declaredNotes = defineEntity('notes', {
+  schema: z.object({ area: z.string(), projectId: z.string(), title: z.string() }),
+  table: 'notes',
+  key: { partition: '{area}', row: '{projectId}' },
+  access,
 });
 
-test('delays a message whose index entry is in an account that is away for hours, and settles it afterwards', async () => {
-  const { open: openAll, stopped } = createAccounts();
-  const storage = openAll();
-  const { engine, store } = await open(storage);
-  await provision(storage, { tables: ['poison'], queues: [], containers: [] });
-  const textIn = async (account: string, what: string) => {
-    for (let number = 0; ; number += 1)
-      if ((await ownerOf(storage, `${what}${number}`)).name === account) return `${what}${number}`;
-  };
-  const area = await textIn('first', 'area');
-  const title = await textIn('second', 'title');
-  stopped.add('second');
-  await store.projects.create({ area, projectId: 'p1', title, code: await textIn('first', 'code') });
-  const [queue = ''] = listParts(engine);
-  const indexEntries = [
-    { index: 'title', table: 'projectsbytitle', partition: title, row: `${area}_p1` },
-    { index: 'list', table: 'projectlists', partition: title, row: 'all', member: `${area}_p1` },
-  ];
-  const items = [{ partition: area, row: 'project_p1', indexEntries }];
-  const log = { warn: vi.fn(), error: vi.fn() };
-  const deliver = (hours: number) => {
-    const since = Date.now() - hours * 3_600_000;
-    const history = { id: 'm1', since, attempts: 0, waits: hours * 12 };
-    const body = { version: MESSAGE_VERSION, intent: 'i1', entity: 'projects', table: 'projects', items, history };
-    const message = { queue, id: 'm1', attempts: 1, insertedAt: since, body };
-    return consumeIntent({ engine: createEngine(openAll()), entities, log }, message);
-  };
-  for (const hours of [0, 1, 12, 23]) await deliver(hours);
-  expect(log.warn).toHaveBeenCalledTimes(4);
-  expect(log.warn).toHaveBeenLastCalledWith(expect.stringContaining('the account second does not respond'));
-  expect(log.error).not.toHaveBeenCalled();
-  stopped.clear();
-  expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
-  await deliver(23);
-  expect(log.warn).toHaveBeenCalledTimes(4);
-  expect(await Array.fromAsync(store.projects.by.title({ title }))).toHaveLength(1);
-  expect((await compareStored(openAll(), projects)).differences).toEqual([]);
-});
+test.concurrent.each(NAMES)(
+  'a process that starts while %s is away reads and writes in the other accounts',
+  async (away) => {
+    const accounts = createAccounts();
+    const { open: openAll, stopped } = accounts;
+    const storage = openAll();
+    const start = () => startApp(accounts, { entities: [declaredNotes] });
+    const before = start();
+    await before.provision();
+    const project = async (account: string, id: string) => ({
+      area: await textIn(storage, account, 'area'),
+      projectId: id,
+      title: 'Bridge',
+    });
+    for (const name of NAMES) await before.store.notes.create(await project(name, 'p1'));
+    stopped.add(away);
+    const { store } = start();
+    for (const name of NAMES) {
+      const { area, projectId } = await project(name, 'p1');
+      const reading = store.notes.get({ area, projectId });
+      if (name === away) await expect(reading).rejects.toThrow(`the account ${away} does not respond`);
+      else expect((await reading).values).toMatchObject({ area });
+    }
+    // The audit log is in the first account, and goes on in another one.
+    for (const name of NAMES.filter((other) => other !== away)) await store.notes.create(await project(name, 'p2'));
+    const readLog = () =>
+      readChanges(createEngine(openAll()), { from: Date.now() - HOUR_MS, to: Date.now() + 1, limit: 99 });
+    const recorded = async () => (await readLog()).items.map(({ row }) => row).sort();
+    await expect(recorded()).rejects.toThrow(`the account ${away} does not respond`);
+    stopped.clear();
+    expect(await recorded()).toEqual(['p1', 'p1', 'p1', 'p2', 'p2']);
+    await start().store.notes.create(await project('first', 'p3'));
+    expect(await recorded()).toHaveLength(6);
+    const [first, second] = await Promise.all(
+      (openAll() as Several).accounts.list.map((account) =>
+        listBlobs(account, { container: AUDIT_CONTAINER, prefix: '' }),
+      ),
+    );
+    expect(first).toHaveLength(away === 'first' ? 2 : 3);
+    expect(second).toEqual(away === 'first' ? [expect.stringMatching(/\d+-second\.log$/)] : []);
+  },
+);
 
-test.each(NAMES)('a process that starts while %s is away reads and writes in the other accounts', async (away) => {
-  const { open: openAll, openWith, stopped } = createAccounts();
+test.concurrent.each(AWAY)(
+  'counts the requests of callers whose count is in $there while $away is away',
+  async ({ away, there }) => {
+    const accounts = createAccounts();
+    const { open: openAll, stopped } = accounts;
+    const storage = openAll();
+    const model = { entities: [declaredNotes], limits: [{ role: 'hr', entity: 'notes', requests: 2, per: 'day' }] };
+    const app = startApp(accounts, model);
+    await app.provision();
+    const key = { area: await textIn(storage, there, 'area'), projectId: 'p1' };
+    await app.store.notes.create({ ...key, title: 'Bridge' });
+    const callerIn = async (account: string) => {
+      for (let number = 0; ; number += 1) {
+        const partition = `requests-${hash('sha256', `caller${number}`)}`;
+        if ((await ownerOf(storage, partition, 'system')).name === account)
+          return app.store.as({ subject: `caller${number}`, roles: ['hr'], claims: {} });
+      }
+    };
+    stopped.add(away);
+    const [counted, uncounted] = [await callerIn(there), await callerIn(away)];
+    for (let count = 0; count < 2; count += 1) expect(await counted.notes.get(key)).toBeDefined();
+    await expect(counted.notes.get(key)).rejects.toMatchObject({ code: 'too-many-requests' });
+    await expect(uncounted.notes.get(key)).rejects.toThrow(`the account ${away} does not respond`);
+    stopped.clear();
+    expect(await uncounted.notes.get(key)).toBeDefined();
+  },
+);
+
+test.concurrent.each(AWAY)('serves the files and long texts of $there while $away is away', async ({ away, there }) => {
+  const accounts = createAccounts();
+  const { open: openAll, stopped } = accounts;
   const storage = openAll();
-  const declaredNotes = defineEntity('notes', {
-    schema: z.object({ area: z.string(), projectId: z.string(), title: z.string() }),
-    table: 'notes',
-    key: { partition: '{area}', row: '{projectId}' },
+  const file = (container: string) => ({ container, maxBytes: 100, types: ['application/pdf'] as const });
+  const plans = defineEntity('plans', {
+    schema: z.object({ area: z.string(), planId: z.string(), text: z.string().optional() }),
+    table: 'plans',
+    key: { partition: '{area}', row: '{planId}' },
+    large: ['text'],
+    attachments: { scan: file('scans'), map: file('maps') },
     access,
   });
-  const model = defineModel({
-    roles: ['hr', 'operator'],
-    operatorRole: 'operator',
-    entities: [declaredNotes],
-  });
-  const start = () =>
-    createRowkey({
-      model: model as never,
-      storage: { accounts: openWith(undefined, 0).options as never },
-      auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
-      // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
-    }) as any;
-  const before = start();
-  await before.provision();
-  const textIn = async (account: string, what: string) => {
-    for (let number = 0; ; number += 1)
-      if ((await ownerOf(storage, `${what}${number}`)).name === account) return `${what}${number}`;
-  };
-  const project = async (account: string, id: string) => ({
-    area: await textIn(account, 'area'),
-    projectId: id,
-    title: 'Bridge',
-  });
-  for (const name of NAMES) await before.store.notes.create(await project(name, 'p1'));
-  stopped.add(away);
-  const { store } = start();
-  for (const name of NAMES) {
-    const { area, projectId } = await project(name, 'p1');
-    const reading = store.notes.get({ area, projectId });
-    if (name === away) await expect(reading).rejects.toThrow(`the account ${away} does not respond`);
-    else expect((await reading).values).toMatchObject({ area });
-  }
-  // The audit log is in the first account, and goes on in another one.
-  for (const name of NAMES.filter((other) => other !== away)) await store.notes.create(await project(name, 'p2'));
-  const readLog = () =>
-    readChanges(createEngine(openAll()), { from: Date.now() - HOUR_MS, to: Date.now() + 1, limit: 99 });
-  const recorded = async () => (await readLog()).items.map(({ row }) => row).sort();
-  await expect(recorded()).rejects.toThrow(`the account ${away} does not respond`);
-  stopped.clear();
-  expect(await recorded()).toEqual(['p1', 'p1', 'p1', 'p2', 'p2']);
-  await start().store.notes.create(await project('first', 'p3'));
-  expect(await recorded()).toHaveLength(6);
-  const [first, second] = await Promise.all(
-    (openAll() as Several).accounts.list.map((account) =>
-      listBlobs(account, { container: AUDIT_CONTAINER, prefix: '' }),
-    ),
+  // The maps of all plans are in the account that is away.
+  const app = startApp(accounts, { entities: [plans], containerAccounts: { maps: away } });
+  await app.provision();
+  const pdf = new Blob(['%PDF-1.7'], { type: 'application/pdf' });
+  const text = 'long '.repeat(60_000);
+  const [here, gone] = await Promise.all(
+    [there, away].map(async (account) => ({ area: await textIn(storage, account, 'area'), planId: 'p1' })),
   );
-  expect(first).toHaveLength(away === 'first' ? 2 : 3);
-  expect(second).toEqual(away === 'first' ? [expect.stringMatching(/\d+-second\.log$/)] : []);
+  for (const key of [here, gone]) {
+    await app.store.plans.create({ ...key, text });
+    for (const name of ['scan', 'map']) await app.store.plans.files[name].put(key, pdf);
+  }
+  const { scan, map } = app.store.plans.files;
+  const fails = (work: Promise<unknown>) => expect(work).rejects.toThrow(`the account ${away} does not respond`);
+  stopped.add(away);
+  expect((await app.store.plans.get(here)).values.text).toBe(text);
+  expect((await scan.get(here)).blob.size).toBe(pdf.size);
+  await scan.put(here, pdf);
+  await app.store.plans.update(here, { text: `${text}!` });
+  await app.store.plans.create({ ...here, planId: 'p2', text });
+  await scan.put({ ...here, planId: 'p2' }, pdf);
+  await app.store.plans.delete({ ...here, planId: 'p2' });
+  await fails(map.get(here));
+  await fails(map.put(here, pdf));
+  await fails(app.store.plans.get(gone));
+  await fails(scan.get(gone));
+  stopped.clear();
+  expect((await app.store.plans.get(here)).values.text).toBe(`${text}!`);
+  for (const key of [here, gone])
+    for (const each of [scan, map]) expect((await each.get(key)).blob.size).toBe(pdf.size);
+});
+
+test.concurrent.each(NAMES)('timers that need %s do their work at a later run', async (away) => {
+  const accounts = createAccounts();
+  const { open: openAll, stopped } = accounts;
+  const declareVisits = (name: string) =>
+    defineEntity(name, {
+      schema: z.object({ area: z.string(), visitId: z.string(), until: z.iso.datetime() }),
+      table: name,
+      key: { partition: '{area}', row: '{visitId}' },
+      expiry: { at: 'until' },
+      access,
+    });
+  const app = startApp(accounts, { entities: [declareVisits('calls'), declareVisits('visits')] });
+  await app.provision();
+  const area = await textIn(openAll(), away, 'area');
+  for (const entity of ['calls', 'visits'])
+    await app.store[entity].create({ area, visitId: 'v1', until: new Date(Date.now() - HOUR_MS).toISOString() });
+  const lines: string[] = [];
+  const log = (line: string) => void lines.push(line);
+  const run = (timer: string) => TIMERS[timer]?.run(app.runtime, { log, warn: log, error: log } as never);
+  const timers = ['expire', 'verify', 'collect-orphans'];
+  stopped.add(away);
+  for (const timer of timers) await expect(run(timer)).rejects.toThrow(`the account ${away} does not respond`);
+  stopped.clear();
+  // The table of one entity, and the container of long texts.
+  for (const memory of accounts.memories)
+    memory.intercept = async (request, execute) => {
+      const isAway = /[/]calls|[/]large/.test(request.url) || /[/]calls/.test(String(request.body));
+      if (!isAway) return execute();
+      return { request, status: 503, headers: createHttpHeaders({ 'retry-after-ms': '1' }), bodyAsText: '' };
+    };
+  lines.length = 0;
+  for (const timer of timers) await expect(run(timer)).rejects.toMatchObject({ code: 'storage-unavailable' });
+  expect(lines).toEqual([
+    'visits: 1 expired entities deleted, 0 not.',
+    'visits: 0 rows compared, 0 do not agree, 0 of them repaired.',
+    '0 old counts of requests deleted.',
+  ]);
+  for (const memory of accounts.memories) memory.intercept = undefined;
+  lines.length = 0;
+  for (const timer of timers) await run(timer);
+  expect(lines.filter((line) => line.startsWith('calls'))).toEqual([
+    'calls: 1 expired entities deleted, 0 not.',
+    'calls: 0 rows compared, 0 do not agree, 0 of them repaired.',
+  ]);
+});
+
+test.concurrent.each([
+  ['first', undefined],
+  ['third', 'third'],
+])('records a change once if %s goes away at any call of its append', async (own, placed) => {
+  const change = { id: 'c1', by: 'ann', operation: 'create', entity: 'notes', fields: [] };
+  const address = { table: 'notes', partition: 'p', row: 'r' };
+  const points = [1, 2, 3].flatMap((at) => (['before', 'after'] as const).map((when) => ({ at, when })));
+  await Promise.all(
+    points.map(async ({ at, when }) => {
+      const { memories, openWith, stopped } = createAccounts();
+      const options = { accounts: openWith(undefined, 0).options, containers: placed ? { audit: placed } : {} };
+      const engine = createEngine(openStorage(options));
+      await provision(engine.storage, { tables: [], queues: [], containers: [AUDIT_CONTAINER] });
+      const memory = memories[NAMES.indexOf(own)] as (typeof memories)[0];
+      let calls = 0;
+      memory.intercept = async (request, execute) => {
+        calls += 1;
+        if (calls === at) stopped.add(own);
+        if (calls < at) return execute();
+        if (calls === at && when === 'after') await execute();
+        throw new RestError('The connection was reset.', { code: 'ECONNRESET', request });
+      };
+      const log = createAuditLog(engine);
+      await log.append([{ ...change, ...address, at: new Date().toISOString() } as never]);
+      expect(calls).toBe(at);
+      stopped.clear();
+      memory.intercept = undefined;
+      const { items } = await readChanges(engine, { from: Date.now() - HOUR_MS, to: Date.now() + 1, limit: 9 });
+      expect(items.map(({ id }) => id)).toEqual(['c1']);
+    }),
+  );
 });
 
 test('a process with the recorded model starts while any account is away, and another one needs all', async () => {

@@ -9,7 +9,7 @@ import { scanTable, submit } from '../../../lib/storage/rows.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
-import { provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';
+import { NAMES, provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';
 
 const timing: MoveTiming = {
   ...MOVE_TIMING,
@@ -79,36 +79,37 @@ test('tells of a move while its mover lives, after the mover has died, and after
   expect(moved.advice.join()).toMatch(/accounts -- back.*accounts -- clean-up, after \d\d:\d\d UTC/);
 });
 
-test('names an account that is away, and tells of the others', async () => {
+test.each(NAMES)('names %s, which is away, and tells of the others', async (name) => {
   const { stopped, read } = await threeAccounts();
-  stopped.add('second');
+  stopped.add(name);
   const { items, unowned } = await read();
-  expect(items.map(({ name, isAway, slots }) => [name, isAway, slots])).toEqual([
-    ['first', false, 1366],
-    ['second', true, undefined],
-    ['third', false, 1365],
-  ]);
+  const slots = { first: 1366, second: 1365, third: 1365 };
+  expect(items.map((item) => [item.name, item.isAway, item.slots])).toEqual(
+    Object.entries(slots).map(([each, owned]) => [each, each === name, each === name ? undefined : owned]),
+  );
   expect(unowned).toEqual([]);
 });
 
-test('lists the queues of the other accounts while one is away', async () => {
+test.each(NAMES)('lists the queues of the other accounts while %s is away', async (name) => {
   const { storage, stopped } = await provisionAccounts();
   await provision(storage, {
     tables: [],
-    queues: ['index-changes', 'transfers'].flatMap((name) => [name, `${name}-poison`]),
+    queues: ['index-changes', 'transfers'].flatMap((queue) => [queue, `${queue}-poison`]),
     containers: [],
   });
-  stopped.add('second');
+  stopped.add(name);
   const { items, away } = await readQueueStates({ storage, queueParts: 1 } as never);
-  expect(away).toEqual(['second']);
+  expect(away).toEqual([name]);
   expect(items.map(({ queue }) => queue)).toEqual(
-    ['', 'third/'].flatMap((account) =>
-      ['index-changes', 'index-changes-poison', 'transfers', 'transfers-poison'].map((name) => `${account}${name}`),
-    ),
+    NAMES.filter((other) => other !== name)
+      .map((other) => (other === 'first' ? '' : `${other}/`))
+      .flatMap((account) =>
+        ['index-changes', 'index-changes-poison', 'transfers', 'transfers-poison'].map((queue) => `${account}${queue}`),
+      ),
   );
 });
 
-test('lists the failed messages and period tables of the other accounts while one is away', async () => {
+test.each(NAMES)('lists the failed messages and period tables of the other accounts while %s is away', async (name) => {
   const { storage, stopped } = await provisionAccounts();
   await provision(storage, { tables: ['poison', 'logins20260101'], queues: ['index-changes'], containers: [] });
   const engine = { storage, now: Date.now } as Engine;
@@ -119,17 +120,17 @@ test('lists the failed messages and period tables of the other accounts while on
       'why',
     );
   expect(await listPoison(engine, { limit: 20 })).toMatchObject({ items: { length: 12 }, more: false, away: [] });
-  stopped.add('second');
+  stopped.add(name);
   const { items, away } = await listPoison(engine, { limit: 20 });
-  expect(away).toEqual(['second']);
+  expect(away).toEqual([name]);
   expect(items.length).toBeGreaterThan(0);
   expect(items.length).toBeLessThan(12);
   const page = await replayPage(engine, { limit: 20, queue: 'transfers' });
-  expect(page).toMatchObject({ replayed: [], away: ['second'] });
+  expect(page).toMatchObject({ replayed: [], away: [name] });
   const entity = { name: 'logins', table: 'logins', period: { per: 'day', keep: 30 } } as never;
   expect(await listPeriodTables(engine, [entity])).toMatchObject({
     items: [{ table: 'logins20260101', period: '2026-01-01' }],
-    away: ['second'],
+    away: [name],
   });
 });
 
