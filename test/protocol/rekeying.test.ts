@@ -9,6 +9,7 @@ import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '..
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/retrieve.ts';
+import { moveToKey } from '../../lib/engine/transfer/transfer.ts';
 import { writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import { commit } from '../../lib/engine/write/eventual-transaction.ts';
@@ -18,8 +19,9 @@ import { readRekey, startMoves, startRekey } from '../../lib/operations/model-re
 import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { expectIndexesToAgree, laterBy, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
 const OLD = { partition: '{studio}', row: '{title}_{year:4}' } as const;
 const NEW = { partition: '{studio}_{year:4}', row: '{title}_reel' } as const;
@@ -338,6 +340,38 @@ test('a crash at any storage call of the command loses nothing, and a second run
     { faults: CRASHES, moreCallsThan: 10, size: 3 },
   );
   await expectAllToAgree(after);
+});
+
+test('a request and a command that dies between the two reads of the request lose nothing', async () => {
+  const one = reel({ script: 'short' });
+  await createEntity(world.engine, before, one);
+  await begin();
+  const { partition, row } = addressOf(formerOf(after) as Entity, one);
+  const hasLeft = async () =>
+    (await rowsOf(world.storage, 'reels')).some(
+      ({ partitionKey, rowKey, MovedTo }) => partitionKey === partition && rowKey === row && MovedTo,
+    );
+  let isRead = false;
+  const client = interruptedHttpClient(
+    // The read of the row at the new key, then that at the former one.
+    ({ method }) => method === 'GET' && isRead,
+    async () => {
+      for (let at = 1; !(await hasLeft()); at += 1)
+        await outcomeOf(moveToKey(world.engineThrough(faultyHttpClient('crash after', at), QUICK), after, one));
+    },
+  );
+  const through = world.engineThrough({
+    async sendRequest(request) {
+      const response = await client.sendRequest(request);
+      const isNew = decodeURIComponent(request.url).includes(String(addressOf(after, one).row));
+      isRead ||= request.method === 'GET' && isNew;
+      return response;
+    },
+  });
+  await outcomeOf(moveToKey(through, after, one));
+  // Another one finishes the move, or deletes what it takes for a copy that was too late.
+  await moveToKey(later(world.engine), after, one);
+  expect(await valuesOf(processOf(after), after, one)).toEqual(one);
 });
 
 test('writers at any storage call of the command lose nothing', async () => {

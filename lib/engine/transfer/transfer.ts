@@ -214,6 +214,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     }
   };
   let copiedFrom = '';
+  let leftAt = '';
   let after: Values = {};
   let refused: string | undefined;
   for (;;) {
@@ -224,7 +225,11 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     if (source.state === 'tombstone' && source.movedTo === transfer.operationId) {
       // Another process may have moved the entity to its key, whose copy here is then too late: its source is no tombstone any more.
       if (!isRekey(work)) await openDestination(work);
-      else if (reached.ours?.system.MovingFrom && !(await open(engine, to, reached.ours))) continue;
+      else if (!reached.ours && leftAt !== source.etag) {
+        // The entity may have arrived, and left here, between the two reads.
+        leftAt = source.etag;
+        continue;
+      } else if (reached.ours?.system.MovingFrom && !(await open(engine, to, reached.ours))) continue;
       await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
       return undefined;
     }
