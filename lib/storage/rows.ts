@@ -322,6 +322,27 @@ export async function tryAction(
   return (await trySubmit(storage, transaction)) !== undefined;
 }
 
+/**
+ * Deletes a row under the ETag that was read, if nobody else will do so after another change of it. A move to another account gives each row
+ * another ETag, and changes nothing else: then the row is deleted under the new one, as long as `isSame`.
+ */
+export async function deleteSame(
+  storage: Storage,
+  { etag, signal, ...address }: Address & Pick<Row, 'etag'> & Pick<Transaction, 'signal'>,
+  isSame: (row: Row) => boolean,
+): Promise<void> {
+  for (let seen = etag; ; ) {
+    const isDeleted = await tryAction(
+      storage,
+      { ...address, signal },
+      { kind: 'delete', row: address.row, etag: seen },
+    );
+    const left = isDeleted || !storage.accounts ? undefined : await readRow(storage, address);
+    if (!left || left.etag === seen || !isSame(left)) return;
+    seen = left.etag;
+  }
+}
+
 function toEntity(partition: string, action: Action): TableEntity {
   const properties = action.kind === 'delete' ? {} : action.properties;
   return { ...properties, partitionKey: partition, rowKey: action.row };

@@ -5,16 +5,17 @@ import { z } from 'zod';
 import { HOUR_MS } from '../../lib/base/time.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
+import { total } from '../../lib/define/declaration/totals.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { layersOf } from '../../lib/define/places/placement.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import { listPoison, replayPage } from '../../lib/engine/consume/poison.ts';
+import { listPoison, recordPoison, replayPage, replayPoison } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
-import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { deleteEntity } from '../../lib/engine/write/entity-store.ts';
+import { requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
+import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { AUDIT_CONTAINER, createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
@@ -30,7 +31,7 @@ import { createRowkey } from '../../lib/rowkey.ts';
 import { listBlobs } from '../../lib/storage/append-blobs.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { provision } from '../../lib/storage/provision.ts';
-import { readRange } from '../../lib/storage/rows.ts';
+import { readRange, readRow, scanTable, submit } from '../../lib/storage/rows.ts';
 import { ownerOf } from '../../lib/storage/slot-map.ts';
 import { changeSlots } from '../../lib/storage/slot-row.ts';
 import { slotOf } from '../../lib/storage/slots.ts';
@@ -38,6 +39,7 @@ import type { Account, Storage } from '../../lib/storage/storage.ts';
 import { openStorage, queueIn } from '../../lib/storage/storage.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
+import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { accountNamed, createAccounts, FAULTS, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { putAll } from '../put-all.ts';
@@ -150,6 +152,54 @@ test('deletes children by the queue that would fill a transaction without its fe
   ).toEqual(expect.objectContaining({ status: 'succeeded' }));
   const { rows } = await readRange(late.storage, { table: 'projects', partition: 'north', from: '' });
   expect(rows.filter(({ properties }) => properties.EntityType === 'tasks')).toEqual([]);
+});
+
+test('deletes what it leaves to nobody else, also if a move has given it another ETag', async () => {
+  const declared = defineEntity('cars', {
+    schema: z.object({ yard: z.string(), plate: z.string(), owner: z.string() }),
+    table: 'cars',
+    key: { partition: '{yard}', row: 'car_{plate}' },
+    indexes: { owner: interPartitionIndex({ table: 'carsbyowner', partition: '{owner}', row: 'o', unique: true }) },
+    totals: { perYard: total({ table: 'carsperyard', partition: '{yard}', row: 'all' }) },
+    movable: ['yard'],
+    access,
+  });
+  const { cars } = deploy(declared);
+  const { open: openAll, memories } = createAccounts();
+  const storage = openAll() as Several;
+  await provision(storage, resourcesOf([cars], Date.now()));
+  const engine = createEngine(storage);
+  const moved = new Set<string>();
+  for (const memory of memories)
+    memory.intercept = async (request, send) => {
+      const [, table = '', partition = '', row = ''] =
+        /\/(\w+)\(PartitionKey='(.*)',RowKey='(.*)'\)/.exec(decodeURIComponent(request.url)) ?? [];
+      const etag = request.headers.get('if-match') ?? '*';
+      if (request.method !== 'DELETE' || etag === '*' || moved.has(request.url)) return send();
+      moved.add(request.url);
+      const found = await readRow(storage, { table, partition, row });
+      // As the copy of a move.
+      if (found) await submit(storage, { ...found, actions: [{ kind: 'upsert', row, properties: found.properties }] });
+      return send();
+    };
+  const log = { warn: vi.fn(), error: vi.fn() };
+  const worker = createQueueWorker({ engine, entities: [cars], log }, { lastLogged: () => '' });
+  await createEntity(engine, cars, { yard: 'north', plate: 'p1', owner: 'May' });
+  await requestMove(engine, cars, { yard: 'north', plate: 'p1' }, { yard: 'south' });
+  while ((await worker.handleVisible()) > 0);
+  await deleteEntity(engine, cars, { yard: 'south', plate: 'p1' });
+  const left = await Promise.all(
+    ['cars', 'carsbyowner', 'carsperyard'].map(async (table) => (await scanTable(storage, { table, limit: 10 })).rows),
+  );
+  expect(left.flat()).toEqual([]);
+  expect([...moved].map((url) => /\/(\w+)\(/.exec(url)?.[1])).toEqual(expect.arrayContaining(['cars', 'carsperyard']));
+  expect(log.warn).not.toHaveBeenCalled();
+
+  const message = { queue: 'index-changes', id: 'm1', attempts: 5, insertedAt: Date.now(), body: {} };
+  await recordPoison(engine, message, 'It fails.');
+  const [poison] = (await listPoison(engine, { limit: 10 })).items;
+  await replayPoison(engine, poison?.id ?? '');
+  expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
 });
 
 test('brings entities with their indexes, and a tenant, to accounts of their own and back while entities are written', async () => {

@@ -6,7 +6,16 @@ import { splitText } from '../../define/codec/entity-codec.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
 import { awayIn, unlessAway } from '../../storage/errors.ts';
 import { sendMessage } from '../../storage/messages.ts';
-import { type Address, type Row, readRange, readRow, submit, tryAction, trySubmit } from '../../storage/rows.ts';
+import {
+  type Address,
+  deleteSame,
+  type Row,
+  readRange,
+  readRow,
+  submit,
+  tryAction,
+  trySubmit,
+} from '../../storage/rows.ts';
 import { accountOfQueue } from '../../storage/storage.ts';
 import { count } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
@@ -125,7 +134,8 @@ export async function replayPoison(engine: Engine, id: string): Promise<Poison> 
     sendMessage(storage, existingPart(engine, poison.queue), poison.text),
   );
   // The message may have failed again, and been recorded, since.
-  await tryAction(storage, row, { kind: 'delete', row: row.row, etag: marked.get(row.row) ?? row.etag });
+  const isSame = (left: Row) => left.properties.ReplayedUntil === properties.ReplayedUntil;
+  await deleteSame(storage, { ...row, etag: marked.get(row.row) ?? row.etag }, isSame);
   return poison;
 }
 

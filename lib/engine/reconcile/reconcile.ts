@@ -25,6 +25,7 @@ import { isExplaining } from '../../storage/explain.ts';
 import {
   type Action,
   type Address,
+  deleteSame,
   type Properties,
   type Row,
   readRow,
@@ -207,8 +208,10 @@ async function reconcileEntity(
     if (isDeleted && !work.leftRows?.has(row)) {
       if (work.tombstones) work.tombstones.push({ ...address, etag: before.etag, properties: {} });
       else {
-        const where = { ...address, signal: await hold.keep() };
-        await tryAction(engine.storage, where, { kind: 'delete', row, etag: before.etag });
+        const tombstone = { ...address, etag: before.etag, signal: await hold.keep() };
+        const isSame = ({ properties: { EntityType, WriteId } }: Row) =>
+          EntityType === TOMBSTONE && after.state === 'tombstone' && WriteId === after.writeId;
+        await deleteSame(engine.storage, tombstone, isSame);
       }
     }
     return;

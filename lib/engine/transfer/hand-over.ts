@@ -4,7 +4,7 @@ import type { Values } from '../../base/values.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { indexEntriesOf, isContested } from '../../define/places/index-entries.ts';
-import { type Address, readRow, tryAction } from '../../storage/rows.ts';
+import { type Address, deleteSame, readRow, tryAction } from '../../storage/rows.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { readLive } from '../read/entity-rows.ts';
@@ -64,8 +64,7 @@ export async function handOver(
       const giver = await readLive(engine, given, from);
       if (giver?.system.Incarnation !== incarnation) {
         // A duplicate of this message handed it over, to a taker that has changed since.
-        if (row && isClaimed)
-          await tryAction(engine.storage, indexEntry, { kind: 'delete', row: indexEntry.row, etag: row.etag });
+        if (row && isClaimed) await deleteSame(engine.storage, row, ({ properties }) => properties.Claim === intent);
         return false;
       }
       if (!row || !(isOwnedBy(row, from) || isOwnedBy(row, to))) {

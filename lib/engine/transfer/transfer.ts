@@ -10,7 +10,7 @@ import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { type Address, type Row, tryAction } from '../../storage/rows.ts';
+import { type Address, deleteSame, type Row, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
@@ -230,7 +230,12 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         leftAt = source.etag;
         continue;
       } else if (reached.ours?.system.MovingFrom && !(await open(engine, to, reached.ours))) continue;
-      await tryAction(engine.storage, from, { kind: 'delete', row: from.row, etag: source.etag });
+      const { operationId: movedTo } = transfer;
+      await deleteSame(
+        engine.storage,
+        { ...from, etag: source.etag },
+        ({ properties }) => properties.MovedTo === movedTo,
+      );
       return undefined;
     }
     if (source.state !== 'live' || source.system.Incarnation !== transfer.incarnation) {

@@ -22,6 +22,7 @@ import { isExplaining } from '../../storage/explain.ts';
 import {
   type Action,
   type Address,
+  deleteSame,
   mostActions,
   type Properties,
   type Row,
@@ -238,6 +239,7 @@ async function writeGroup(
   if (!first) return true;
   const { declared, group } = first;
   const total = await readRow(storage, group.total);
+  const isEmpty = (row: Row) => amountsIn(declared, row)?.count === 0;
   const found = new Map(
     await pMap(all, async ({ entry }) => [entry.row, await readRow(storage, entry)] as const, {
       concurrency: CONTRIBUTIONS_CONCURRENCY,
@@ -248,7 +250,7 @@ async function writeGroup(
   const actions = changes.flatMap(({ action }) => action ?? []);
   if (actions.length === 0 && !requests.some(({ properties }) => properties)) {
     // A process that died after it emptied the group left the total.
-    if (total && amountsIn(declared, total)?.count === 0) await dropTotal(storage, group.total, total.etag);
+    if (total && isEmpty(total)) await deleteSame(storage, total, isEmpty);
     return true;
   }
   const before = amountsIn(declared, total) ?? ([...found.values()].some(Boolean) ? undefined : noAmounts(declared));
@@ -266,13 +268,9 @@ async function writeGroup(
   const etags = await trySubmit(storage, transaction);
   if (!etags) return false;
   const etag = isExplaining() ? '' : etags.get(row);
-  if (amounts.count === 0 && etag !== undefined) await dropTotal(storage, group.total, etag);
+  // A delete in a transaction is unconditional, so the total of an empty group is deleted afterwards, under its ETag.
+  if (amounts.count === 0 && etag !== undefined) await deleteSame(storage, { ...group.total, etag }, isEmpty);
   return true;
-}
-
-/** A delete in a transaction is unconditional, so the total of an empty group is deleted afterwards, under its ETag. */
-async function dropTotal(storage: Storage, address: Address, etag: string): Promise<void> {
-  await tryAction(storage, address, { kind: 'delete', row: address.row, etag });
 }
 
 function changeOf(
