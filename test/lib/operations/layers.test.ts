@@ -9,7 +9,16 @@ import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { changeLayers, changeSlots, indexIn, isOwned } from '../../../lib/storage/slot-row.ts';
-import { type LayerDefinition, layerMatcher, placeOf, slotOf, subtractLayers } from '../../../lib/storage/slots.ts';
+import {
+  type LayerDefinition,
+  layerMatcher,
+  placeOf,
+  SLOTS,
+  slotAt,
+  slotIndex,
+  slotOf,
+  subtractLayers,
+} from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { IS_EVERY_POINT, sampleItems, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
@@ -86,6 +95,39 @@ test('completes a layer in an account that was added, before slots move there', 
   expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual(
     all.accounts.list.map(() => ({ version: 1, list: [{ ...ACME, number: 1 }] })),
   );
+});
+
+test('has what is split off a layer at the account of the layer, while one account has the part', async () => {
+  const { open, storage } = await storageWithTenants();
+  await bring(open(), 'second');
+  const vip = { name: 'vip', keys: ['acme_1'], separator: '_', number: 2, of: 1 };
+  await changeLayers(accountNamed(storage, 'first'), { version: 2, list: [vip, { ...ACME, number: 1 }] }, () => {});
+  const process = open() as Several;
+  const placements = await readPlacement(process.accounts);
+  expect(findOwner(placements, slotAt(vip.number * SLOTS + slotIndex(slotOf('acme_1'))))).toBeUndefined();
+  await put(process, 'acme_1', 'b', 'new');
+  expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2']);
+  expect(await contentsOf(process)).toMatchObject({ 'acme_1/a': 'acme_1', 'acme_1/b': 'new' });
+});
+
+test('joins what is added to a placement when it is where the rest is, and nothing is left elsewhere', async () => {
+  const { open, storage } = await storageWithTenants();
+  await bring(open(), 'second');
+  await cleanUp(open(), quick);
+  const both = { ...ACME, keys: ['acme', 'globex'] };
+  const placed = [{ layer: both, account: 'second' }];
+  const numbers = async () => layersIn(await readPlacement(storage.accounts)).map(({ number }) => number);
+  const tidy = () => arrangeLayers(open(), placed, { ...quick, isTidying: true });
+  await arrangeLayers(open(), placed, quick);
+  await tidy();
+  expect(await numbers()).toEqual([1, 2]);
+  await bring(open(), 'second', both);
+  await tidy();
+  expect(await numbers()).toEqual([1, 2]);
+  await cleanUp(open(), quick);
+  await tidy();
+  expect(await numbers()).toEqual([1]);
+  expect(await contentsOf(open())).toMatchObject({ 'acme/a': 'acme', 'globex/a': 'globex' });
 });
 
 test('reads no row of ownership again because an added account lacks a layer', async () => {

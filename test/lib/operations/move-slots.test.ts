@@ -229,6 +229,23 @@ test('reports and repeats what a mover has left between the seal and the switch'
   expect(ids.size).toBe(3);
 });
 
+test('lets a slot go no more that a writer has opened again', async () => {
+  const { open, memories, first, storage, slots } = await sealedMove();
+  let opening: Promise<unknown> | undefined;
+  for (const memory of memories)
+    memory.intercept = async (request, send) => {
+      if (opening || request.method !== 'PUT' || !request.url.includes('~open_m1')) return send();
+      // The last rows are copied: the writer has waited for long.
+      opening = changeSlots(first, slots, () => ({ phase: 'at rest' }));
+      await opening;
+      return send();
+    };
+  await expect(resumeMoves(open(), quick)).rejects.toThrow('Something else has changed the slots');
+  expect(await opening).toBe(true);
+  const placements = await readPlacement(storage.accounts);
+  for (const slot of slots) expect(findOwner(placements, slot)?.account.name).toBe('first');
+});
+
 test('creates a table at the target that was created at the source alone', async () => {
   const { open, storage, first, slots } = await sealedMove();
   for (const { row } of (await readRange(first, { ...at('p0'), from: '' })).rows)
