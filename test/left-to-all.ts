@@ -4,6 +4,7 @@ const LEFT = [
   'examples/directory/console',
   'examples/directory/first-minute-in-the-console',
   'test/local/commands/init',
+  'test/protocol/moving-beside-walks',
   'test/scenarios/adopting-the-package',
   'test/scenarios/alerting',
   'test/scenarios/changing-rows-in-the-console',

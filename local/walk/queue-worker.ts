@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Consumer, consumerOf } from '../../lib/engine/consume/consume.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
+import { unlessRefused } from '../../lib/storage/errors.ts';
 import { showMessages, sinceAborted } from './known-messages.ts';
 
 /** How long the host holds a message. */
@@ -49,8 +50,11 @@ export function createQueueWorker(consumer: Consumer, { lastLogged }: { lastLogg
             () => true,
             () => false,
           );
-          if (isDone) await client.deleteMessage(id, popReceipt);
-          else await client.updateMessage(id, popReceipt, messageText, BACK_AFTER_SECONDS);
+          const end = isDone
+            ? client.deleteMessage(id, popReceipt)
+            : client.updateMessage(id, popReceipt, messageText, BACK_AFTER_SECONDS);
+          // The reply to an earlier attempt of the SDK may have been lost.
+          await unlessRefused(['missing'], end);
         }),
       );
     }

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import pMap from 'p-map';
+import { keptFor } from '../../lib/base/once.ts';
 import type { Values } from '../../lib/base/values.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
@@ -38,7 +39,7 @@ export interface WalkStorage {
 }
 
 /** Long enough for a writer on a busy machine. */
-const TIMING = { commitWithinMs: 30_000, claimForMs: 40_000, hideIntentForSeconds: 45, settleWithinMs: 36_000 };
+export const TIMING = { commitWithinMs: 30_000, claimForMs: 40_000, hideIntentForSeconds: 45, settleWithinMs: 36_000 };
 const CONCURRENCY = 8;
 
 /** Returns a function that opens the model on empty storage. A new world remembers nothing of the one before. */
@@ -49,7 +50,6 @@ export async function prepareWorlds(
   const keyFile = join(folder, 'walk-keys.json');
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);
-  const routes = new Map(createRoutes(model).map((route) => [route.name, route]));
   const resources = () => resourcesOf(model.list, Date.now(), model);
   const connections = [connectionString, ...further];
   const accounts = connections.map((connection, index) => {
@@ -61,46 +61,53 @@ export async function prepareWorlds(
     await clear(connections);
     const storage = open();
     await provision(storage, { ...resources(), queues: [], containers: [] });
-    const engine = createEngine(storage, { timing: TIMING, keys, queueParts: model.queueParts });
-    const logged: string[] = [];
-    // Warnings announce another attempt.
-    const log = { warn: () => undefined, error: (text: string) => logged.push(text) };
-    const store: unknown = createStore(model.list, { engine: async () => engine, record: (_, write) => write() });
-    return {
-      model,
-      engine,
-      store: store as WalkWorld['store'],
-      logged,
-      worker: createQueueWorker(
-        { engine, entities: model.list, log },
-        { lastLogged: () => logged.slice(-3).join(' | ') },
-      ),
-      async call(name, key, body) {
-        const route = routes.get(name);
-        if (!route) throw new Error(`The model has no route ${name}.`);
-        const params = Object.fromEntries(Object.entries(key).map(([field, value]) => [field, String(value)]));
-        const caller = { subject: 'walk', roles: model.roles, claims: {} };
-        const context = {
-          app: { engine, entities: model.list },
-          engine,
-          route,
-          root: '/api',
-          log,
-          caller,
-          params,
-          record: (write: () => Promise<unknown>) => write(),
-        };
-        const request = {
-          query: new URLSearchParams(),
-          headers: new Headers({ 'content-type': 'image/png' }),
-          json: async () => body,
-          bytes: async () => body,
-        };
-        return route.handle({ ...context, ...request } as unknown as RequestContext);
-      },
-    };
+    return openWorld(model, createEngine(storage, { timing: TIMING, keys, queueParts: model.queueParts }));
   };
 }
+
+/** Opens the model as a process of its own does. */
+export function openWorld(model: Model, engine: Engine): WalkWorld {
+  const routes = routesOf(model);
+  const logged: string[] = [];
+  // Warnings announce another attempt.
+  const log = { warn: () => undefined, error: (text: string) => logged.push(text) };
+  const store: unknown = createStore(model.list, { engine: async () => engine, record: (_, write) => write() });
+  return {
+    model,
+    engine,
+    store: store as WalkWorld['store'],
+    logged,
+    worker: createQueueWorker(
+      { engine, entities: model.list, log },
+      { lastLogged: () => logged.slice(-3).join(' | ') },
+    ),
+    async call(name, key, body) {
+      const route = routes.get(name);
+      if (!route) throw new Error(`The model has no route ${name}.`);
+      const params = Object.fromEntries(Object.entries(key).map(([field, value]) => [field, String(value)]));
+      const caller = { subject: 'walk', roles: model.roles, claims: {} };
+      const context = {
+        app: { engine, entities: model.list },
+        engine,
+        route,
+        root: '/api',
+        log,
+        caller,
+        params,
+        record: (write: () => Promise<unknown>) => write(),
+      };
+      const request = {
+        query: new URLSearchParams(),
+        headers: new Headers({ 'content-type': 'image/png' }),
+        json: async () => body,
+        bytes: async () => body,
+      };
+      return route.handle({ ...context, ...request } as unknown as RequestContext);
+    },
+  };
+}
+
+const routesOf = keptFor((model: Model) => new Map(createRoutes(model).map((route) => [route.name, route])));
 
 /**
  * Deletes all tables that have rows in one of the accounts. Messages are left to their owners, who have handled them; blobs that no row

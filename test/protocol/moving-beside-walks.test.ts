@@ -1,0 +1,253 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import type { Model } from '../../lib/define/define-model.ts';
+import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
+import { createEngine } from '../../lib/engine/engine.ts';
+import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
+import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
+import { layersIn, readPlacement } from '../../lib/operations/placement.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { MOVE_TIMING, type MoveReport } from '../../lib/operations/slot-mover.ts';
+import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
+import type { KeyRing } from '../../lib/storage/key-ring.ts';
+import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { listTables, provision } from '../../lib/storage/provision.ts';
+import { ownerOf } from '../../lib/storage/slot-map.ts';
+import { isOfApp } from '../../lib/storage/slot-row.ts';
+import { SLOTS, slotAt, slotOf } from '../../lib/storage/slots.ts';
+import { compareAll } from '../../local/walk/compare-answers.ts';
+import { learnMessages } from '../../local/walk/known-messages.ts';
+import { type Step, takeStep } from '../../local/walk/steps.ts';
+import { roundsOf } from '../../local/walk/walk.ts';
+import { openWorld, TIMING, type WalkWorld } from '../../local/walk/walk-world.ts';
+import { model as deployed } from '../../model/model.ts';
+import { model as fixtures } from '../fixtures/model.ts';
+import { model as relations } from '../fixtures/relations.ts';
+import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+
+/**
+ * Writers, queue functions and the consistency check of several processes, beside movers of which some die: afterwards, every answer agrees
+ * with the entities. The processes run concurrently, so a seed does not determine what happens.
+ */
+
+const WRITERS = 4;
+const HANDLERS = 2;
+const IDLE_MS = 10;
+const PAUSE_MS = 40;
+/** A mover that has died is followed by as many others at most, which may resume or abort. */
+const SUCCESSORS = 8;
+/** Accounts in memory execute no request late. */
+const QUICK = { ...MOVE_TIMING, lateMs: 1_500, holdMs: 8_000, keepMs: 8_000 };
+
+let folder: string;
+let keys: KeyRing;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rowkey-moving-'));
+  const keyFile = join(folder, 'keys.json');
+  await rotateLocalKey(keyFile);
+  keys = createLocalKeyRing(keyFile);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function createRandom(seed: number) {
+  let state = seed;
+  const next = () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+  return { next, pick: <Item>(items: readonly Item[]) => items[Math.floor(next() * items.length)] as Item };
+}
+
+/** Accounts in memory whose messages a queue worker can show. */
+function createWalkAccounts() {
+  const accounts = createAccounts();
+  for (const memory of accounts.memories)
+    memory.intercept = async ({ method, url, body }, send) => {
+      const reply = await send();
+      const text = typeof body === 'string' ? body : '';
+      if (reply.status < 300)
+        learnMessages({ method, url, text }, reply.headers.get('x-ms-popreceipt') ?? '', reply.bodyAsText ?? '');
+      return reply;
+    };
+  return accounts;
+}
+
+async function walkBesideMovers(model: Model, seed: number, forMs: number) {
+  const { next, pick } = createRandom(seed);
+  const { open, openWith, requests } = createWalkAccounts();
+  const resources = () => resourcesOf(model.list, Date.now(), model);
+  const given = () => ({ resources: resources(), timing: QUICK });
+  await provision(open(), resources());
+  const openProcess = () =>
+    openWorld(model, createEngine(open(), { timing: TIMING, keys, queueParts: model.queueParts }));
+  const problems: string[] = [];
+  const done = new Map<string, number>();
+  const count = (what: string) => done.set(what, (done.get(what) ?? 0) + 1);
+  const taken: (Step & { readonly outcome: string })[] = [];
+  const rounds = roundsOf(model, { seed, writes: Number.POSITIVE_INFINITY });
+  const queue: Step[] = [];
+  let hasLeft = false;
+  let isOver = false;
+
+  async function write(): Promise<void> {
+    let world = openProcess();
+    while (!isOver) {
+      if (next() < 0.01) world = openProcess();
+      if (queue.length === 0) queue.push(...(rounds.next().value?.steps ?? []));
+      const step = queue.shift() as Step;
+      const outcome = await takeStep(world, step).catch((error: Error) => {
+        problems.push(`${step.of} ${step.do}: ${error.stack}`);
+        return error.message;
+      });
+      taken.push({ ...step, outcome });
+      await sleep(next() * PAUSE_MS);
+    }
+  }
+
+  async function handle({ worker }: WalkWorld): Promise<void> {
+    while (!isOver) if ((await worker.handleVisible()) === 0) await sleep(IDLE_MS);
+  }
+
+  async function verify(): Promise<void> {
+    const entities = model.list.filter(canVerify);
+    while (!isOver) {
+      const { engine } = openProcess();
+      const entity = pick(entities);
+      for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false)
+        position = (await verifyPage(engine, entity, { position, top: 50, repair: true })).next;
+      await sleep(5 * PAUSE_MS);
+    }
+  }
+
+  /** Some slots in which there are partitions, of all layers, and some empty ones. */
+  async function chooseSlots(storage: Several): Promise<string[]> {
+    const slots = new Set<string>();
+    for (const account of storage.accounts.list)
+      for (const table of resources().tables) {
+        const pages = account.table(table).listEntities().byPage({ maxPageSize: 500 });
+        for (const { partitionKey } of (await pages.next()).value ?? []) slots.add(slotOf(partitionKey ?? ''));
+      }
+    const numbers = layersIn(await readPlacement(storage.accounts)).map(({ number }) => `${number}-`);
+    const share = next();
+    return [
+      ...[...slots].filter(() => next() < share).flatMap((slot) => ['', ...numbers].map((layer) => layer + slot)),
+      ...Array.from({ length: 10 }, () => slotAt(Math.floor(next() * SLOTS))),
+    ];
+  }
+
+  function placeSome(): readonly PlacedLayer[] {
+    const { table } = pick(model.list);
+    const entities = model.list.filter((entity) => entity.table === table).map(({ name }) => name);
+    const some = next() < 0.6 ? { entities } : { from: pick(['0', '5', 'A', 'E', 'a']), to: '~' };
+    return next() < 0.2 ? [] : layersOf({ list: model.list, placement: { some: { ...some, account: pick(NAMES) } } });
+  }
+
+  /** As the command `balance` does for what a model places, and `remove` for what it places no more. */
+  async function place(storage: Several): Promise<MoveReport> {
+    const placed = placeSome();
+    await arrangeLayers(storage, placed, given());
+    const placements = await readPlacement(storage.accounts);
+    const report = await moveSlots(
+      storage,
+      [...planLayers(placements, placed), ...(placed.length === 0 ? planToLayer0(placements, 'some') : [])],
+      given(),
+    );
+    await arrangeLayers(storage, placed, { ...given(), isTidying: true });
+    return report;
+  }
+
+  const works = {
+    async move(storage: Several) {
+      return moveSlots(storage, [{ slots: await chooseSlots(open() as Several), to: pick(NAMES) }], given());
+    },
+    async moveClosed(storage: Several) {
+      const slots = (await chooseSlots(open() as Several)).slice(-12);
+      return moveSlots(storage, [{ slots, to: pick(NAMES) }], { ...given(), isClosed: true });
+    },
+    back: (storage: Several) => moveBack(storage, undefined, given()),
+    cleanUp: (storage: Several) => cleanUp(storage, given()),
+    place,
+  };
+
+  async function move(): Promise<void> {
+    while (!isOver) {
+      requests.length = 0;
+      const isFirst = done.size === 0;
+      const what = isFirst
+        ? 'move'
+        : pick(['move', 'move', 'move', 'moveClosed', 'back', 'cleanUp', 'place', 'place'] as const);
+      const dies = !isFirst && next() < 0.3;
+      const mover = openWith(
+        dies ? pick(['crash before', 'crash after']) : undefined,
+        20 + Math.floor(next() ** 2 * 2_000),
+      );
+      try {
+        const report = await works[what](mover.storage);
+        if ('left' in report) hasLeft ||= report.left.length > 0;
+        count(what);
+      } catch (error) {
+        count(`${what} fails`);
+        if (!dies && !(error instanceof RowkeyError)) problems.push(`mover: ${(error as Error).stack}`);
+        for (let attempt = 1; attempt <= SUCCESSORS; attempt += 1) {
+          const [name, end] = pick([['resume', resumeMoves] as const, ['abort', abortMoves] as const]);
+          const ended = await end(open(), given()).then(
+            () => name,
+            () => undefined,
+          );
+          if (ended) count(ended);
+          if (ended) break;
+        }
+      }
+      await sleep(10 * next() * PAUSE_MS);
+    }
+  }
+
+  /** Rows in accounts that do not own them. */
+  async function listStrays(): Promise<string[]> {
+    const storage = open() as Several;
+    const strays: string[] = [];
+    for (const account of storage.accounts.list)
+      for (const table of await listTables(account, ''))
+        for await (const { partitionKey = '', rowKey = '' } of account.table(table).listEntities())
+          if (
+            isOfApp({ table, partition: partitionKey, row: rowKey }) &&
+            (await ownerOf(storage, partitionKey, table)) !== account
+          )
+            strays.push(`${account.name} has ${table}/${partitionKey}/${rowKey}, which it does not own`);
+    return strays;
+  }
+
+  setTimeout(() => {
+    isOver = true;
+  }, forMs);
+  const work = [
+    ...Array.from({ length: WRITERS }, write),
+    ...Array.from({ length: HANDLERS }, () => handle(openProcess())),
+    verify(),
+    move(),
+  ];
+  await Promise.all(work);
+  await resumeMoves(open(), given());
+  const world = openProcess();
+  await world.worker.settle();
+  await cleanUp(open(), { ...given(), timing: { ...QUICK, keepMs: 0 } });
+  if (!hasLeft) problems.push(...(await listStrays()));
+  problems.push(...(await compareAll(world, model.list, { steps: taken, isInOrder: false })));
+  return { problems, done };
+}
+
+const MODELS = { deployed, fixtures, relations } as const;
+
+test.concurrent.each(Object.entries(MODELS))(
+  'every answer agrees with the entities after random writes beside movers that die: %s',
+  async (_, model) => {
+    const { problems, done } = await walkBesideMovers(model, Number(inject('seed')), 30_000);
+    expect(problems.slice(0, 10)).toEqual([]);
+    expect([...done.keys()]).toContain('move');
+  },
+  300_000,
+);
