@@ -210,12 +210,14 @@ function createRuntime(
   let isProvisioned = false;
   let formerParts: readonly string[] = [];
 
-  async function findMissingOnce(): Promise<readonly string[]> {
+  /** What is missing in the accounts that respond. Undefined if that is nothing, and one of several is away. */
+  async function findMissingOnce(): Promise<readonly string[] | undefined> {
     if (isProvisioned) return [];
     const found = await inProcess(() => compareResources(storage(), resourcesOf(entities, undefined, model)));
     formerParts = found.furtherQueues.filter((queue) => isFormerPart(queue, model.queueParts));
-    isProvisioned = found.missing.length === 0;
-    return found.missing;
+    const isWhole = found.away.length === 0;
+    isProvisioned = isWhole && found.missing.length === 0;
+    return isWhole || found.missing.length > 0 ? found.missing : undefined;
   }
 
   const audit = once(() => createAuditLog(engine()));
@@ -262,7 +264,7 @@ function createRuntime(
   }
 
   async function createMissing(): Promise<void> {
-    if ((await findMissingOnce()).length > 0) await inProcess(createAll);
+    if ((await findMissingOnce())?.length) await inProcess(createAll);
   }
 
   async function record<Result>(by: string, write: () => Promise<Result>): Promise<Result> {
@@ -279,8 +281,8 @@ function createRuntime(
     guarded ??= inProcess(async () => {
       await warmedUp;
       // A failure of this listing says nothing about the requests that need one resource each.
-      const [missing, notes] = await Promise.all([findMissingOnce().catch(() => []), guardOnce()]);
-      if (missing.length > 0) log.error(describeMissing(missing));
+      const [missing, notes] = await Promise.all([findMissingOnce().catch(() => undefined), guardOnce()]);
+      if (missing?.length) log.error(describeMissing(missing));
       for (const note of notes) log.warn(`Model guard: ${note}`);
     });
     try {
@@ -320,8 +322,7 @@ function createRuntime(
       return { storage: storage(), console: settings && { ...settings, issuer: settings.issuer ?? auth.issuer } };
     },
     async formerParts() {
-      // The poison queues of the other accounts are emptied while one is away.
-      await findMissingOnce().catch(() => []);
+      await findMissingOnce().catch(() => undefined);
       return formerParts;
     },
     async consumer(log) {

@@ -23,7 +23,7 @@ export interface App {
   /** Throws `wrong-setting` while the model does not match what is stored. */
   readonly ready: (log: Log) => Promise<unknown>;
   /** Names the tables, queues and containers that do not exist; sends no request once all of them have been found. */
-  readonly findMissing: () => Promise<readonly string[]>;
+  readonly findMissing: () => Promise<readonly string[] | undefined>;
   readonly authenticate: Authenticate;
   /** Runs the implementations of the operations that the app declares. */
   readonly execute: Execute;

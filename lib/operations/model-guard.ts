@@ -9,7 +9,7 @@ import type { IndexShape } from '../define/declaration/projection.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { features } from '../features/features.ts';
-import { ofAccount, unlessAway } from '../storage/errors.ts';
+import { askAccount } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
 import { scanTable } from '../storage/rows.ts';
 import { ACCOUNTS_PARTITION, SYSTEM_TABLE } from '../storage/slot-row.ts';
@@ -257,9 +257,7 @@ async function findLeftTables(
   if (found.length === 0) return new Map();
   const { tables: inUse } = resourcesOf(entities);
   // The tables of an account that is away are named at a later start.
-  const listed = await Promise.all(
-    accountsOf(storage).map((account) => unlessAway(ofAccount(account, listTables(account, '')))),
-  );
+  const listed = await Promise.all(accountsOf(storage).map((account) => askAccount(account, listTables(account, ''))));
   const all = [...new Set(listed.flatMap(({ result = [] }) => result))];
   const free = (storage.accounts ? all.sort() : all).filter((table) => !inUse.includes(table));
   // A name that begins with the longer table name of another entity belongs to that entity.

@@ -11,7 +11,7 @@ import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine, RekeyPhase } from '../engine/engine.ts';
 import { features } from '../features/features.ts';
-import { ofAccount, unlessAway } from '../storage/errors.ts';
+import { askAccount, ofAccount, unlessSlow } from '../storage/errors.ts';
 import {
   type Action,
   mostActions,
@@ -259,12 +259,12 @@ export async function recordModel<Change extends { readonly entity: Entity; read
   const { accounts } = storage;
   const model = describeModel(accounts ? entities.map(describeEntity) : []);
   for (let [attempt, isLost] = [1, false]; ; attempt += 1) {
-    const rows = await readModelRows(engine).catch(async (error) => {
-      if (accounts && isOutcomeUnknown(error) && (await isCopied(accounts, model))) return undefined;
-      throw error;
-    });
-    await requireAccounts(storage, rows ?? []);
-    await requireContainers(storage, resourcesOf(entities).containers);
+    const reading = readModelRows(engine);
+    const rows = await (accounts ? unlessCopied(reading, () => isCopied(accounts, model)) : reading);
+    await Promise.all([
+      requireAccounts(storage, rows ?? []),
+      requireContainers(storage, resourcesOf(entities).containers),
+    ]);
     if (!rows) return undefined;
     const before = toShapes(rows);
     const changes = await compare(before);
@@ -294,6 +294,19 @@ export async function recordModel<Change extends { readonly entity: Entity; read
     if (recorded === 'done' || attempt === RECORD_ATTEMPTS) return { before, changes };
     isLost = recorded === 'changed';
   }
+}
+
+/** Returns undefined if the account of the record does not respond in time, and another one has a copy. */
+async function unlessCopied(
+  reading: Promise<readonly Row[]>,
+  hasCopy: () => Promise<boolean>,
+): Promise<readonly Row[] | undefined> {
+  const ignoreAway = (error: unknown) => {
+    if (!isOutcomeUnknown(error)) throw error;
+  };
+  const rows = await unlessSlow(reading.catch(ignoreAway));
+  if (rows) return rows;
+  return (await hasCopy()) ? undefined : reading;
 }
 
 function describeEntity(entity: Entity): object {
@@ -326,7 +339,7 @@ function noteOf({ properties }: Row): Readonly<Record<string, string>> {
 /** True if the first account that responds and has a copy says exactly this model. One point query of each account until then. */
 async function isCopied({ list }: Accounts, model: string): Promise<boolean> {
   for (const account of list) {
-    const { result: row } = await unlessAway(ofAccount(account, readRow(account, COPY)));
+    const { result: row } = await askAccount(account, readRow(account, COPY));
     if (row) return row.properties.Model === model;
   }
   return false;

@@ -4,7 +4,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
 import { listParts } from '../engine/reconcile/queues.ts';
-import { awayIn, ofAccount, storageCall, unlessAway } from '../storage/errors.ts';
+import { askAccount, awayIn, storageCall } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
 import { isOwned, newestLayers, numbersOf, type Owned, readOwned, stateOf, withLayers } from '../storage/slot-row.ts';
 import { SLOTS, slotAt } from '../storage/slots.ts';
@@ -28,7 +28,7 @@ export async function readQueueStates(engine: Engine) {
       storageCall(client.getProperties(), client.name),
       storageCall(client.peekMessages({ numberOfMessages: 1 }), client.name),
     ]);
-    return { queue, ...(await unlessAway(ofAccount(accountOfQueue(storage, queue), both))) };
+    return { queue, ...(await askAccount(accountOfQueue(storage, queue), both)) };
   });
   const items = found.flatMap(({ queue, result }) => {
     if (!result) return [];
@@ -70,8 +70,8 @@ export async function listPeriodTables({ storage, now }: Pick<Engine, 'storage' 
     entities.map(async ({ name, table: declared, period: kept }) => {
       if (!kept) return { items: [], found: [] };
       const { first } = keptPeriods(kept, now());
-      const list = (account: Storage) => ofAccount(account, listTables(account, declared));
-      const found = await pMap(accountsOf(storage), (account) => unlessAway(list(account)));
+      const list = (account: Storage) => askAccount(account, listTables(account, declared));
+      const found = await pMap(accountsOf(storage), list);
       const tables = [...new Set(found.flatMap(({ result = [] }) => result))];
       const items = (storage.accounts ? tables.sort() : tables).flatMap((table) => {
         const period = periodOfTable(kept.per, declared, table);
@@ -125,8 +125,8 @@ export async function readAccountStates({ storage, now }: Pick<Engine, 'storage'
     return { items: [only], moves: [], unowned: [], advice: [] };
   }
   const [states, { result: mover, away: moverAway }] = await Promise.all([
-    pMap(accounts.list, async (account) => ({ account, ...(await unlessAway(readOwned(account))) })),
-    unlessAway(ofAccount(accounts.list[0], readMover(accounts.list[0], now()))),
+    pMap(accounts.list, async (account) => ({ account, ...(await askAccount(account, readOwned(account))) })),
+    askAccount(accounts.list[0], readMover(accounts.list[0], now())),
   ]);
   const layers = newestLayers(states.flatMap(({ result }) => result ?? []));
   const known = states.flatMap(({ account, result }) =>

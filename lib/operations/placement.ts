@@ -1,7 +1,8 @@
 import pMap from 'p-map';
-import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { AUDIT_CONTAINER, accountOfContainer, isMovable } from '../storage/blob-owner.ts';
 import { listContainer } from '../storage/blobs.ts';
+import { askAccount } from '../storage/errors.ts';
 import { type Row, readRow, submit } from '../storage/rows.ts';
 import {
   ACCOUNTS_PARTITION,
@@ -120,11 +121,12 @@ export function planBalance(placements: readonly Placement[]): Plan[] {
  * beside which the names of the accounts are: a process with one account has read them already.
  */
 export async function requireAccounts({ accounts }: Storage, rows: readonly Row[]): Promise<void> {
-  const noted = accounts
-    ? await readRow(accounts.list[0], { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: ACCOUNTS_ROW }).catch(
-        unlessAway,
-      )
-    : rows.find(({ row }) => row === ACCOUNTS_ROW);
+  const readNoted = async ({ list: [first] }: Accounts) => {
+    const address = { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: ACCOUNTS_ROW };
+    // The slots of an account that this process lacks have no owner for it: then they are not served, which is safe.
+    return (await askAccount(first, readRow(first, address))).result;
+  };
+  const noted = accounts ? await readNoted(accounts) : rows.find(({ row }) => row === ACCOUNTS_ROW);
   const names = noted ? accountsIn(noted.properties) : [];
   const given = accounts?.list.map(({ name }) => name) ?? [FIRST_ACCOUNT];
   const missing = names.filter((name) => !given.includes(name));
@@ -134,11 +136,6 @@ export async function requireAccounts({ accounts }: Storage, rows: readonly Row[
     'wrong-setting',
     `Invalid settings: the app has data in storage accounts that STORAGE_ACCOUNTS does not name: ${missing.join(', ')}. Set STORAGE_ACCOUNTS="${further}", with the settings of each.`,
   );
-}
-
-/** The slots of an account that this process lacks have no owner for it: then they are not served, which is safe. */
-function unlessAway(error: unknown): undefined {
-  if (!isOutcomeUnknown(error)) throw error;
 }
 
 /** The name of an account for each container; empty if each blob is in the account of its slot. */
@@ -153,9 +150,8 @@ export async function requireContainers(storage: Storage, containers: readonly s
   if (!accounts) return;
   const [first] = accounts.list;
   const address = { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION, row: CONTAINERS_ROW };
-  const found = await readRow(first, address).then((row) => ({ row }), unlessAway);
-  if (!found) return;
-  const { row } = found;
+  const { result: row, away } = await askAccount(first, readRow(first, address));
+  if (away !== undefined) return;
   const before: Places = row ? JSON.parse(String(row.properties.Containers)) : {};
   const placeBefore = (container: string) => before[container] ?? (isMovable(container) ? '' : first.name);
   // The audit log is read in all accounts.

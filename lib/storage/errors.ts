@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isRestError, type PipelinePolicy, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { isOutcomeUnknown, RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
@@ -164,6 +165,24 @@ export async function unlessAway<Result>(
     if (away === undefined) throw error;
     return { away };
   }
+}
+
+/** The wait for an account that the work can do without. One that is slow then delays the work as little as one that is away. */
+const PATIENCE_MS = 5_000;
+
+/** Returns undefined if the call takes longer than work waits that can do without its result. */
+export function unlessSlow<Result>(call: Promise<Result>): Promise<Result | undefined> {
+  return Promise.race([call, sleep(PATIENCE_MS, undefined, { ref: false })]);
+}
+
+/** Asks an account that the work can do without. Returns the result, or its name if it does not respond in time and the app has several. */
+export async function askAccount<Result>(
+  account: { readonly name?: string },
+  call: Promise<Result>,
+): ReturnType<typeof unlessAway<Result>> {
+  const asked = unlessAway(ofAccount(account, call));
+  const { name } = account;
+  return name === undefined ? asked : ((await unlessSlow(asked)) ?? { away: name });
 }
 
 /** The accounts that did not respond, each once. */

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import { isOutcomeUnknown } from '../base/errors.ts';
-import { ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { askAccount, awayIn, ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { accountsOf, queueIn, type Storage } from './storage.ts';
@@ -29,13 +29,17 @@ interface Compared {
   readonly missing: readonly string[];
   /** Other queues of the app, by their declared names. */
   readonly furtherQueues: readonly string[];
+  /** Of several accounts, those that are away. */
+  readonly away: readonly string[];
 }
 
-/** Compares the resources of each account with those that are needed. At least three storage transactions for each account. */
+/** Compares the resources of each account that responds with those that are needed. At least three storage transactions for each account. */
 export async function compareResources(storage: Storage, resources: Resources): Promise<Compared> {
   const compared = await pMap(accountsOf(storage), async (account) => {
-    const { missing, furtherQueues } = await ofAccount(account, compareAccount(account, resources));
+    const { result, away } = await askAccount(account, compareAccount(account, resources));
+    const { missing, furtherQueues } = result ?? { missing: [], furtherQueues: [] };
     return {
+      away,
       missing: storage.accounts ? missing.map((name) => `${name} (account ${account.name})`) : missing,
       furtherQueues: furtherQueues.map((name) => queueIn(account, name)),
     };
@@ -43,10 +47,14 @@ export async function compareResources(storage: Storage, resources: Resources): 
   return {
     missing: compared.flatMap(({ missing }) => missing),
     furtherQueues: compared.flatMap(({ furtherQueues }) => furtherQueues),
+    away: awayIn(compared),
   };
 }
 
-async function compareAccount(account: Storage, { tables, queues, containers }: Resources): Promise<Compared> {
+async function compareAccount(
+  account: Storage,
+  { tables, queues, containers }: Resources,
+): Promise<Omit<Compared, 'away'>> {
   const listed = await Promise.all([
     listTablesOf(account, ''),
     Array.fromAsync(storageCalls(account.queues.listQueues()), ({ name }) => name),

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createHttpHeaders, RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
@@ -22,6 +23,7 @@ import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/la
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { markBuilt, startRekey } from '../../lib/operations/model-record.ts';
 import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
+import { readQueueStates } from '../../lib/operations/overview.ts';
 import { readPlacement } from '../../lib/operations/placement.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
@@ -471,6 +473,54 @@ test.concurrent.each(AWAY)('serves the files and long texts of $there while $awa
   for (const key of [here, gone])
     for (const each of [scan, map]) expect((await each.get(key)).blob.size).toBe(pdf.size);
 });
+
+test.concurrent.each(AWAY)(
+  'a process that starts while $away does not answer serves $there within seconds',
+  async ({ away, there }) => {
+    const accounts = createAccounts();
+    const storage = accounts.open();
+    const visits = defineEntity('visits', {
+      schema: z.object({ area: z.string(), visitId: z.string(), title: z.string() }),
+      table: 'visits',
+      key: { partition: '{area}', row: '{visitId}' },
+      indexes: {
+        title: interPartitionIndex({ table: 'visitsbytitle', partition: '{title}', row: '{area}_{visitId}' }),
+      },
+      access,
+    });
+    const start = () => startApp(accounts, { entities: [visits] });
+    const before = start();
+    await before.provision();
+    const key = { area: await textIn(storage, there, 'area'), visitId: 'v1' };
+    const title = await textIn(storage, away, 'title');
+    await before.store.visits.create({ ...key, title });
+    const held = Promise.withResolvers<void>();
+    const memory = accounts.memories[NAMES.indexOf(away)] as (typeof accounts.memories)[0];
+    memory.intercept = async ({ abortSignal }, execute) => {
+      const aborted = new Promise<never>((_, reject) =>
+        abortSignal?.addEventListener('abort', () => reject(new DOMException('Aborted.', 'AbortError'))),
+      );
+      await Promise.race([held.promise, aborted]);
+      return execute();
+    };
+    const within = <Result>(seconds: number, work: Promise<Result>) =>
+      Promise.race([work, sleep(seconds * 1_000).then(() => Promise.reject(new Error(`not within ${seconds} s`)))]);
+    const { store, runtime } = start();
+    // The parts of the start wait for the account one after another.
+    expect(await within(25, store.visits.get(key))).toMatchObject({ values: { title } });
+    expect(await within(1, store.visits.get(key))).toBeDefined();
+    // The audit log gives its own account ten seconds.
+    const second = { ...key, visitId: 'v2' };
+    await within(away === 'first' ? 16 : 6, store.visits.create({ ...second, title }));
+    expect(await within(1, store.visits.get(second))).toBeDefined();
+    const { away: named } = await within(6, readQueueStates(createEngine(accounts.open())));
+    expect(named).toEqual([away]);
+    const reading = Array.fromAsync(store.visits.by.title({ title }));
+    held.resolve();
+    expect(await reading).toHaveLength(2);
+    expect(await runtime.app().findMissing()).toEqual([]);
+  },
+);
 
 test.concurrent.each(NAMES)('timers that need %s do their work at a later run', async (away) => {
   const accounts = createAccounts();

@@ -39,13 +39,17 @@ export const healthRoute: Route = {
   kind: 'read',
   roles: undefined,
   summary: 'Check that the app runs, storage responds, its tables exist, and the model matches what is stored',
-  success: { status: 200, description: 'Healthy', body: () => Health },
+  success: {
+    status: 200,
+    description: 'Serves. `status` is `degraded` if some of several storage accounts do not respond',
+    body: () => Health,
+  },
   others: {
     500: {
       description: 'Misconfigured: a setting is wrong, or the model does not match what is stored',
       body: () => Health,
     },
-    503: { description: 'Degraded; the body says why', body: () => Health },
+    503: { description: 'Does not serve; the body says why', body: () => Health },
   },
   whenMisconfigured: { status: 500, body: MISCONFIGURED, headers: { 'cache-control': 'no-store' } },
   handle: checkHealth,
@@ -64,8 +68,9 @@ async function checkHealth(context: RequestContext): Promise<RouteResult> {
   const storage = states.every((state) => state === 'ok') ? 'ok' : 'unavailable';
   const accounts = all.accounts?.list.map(({ name }, index) => ({ name, storage: states[index] ?? 'unavailable' }));
   const resources = missing === undefined ? 'unknown' : missing.length > 0 ? 'missing' : 'ok';
-  const isHealthy = storage === 'ok' && declaration === 'ok' && resources !== 'missing';
-  const status = isHealthy ? 'ok' : 'degraded';
+  // A load balancer that took an instance out of service for an account that is away would take all, and the other accounts with them.
+  const isServing = states.includes('ok') && declaration === 'ok' && resources !== 'missing';
+  const status = isServing && storage === 'ok' ? 'ok' : 'degraded';
   const hint = missing?.length ? { hint: describeMissing(missing) } : {};
   const body: Health = {
     status,
@@ -77,7 +82,7 @@ async function checkHealth(context: RequestContext): Promise<RouteResult> {
     ...hint,
   };
   return {
-    status: isHealthy ? 200 : declaration === 'refused' ? 500 : 503,
+    status: isServing ? 200 : declaration === 'refused' ? 500 : 503,
     body,
     headers: { 'cache-control': 'no-store' },
   };

@@ -1,4 +1,4 @@
-import { createHttpHeaders } from '@azure/core-rest-pipeline';
+import { createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
 import { trace } from '@opentelemetry/api';
 import { NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -72,6 +72,24 @@ test.each<[Fault, string]>([
   await responses();
   await readRow(openStorage({ connectionString, httpClient: faultyHttpClient(fault, 1) }), row).catch(() => undefined);
   expect(await responses()).toMatchObject({ [`table responses ${status}`]: 1 });
+});
+
+test('waits 40 seconds for the response of a table or queue, and for a blob as long as it takes', async () => {
+  const waits: [string, number][] = [];
+  const httpClient: HttpClient = {
+    async sendRequest(request) {
+      waits.push([new URL(request.url).hostname, request.timeout]);
+      return { request, status: 404, headers: createHttpHeaders() };
+    },
+  };
+  const connectionString = at('http', (service) => `${service}.example`);
+  const storage = openStorage({ connectionString, httpClient });
+  await Promise.allSettled([
+    storage.table('things').getEntity('p', 'r'),
+    storage.queue('work').getProperties(),
+    storage.container('files').getProperties(),
+  ]);
+  expect(Object.fromEntries(waits)).toEqual({ 'table.example': 40_000, 'queue.example': 40_000, 'blob.example': 0 });
 });
 
 test('counts a throttled response of a queue and its retry by queue', async () => {
