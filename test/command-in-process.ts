@@ -8,6 +8,7 @@ const COMMANDS: Readonly<Record<string, (app: LocalApp) => Promise<Command>>> = 
   import: async (app) => (await import('../local/cli/import-command.ts')).createImportCommand(app),
   export: async (app) => (await import('../local/cli/export-command.ts')).createExportCommand(app),
   purge: async () => (await import('../local/cli/operator-commands.ts')).createPurgeCommand(),
+  replay: async () => (await import('../local/cli/operator-commands.ts')).createReplayCommand(),
   verify: async () => (await import('../local/cli/operator-commands.ts')).createVerifyCommand(),
   reindex: async () => (await import('../local/cli/operator-commands.ts')).createReindexCommand(),
 };

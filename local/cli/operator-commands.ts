@@ -165,6 +165,42 @@ async function readJson(response: Response): Promise<unknown> {
   throw new Error(`${path} returned ${response.status}: ${formatProblem(await readProblem(response))}`);
 }
 
+interface ReplayOptions extends TargetOptions {
+  readonly queue?: string;
+  readonly reason?: string;
+}
+
+export function createReplayCommand(): Command {
+  return createTargetCommand('Sends failed messages to their queues again. Without an option, all of them.')
+    .option('--queue <name>', 'those of a queue, such as index-changes')
+    .option('--reason <text>', 'those whose reason contains the text')
+    .action(replay);
+}
+
+const Replayed = z.object({ replayed: z.array(z.string()), away: z.array(z.string()).default([]) });
+
+async function replay({ queue, reason, ...options }: ReplayOptions): Promise<void> {
+  const target = await resolveTarget(options);
+  const request = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ queue, reason }),
+  };
+  let count = 0;
+  const away = new Set<string>();
+  for (let next: string | undefined = `${target.root}/operations/poison/replays?top=100`; next; ) {
+    const response = await ask(target, next, request);
+    const page = Replayed.parse(await readJson(response));
+    count += page.replayed.length;
+    for (const name of page.away) away.add(name);
+    next = readNextPage(response);
+  }
+  console.log(`${count} messages sent again.`);
+  if (away.size === 0) return;
+  console.error(`Others stay: accounts that do not respond may have some: ${[...away].join(', ')}.`);
+  process.exitCode = 1;
+}
+
 export function formatCleanUp(index: string, { checked, repaired }: Pick<Walked, 'checked' | 'repaired'>): string {
   // The API drops a table that no declared index uses, without reading its rows.
   if (checked === 0) return `The former index ${index} is cleaned up: its table was dropped, or has no rows.`;

@@ -28,7 +28,8 @@ const PAGES = [
   'use-as-a-package',
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
-const COMMANDS = /npm run (?:-s )?(import|export|verify|reindex|rekey|purge|infra-model|accounts)\b(?: --(?=[ `]))?/g;
+const COMMANDS =
+  /npm run (?:-s )?(import|export|verify|reindex|rekey|purge|replay|infra-model|accounts)\b(?: --(?=[ `]))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;
 const CLONE_ONLY = 'The commands `npm start` and `npm run …` of this page are those of a clone of Rowkey.';
 

@@ -13,6 +13,7 @@ import {
   createPurgeCommand,
   createReindexCommand,
   createRekeyCommand,
+  createReplayCommand,
   createVerifyCommand,
 } from '../cli/operator-commands.ts';
 import { importModel } from '../instance/import-model.ts';
@@ -44,6 +45,7 @@ const program = new Command('rowkey')
   .addCommand(createReindexCommand().name('reindex'))
   .addCommand(createRekeyCommand().name('rekey'))
   .addCommand(createPurgeCommand().name('purge'))
+  .addCommand(createReplayCommand().name('replay'))
   .addCommand(infraModel.name('infra-model'))
   .addCommand(
     addAccountsCommands(createCommand('Moves data between the storage accounts of an app.').name('accounts'), {

@@ -103,7 +103,7 @@ test('packs pages whose links and pictures are packed, and whose commands work w
     if (/!\w[\w ]*:/.test(text)) dead.push(`${page}: a picture`);
     const says = text.split('\n', 4).join(' ').includes('are those of a clone of Rowkey');
     for (const [command] of text.matchAll(/npm (run|start|ci|cit|test)\b[^`\n]*/g))
-      if (!says || / (import|export|verify|reindex|purge|infra-model)\b/.test(command))
+      if (!says || / (import|export|verify|reindex|purge|replay|infra-model)\b/.test(command))
         foreign.push(`${page}: ${command}`);
   }
   expect(links).toBeGreaterThan(100);

@@ -101,6 +101,25 @@ describe('npm run verify', () => {
   });
 });
 
+describe('npm run replay', () => {
+  test('sends the failed messages with a reason again', async () => {
+    const { run, storage, runTimer } = product;
+    for (const queue of ['index-changes', 'transfers']) await storage.queue(`${queue}-poison`).sendMessage('nonsense');
+    expect(await runTimer('poison')).toBe(202);
+    const left = async () => {
+      const listed = await product.as('operator')('GET', '/api/operations/poison');
+      return listed.body.items.map(({ queue }: { queue: string }) => queue).sort();
+    };
+    await expect.poll(left).toEqual(['index-changes', 'transfers']);
+    const none = { said: '0 messages sent again.\n', code: 0 };
+    expect(await run('replay', '--reason', 'the account second does not respond')).toEqual(none);
+    expect(await run('replay', '--queue', 'transfers', '--reason', 'it is not JSON')).toEqual({
+      said: '1 messages sent again.\n',
+      code: 0,
+    });
+  });
+});
+
 describe('npm run purge', () => {
   test('counts entities, and deletes them with their index entries before it ends', async () => {
     const { folder, run, storage } = product;
