@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { HttpClient, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
 import { createMemoryBlobs } from './memory-blobs.ts';
 import { createMemoryQueues } from './memory-queues.ts';
-import { createMemoryTables, toTableError } from './memory-tables.ts';
+import { createMemoryTables } from './memory-tables.ts';
 import {
   type Clock,
   element,
@@ -15,6 +15,7 @@ import {
   toHttpHeaders,
   toStorageRequest,
 } from './storage-request.ts';
+import { toTableError } from './table-transaction.ts';
 
 export interface MemoryStorageOptions {
   /** The clock of storage, in milliseconds: for ETags, time stamps, hidden and expired messages, and signatures. Default: `Date.now`. */

@@ -1,10 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { type TableRights, tableRights } from './signatures.ts';
 import { SortedMap } from './sorted-map.ts';
 import { type Clock, StorageRejection, type StorageReply, type StorageRequest } from './storage-request.ts';
 import { isAnnotated, type StoredValue, sizeOf, textual, toStoredValue } from './stored-value.ts';
 import { type Property, parseFilter } from './table-filter.ts';
+import { runTransaction } from './table-transaction.ts';
 
 interface Entity {
   readonly partition: string;
@@ -30,7 +29,6 @@ const MAX_PROPERTIES = 252;
 const MAX_NAME_LENGTH = 255;
 const MAX_ENTITY_BYTES = 1_048_576;
 const MAX_BODY_BYTES = 4 * 1_048_576;
-const MAX_ACTIONS = 100;
 const PAGE_SIZE = 1_000;
 const ENTITY_PATH = /^(\w+)\(PartitionKey='((?:[^']|'')*)',RowKey='((?:[^']|'')*)'\)$/s;
 const NOT_IN_KEYS = /[\p{Cc}/\\#?]/u;
@@ -260,37 +258,20 @@ export function createMemoryTables({
     return { partition, row, etag, timestamp, properties };
   }
 
-  /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
   function transact(request: StorageRequest): StorageReply {
-    const actions = parseActions(request);
-    const parts: string[] = [];
-    undo = [];
-    let at = 0;
+    const steps: (() => void)[] = [];
+    undo = steps;
     try {
-      checkActions(actions);
-      for (const action of actions) {
-        parts.push(formatPart(handle(action)));
-        at += 1;
-      }
-    } catch (error) {
-      for (const step of undo.reverse()) step();
-      if (!(error instanceof StorageRejection)) throw error;
-      const rejection = new StorageRejection(
-        error.status,
-        error.code,
-        /^\d+:/.test(error.message) ? error.message : `${at}:${error.message}`,
-      );
-      parts.splice(0, parts.length, formatPart(toTableError(rejection)));
+      return runTransaction(request, {
+        keyOf,
+        run: handle,
+        rollBack() {
+          for (const step of steps.reverse()) step();
+        },
+      });
     } finally {
       undo = undefined;
     }
-    const [batch, changes] = [`batchresponse_${randomUUID()}`, `changesetresponse_${randomUUID()}`];
-    const separated = parts.map((part) => `--${changes}\r\n${part}\r\n`).join('');
-    return {
-      status: 202,
-      headers: { 'content-type': `multipart/mixed; boundary=${batch}` },
-      body: `--${batch}\r\nContent-Type: multipart/mixed; boundary=${changes}\r\n\r\n${separated}--${changes}--\r\n--${batch}--\r\n`,
-    };
   }
 
   return { handle };
@@ -448,90 +429,14 @@ function topOf(parameters: URLSearchParams): number {
   return top;
 }
 
-function parseActions({ body, headers, query, origin }: StorageRequest): StorageRequest[] {
-  const text = body.toString();
-  const [, boundary = ''] = /boundary=(changeset_\S+)/.exec(text) ?? [];
-  const parts = text.split(`--${boundary}`).slice(1, -1);
-  // Each action has the authorization of the transaction.
-  const [authorization, accept] = [headers.get('authorization'), headers.get('accept')];
-  return parts.map((part) => {
-    const [, method = '', url = '', head = '', content = ''] =
-      /\r?\n([A-Z]+) (\S+) HTTP\/1\.1\r?\n([\s\S]*?)\r?\n\r?\n([\s\S]*)$/.exec(part) ?? [];
-    const own = head.split(/\r?\n/).flatMap((line) => {
-      const [, name = '', value = ''] = /^([^:]+):\s*(.*)$/.exec(line) ?? [];
-      return name ? [[name, value]] : [];
-    });
-    const target = new URL(url);
-    return {
-      method,
-      path: decodeURIComponent(target.pathname.split('/').slice(2).join('/')),
-      query: new URLSearchParams([...query, ...target.searchParams]),
-      headers: createHttpHeaders({
-        ...(accept && { accept }),
-        ...Object.fromEntries(own),
-        ...(authorization && { authorization }),
-      }),
-      body: Buffer.from(content.trim()),
-      origin,
-    };
-  });
-}
-
-function checkActions(actions: readonly StorageRequest[]): void {
-  if (actions.length > MAX_ACTIONS)
-    throw new StorageRejection(
-      400,
-      'InvalidInput',
-      `${MAX_ACTIONS - 1}:The batch request operation exceeds the maximum 100 changes per change set.`,
-    );
-  const keys = actions.map((action) => {
-    const [, , partition = '', row = ''] = ENTITY_PATH.exec(action.path) ?? [];
-    const { PartitionKey, RowKey } = action.method === 'POST' ? parseJson(action) : {};
-    return action.method === 'POST'
-      ? { partition: String(PartitionKey), row: String(RowKey) }
-      : { partition: unquote(partition), row: unquote(row) };
-  });
-  const rows = new Set<string>();
-  for (const [index, { partition, row }] of keys.entries()) {
-    if (partition !== keys[0]?.partition)
-      throw new StorageRejection(
-        400,
-        'CommandsInBatchActOnDifferentPartitions',
-        `${index}:All commands in a batch must operate on same entity group.`,
-      );
-    if (rows.has(row))
-      throw new StorageRejection(
-        400,
-        'InvalidDuplicateRow',
-        `${index}:A command with RowKey '${row}' is already present in the batch. An entity can appear only once in a batch.`,
-      );
-    rows.add(row);
+/** The key of the row that an action of a transaction names. */
+function keyOf(action: StorageRequest): Key {
+  if (action.method === 'POST') {
+    const { PartitionKey, RowKey } = parseJson(action);
+    return { partition: String(PartitionKey), row: String(RowKey) };
   }
-}
-
-const REASONS: Readonly<Record<number, string>> = {
-  201: 'Created',
-  204: 'No Content',
-  400: 'Bad Request',
-  404: 'Not Found',
-  409: 'Conflict',
-  412: 'Precondition Failed',
-};
-
-function formatPart({ status, headers = {}, body = '' }: StorageReply): string {
-  const lines = Object.entries({ 'Content-Type': body ? 'application/json' : undefined, ETag: headers.etag });
-  const head = lines.flatMap(([name, value]) => (value ? [`${name}: ${value}\r\n`] : [])).join('');
-  return `Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\n${head}\r\n${body}\r\n`;
-}
-
-/** Formats a rejection as the Table service does. */
-export function toTableError({ status, code, message }: StorageRejection): StorageReply {
-  const body = JSON.stringify({ 'odata.error': { code, message: { lang: 'en-US', value: message } } });
-  return {
-    status,
-    headers: { 'x-ms-error-code': code, 'content-type': 'application/json;odata=minimalmetadata' },
-    body,
-  };
+  const [, , partition = '', row = ''] = ENTITY_PATH.exec(action.path) ?? [];
+  return { partition: unquote(partition), row: unquote(row) };
 }
 
 function unquote(key: string): string {
