@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
-import { explore, RULES, type Rule, SCRIPTS } from './move.ts';
+import { explore, SCRIPTS } from './move.ts';
+import { RULES, type Rule } from './move-world.ts';
 
 type ScriptName = keyof typeof SCRIPTS;
 
