@@ -194,9 +194,9 @@ function createRuntime(
     return options;
   }
 
-  const pace = createPace({ limit: model.maxStorageRequests });
+  const paceOf = () => createPace({ limit: model.maxStorageRequests });
   const storage = once(() =>
-    openUsableStorage(placeContainers(requireSettings().storage, model), { prefix: model.prefix, connection, pace }),
+    openUsableStorage(placeContainers(requireSettings().storage, model), { prefix: model.prefix, connection, paceOf }),
   );
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() =>

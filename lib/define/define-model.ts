@@ -23,8 +23,8 @@ interface PlainOptions {
    */
   readonly rulesMaxAge?: number;
   /**
-   * The most requests to storage that a process has in progress at a time, at least 2. Further ones wait, those of callers before background
-   * work. By default callers have no limit, and background work adapts to the load alone.
+   * The most requests that a process has in progress at a time at each storage account, at least 2. Further ones wait, those of callers before
+   * background work. By default callers have no limit, and background work adapts to the load alone.
    */
   readonly maxStorageRequests?: number | undefined;
   /**

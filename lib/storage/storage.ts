@@ -114,21 +114,17 @@ export function isOnThisMachine({ tables }: Pick<Storage, 'tables'>): boolean {
 }
 
 /**
- * Opens the account or accounts of the app whose resources have the prefix. `pace` limits the requests in progress, to all accounts
- * together. Without a limit, each account has a pace of its own: one that is slow or busy delays no work on the others.
+ * Opens the account or accounts of the app whose resources have the prefix. Each account has a pace of its own: one that is slow or busy
+ * delays no work on the others.
  */
-export function openStorage(options: StorageOptions, prefix = '', pace: Pace = createPace()): Storage {
+export function openStorage(options: StorageOptions, prefix = '', paceOf: () => Pace = createPace): Storage {
   // All accounts have one clock: a process may have had a response from one of them only.
   const clock = createServiceClock();
-  const shared = { prefix, pace, clock };
+  const shared = { prefix, paceOf, clock };
   if (!('accounts' in options)) return openAccount(options, shared);
   const several = options.accounts.length > 1;
   const [first, ...others] = options.accounts.map(({ name, ...account }) => ({
-    ...openAccount(account, {
-      ...shared,
-      pace: several && !pace.isLimited ? createPace() : pace,
-      name: several ? name : undefined,
-    }),
+    ...openAccount(account, { ...shared, name: several ? name : undefined }),
     name,
   }));
   if (!first) throw new RowkeyError('wrong-setting', 'Invalid settings: no storage account is given.');
@@ -171,14 +167,15 @@ function splitQueue([first, ...others]: readonly [Account, ...Account[]], queue:
 
 interface Opening {
   readonly prefix: string;
-  readonly pace: Pace;
+  readonly paceOf: () => Pace;
   readonly clock: ServiceClock;
   /** The name of the account, if there are several. */
   readonly name?: string | undefined;
 }
 
 /** Opens an account by connection string (the emulator) or with a managed identity (Azure). */
-function openAccount(account: AccountOptions, { prefix, pace, clock, name }: Opening): Storage {
+function openAccount(account: AccountOptions, { prefix, paceOf, clock, name }: Opening): Storage {
+  const pace = paceOf();
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const heat = createHeat();
@@ -225,10 +222,10 @@ function openAccount(account: AccountOptions, { prefix, pace, clock, name }: Ope
 /** Opens the storage. Throws `wrong-setting` without the SDK's reason, which may quote the connection string. */
 export function openUsableStorage(
   options: StorageOptions,
-  { prefix, connection, pace }: { readonly prefix: string; readonly connection: string; readonly pace: Pace },
+  { prefix, connection, paceOf }: { readonly prefix: string; readonly connection: string; readonly paceOf: () => Pace },
 ): Storage {
   try {
-    return openStorage(options, prefix, pace);
+    return openStorage(options, prefix, paceOf);
   } catch (error) {
     if (error instanceof RowkeyError) throw error;
     const further = 'accounts' in options ? options.accounts.slice(1) : [];

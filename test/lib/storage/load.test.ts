@@ -14,7 +14,7 @@ const ADDRESS = { table: 'things', partition: 'p', row: 'r' };
 async function open(replies: { status: number; headers?: Record<string, string> }[] = []) {
   const memory = createMemoryStorage();
   const pace = createPace();
-  const storage = openStorage(memory, '', pace);
+  const storage = openStorage(memory, '', () => pace);
   await storage.table(ADDRESS.table).createTable();
   let sent = 0;
   memory.intercept = async (request, send) => {
@@ -75,6 +75,27 @@ it('does not send a write whose time is over while it waits', async () => {
   await expect(write).rejects.toMatchObject({ code: 'storage-unavailable' });
   for (const end of ends) end();
   expect(countSent()).toBe(0);
+});
+
+it('limits the requests to each account by itself, so that one without a response delays no other', async () => {
+  const memories = ['first', 'second'].map((account) => createMemoryStorage({ account }));
+  const accounts = memories.map((memory, at) => ({ name: ['first', 'second'][at] ?? '', ...memory }));
+  const [first, second] = openStorage({ accounts }, '', () => createPace({ limit: 2 })).accounts?.list ?? [];
+  if (!first || !second) throw new Error('There are no accounts.');
+  await first.table(ADDRESS.table).createTable();
+  const { promise: away, reject: end } = Promise.withResolvers<never>();
+  let sent = 0;
+  for (const memory of memories.slice(1))
+    memory.intercept = () => {
+      sent += 1;
+      return away;
+    };
+  const reads = [1, 2, 3].map(() => readRow(second, ADDRESS));
+  await expect.poll(() => sent).toBe(2);
+  expect(await readRow(first, ADDRESS)).toBeUndefined();
+  end(new Error('The account is away.'));
+  await Promise.allSettled(reads);
+  expect(sent).toBe(3);
 });
 
 it('reads Retry-After as seconds and as a date', () => {
