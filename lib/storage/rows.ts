@@ -51,6 +51,25 @@ export function mostActions({ accounts }: Pick<Storage, 'accounts'>): number {
 }
 
 export const MAX_TRANSACTION_BYTES = 4 * 1_048_576;
+
+/** The most actions and bytes of a transaction of the app on a partition. */
+export function transactionLimits(
+  storage: Pick<Storage, 'accounts'>,
+  partition: string,
+): { readonly mostActions: number; readonly mostBytes: number } {
+  if (!storage.accounts) return { mostActions: MAX_TRANSACTION_ACTIONS, mostBytes: MAX_TRANSACTION_BYTES };
+  const fence = transactionBytes(partition, [fenceAction(LONGEST_FENCE)]);
+  return { mostActions: mostActions(storage), mostBytes: MAX_TRANSACTION_BYTES - fence };
+}
+
+/** At least as long as the key of a fence. */
+const LONGEST_FENCE = '~'.repeat(64);
+
+/** Requires that the row exists. */
+function fenceAction(row: string): Action {
+  return { kind: 'merge', row, properties: {}, etag: ANY_ETAG };
+}
+
 /** The headers of an action and the types of its properties, with a margin. */
 const ACTION_BYTES = 1_000;
 const PROPERTY_BYTES = 40;
@@ -208,7 +227,7 @@ async function submitTo(
   }
   if (fence !== undefined && actions.length >= MAX_TRANSACTION_ACTIONS)
     throw unavailable(`${actions.length} rows cannot be written together while their partition is moved.`, undefined);
-  const fenced: Action[] = fence === undefined ? [] : [{ kind: 'merge', row: fence, properties: {}, etag: ANY_ETAG }];
+  const fenced = fence === undefined ? [] : [fenceAction(fence)];
   const sent = [...fenced, ...actions].map((action) => toTransactionAction(partition, action));
   const submitAll = () => storageCall(client.submitTransaction(sent, options), client.tableName);
   const etags = actions.flatMap((action) => (action.kind === 'delete' ? [action.etag ?? ANY_ETAG] : []));

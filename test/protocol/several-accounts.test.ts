@@ -4,6 +4,7 @@ import { createHttpHeaders, RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { HOUR_MS } from '../../lib/base/time.ts';
+import { mapValues } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { total } from '../../lib/define/declaration/totals.ts';
@@ -65,8 +66,17 @@ const declaredTasks = defineEntity('tasks', {
   childOf: declaredProjects,
   access,
 });
-const { projects, tasks } = deploy(declaredProjects, declaredTasks);
-const entities = [projects, tasks];
+const TEXTS = Array.from({ length: 16 }, (_, index) => `text${index}`);
+const declaredReports = defineEntity('reports', {
+  schema: z
+    .object({ area: z.string(), reportId: z.string() })
+    .extend(mapValues(Object.fromEntries(TEXTS.map((text) => [text, text])), () => z.string().optional())),
+  table: 'projects',
+  key: { partition: '{area}', row: 'report_{reportId}' },
+  access,
+});
+const { projects, tasks, reports } = deploy(declaredProjects, declaredTasks, declaredReports);
+const entities = [projects, tasks, reports];
 
 async function open(storage: Storage) {
   await provision(storage, resourcesOf(entities, Date.now()));
@@ -202,6 +212,41 @@ test('deletes what it leaves to nobody else, also if a move has given it another
   const [poison] = (await listPoison(engine, { limit: 10 })).items;
   await replayPoison(engine, poison?.id ?? '');
   expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
+});
+
+test('rejects a transaction that has no room for the fence of a move, and executes the largest other one', async () => {
+  const { open: openAll } = createAccounts([...NAMES]);
+  const storage = openAll();
+  await open(storage);
+  const owner = (await ownerOf(storage, 'north')) as Account;
+  await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', move: 'm1', to: 'third' }));
+  const { store } = openProvisioned(openAll());
+  const put = (count: number, last: object = {}, texts: object = {}) => {
+    const actions = Array.from({ length: count }, (_, index) => ({
+      put: { area: 'north', reportId: `r${index}`, ...texts, ...(index === count - 1 ? last : {}) },
+    }));
+    return store.reports.batch(actions, { atomic: true });
+  };
+  await expect(put(100)).rejects.toMatchObject({
+    code: 'too-large',
+    message: expect.stringContaining('needs 100 rows in one transaction; at most 99 are possible'),
+  });
+  expect(await put(99)).toHaveLength(99);
+
+  const full = Object.fromEntries(TEXTS.map((text) => [text, 'x'.repeat(32_000)]));
+  const most = 8;
+  const measured: string = await put(most + 1, {}, full).catch((error: Error) => error.message);
+  const [, needed, limit] = /needs (\d+) bytes in one transaction; at most (\d+) are possible/.exec(measured) ?? [];
+  const spare = Number(limit) - Number(needed);
+  expect(Number(limit)).toBeLessThan(4 * 1_048_576);
+  const last = (length: number) => {
+    const left = TEXTS.length * 32_000 + spare + length;
+    return Object.fromEntries(
+      TEXTS.map((text, at) => [text, 'x'.repeat(Math.max(0, Math.min(32_000, left - at * 32_000)))]),
+    );
+  };
+  await expect(put(most + 1, last(1), full)).rejects.toMatchObject({ code: 'too-large' });
+  expect(await put(most + 1, last(0), full)).toHaveLength(most + 1);
 });
 
 test('brings entities with their indexes, and a tenant, to accounts of their own and back while entities are written', async () => {

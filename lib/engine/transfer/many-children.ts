@@ -5,10 +5,10 @@ import {
   type Action,
   type Address,
   MAX_TRANSACTION_ACTIONS,
-  MAX_TRANSACTION_BYTES,
   mostActions,
   type Row,
   transactionBytes,
+  transactionLimits,
   tryAction,
   trySubmit,
 } from '../../storage/rows.ts';
@@ -83,7 +83,7 @@ export async function putChildren(
   const most = mostActions(family.engine.storage) - 1;
   let etag: string | undefined = found;
   for (let at = 0; at < actions.length && etag !== undefined; ) {
-    const some = takeActions(family.address, actions.slice(at, at + most));
+    const some = takeActions(family, actions.slice(at, at + most));
     etag = await submitWithParent(family, etag, some);
     at += some.length;
   }
@@ -91,9 +91,12 @@ export async function putChildren(
 }
 
 /** As many of the actions as fit into the bytes of a transaction, with the touch of the parent: at least one. */
-function takeActions({ partition }: Address, actions: readonly Action[]): readonly Action[] {
+function takeActions(
+  { engine: { storage }, address: { partition } }: Family,
+  actions: readonly Action[],
+): readonly Action[] {
   let bytes = transactionBytes(partition, []);
-  const least = MAX_TRANSACTION_BYTES - MAX_TOUCH_BYTES;
+  const least = transactionLimits(storage, partition).mostBytes - MAX_TOUCH_BYTES;
   const end = actions.findIndex((action, index) => {
     bytes += transactionBytes(partition, [action]);
     return index > 0 && bytes > least;

@@ -7,7 +7,7 @@ import { isReference, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
 import type { EntityChange } from '../../define/declaration/entity.ts';
 import { StorageConflict, unlessSlow } from '../../storage/errors.ts';
-import { type Action, isConditional, mostActions, submit } from '../../storage/rows.ts';
+import { type Action, isConditional, submit, transactionLimits } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { keepEarly, noteChange } from '../note-change.ts';
@@ -120,7 +120,7 @@ async function commitAnnounced(
     now: sentAt,
     guard: engine.guard,
     related: await readRelated(engine, changes, rows),
-    mostActions: mostActions(engine.storage),
+    ...transactionLimits(engine.storage, partition),
   };
   const planned = await planFirst(engine, changes, { rows, mark, assumeNew });
   await checkRelated(engine, actingOf(changes));
@@ -203,7 +203,7 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   await announceLeft(engine, changes, write);
   const actions = await toStoredActions(engine, changes, where, write);
   try {
-    checkTransactionBytes(partition, actions);
+    checkTransactionBytes(partition, actions, write.mark);
   } catch (error) {
     await dropStoredParts(engine, changes, actions);
     throw await endIntent(write, error);

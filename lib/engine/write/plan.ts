@@ -21,6 +21,7 @@ import {
   MAX_TRANSACTION_BYTES,
   type Properties,
   transactionBytes,
+  type transactionLimits,
 } from '../../storage/rows.ts';
 import { atAction, EntityChanged } from './conflict.ts';
 import {
@@ -90,9 +91,10 @@ export interface Plan {
   readonly further: ReadonlyMap<string, Properties>;
 }
 
-/** The id and the time of a write, in milliseconds, the related rows that it has read, and the most actions of its transaction. */
+/** The id and the time of a write, in milliseconds, the related rows that it has read, and the limits of its transaction. */
 export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard'> &
-  Partial<Pick<PlanDraft, 'related'>> & { readonly mostActions?: number };
+  Partial<Pick<PlanDraft, 'related'>> &
+  Partial<ReturnType<typeof transactionLimits>>;
 
 /** The keys of the rows that must be read before these changes are planned. */
 export function siblingRowsOf(changes: readonly EntityChange[]): string[] {
@@ -126,7 +128,7 @@ export function planPartition(given: readonly EntityChange[], siblings: Siblings
   }
   // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
   const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
-  checkTransactionBytes(given[0]?.address.partition ?? '', measured);
+  checkTransactionBytes(given[0]?.address.partition ?? '', measured, mark);
   const followed = steps.flatMap(({ changes }) => changes.map(follow));
   const claims = followed.flatMap(claimsOf);
   const twice = claims.find(
@@ -212,13 +214,17 @@ function requireUnchanged({ address: { row }, before }: Change, { actions, write
 }
 
 /** Throws `too-large`. The emulator accepts transactions of any size. */
-export function checkTransactionBytes(partition: string, actions: readonly Action[]): void {
+export function checkTransactionBytes(
+  partition: string,
+  actions: readonly Action[],
+  { mostBytes: limit = MAX_TRANSACTION_BYTES }: Pick<WriteMark, 'mostBytes'>,
+): void {
   const needed = transactionBytes(partition, actions);
-  if (actions.length > 1 && needed > MAX_TRANSACTION_BYTES)
-    throw new PlanTooLarge(
-      `The change needs ${needed} bytes in one transaction; at most ${MAX_TRANSACTION_BYTES} are possible.`,
-      { needed, limit: MAX_TRANSACTION_BYTES },
-    );
+  if (actions.length > 1 && needed > limit)
+    throw new PlanTooLarge(`The change needs ${needed} bytes in one transaction; at most ${limit} are possible.`, {
+      needed,
+      limit,
+    });
 }
 
 /** The change with the fields that features set. */
