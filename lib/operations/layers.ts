@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 import type { PlacedLayer } from '../define/places/placement.ts';
-import { type Layer, type Layers, newestLayers, type Owned } from '../storage/slot-row.ts';
+import { type Layer, type Layers, newestLayers, type Owned, requireRoom, withLayers } from '../storage/slot-row.ts';
 import { canOverlap, intersectLayers, layerOf, SLOTS, subtractLayers } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';
 import {
@@ -28,7 +28,7 @@ import { asMover, type MoveOptions } from './slot-mover.ts';
  * has begun. test/model/move.ts visits the interleavings.
  */
 
-/** Each row of an account has all layers with their slots: at most 1 MiB, of which a text may have 32,000 characters. */
+/** Each row of an account has all layers with their slots, and room for a move of each slot: at most 1 MiB, of which a text may have 32,768 characters. */
 const MAX_LAYERS = 24;
 const MAX_LAYERS_LENGTH = 30_000;
 
@@ -62,8 +62,13 @@ export async function arrangeLayers(
         'invalid-input',
         `The placements need ${length} layers with ${characters} characters, and the row of an account has room for ${MAX_LAYERS} with ${MAX_LAYERS_LENGTH}. Run ${commandLine('accounts', 'clean-up')} first, 20 minutes after the last move at the earliest: it joins the parts of a placement and removes former ones. If that is not enough, put several tenants into one placement, use ranges, or place less.`,
       );
-    for (const { owned } of placements) requireAtRest(owned);
-    await writeLayers(mover, { ...layers, version: Math.max(layers.version, before.version + 1) });
+    const next = { ...layers, version: Math.max(layers.version, before.version + 1) };
+    for (const { account, owned } of placements) {
+      requireAtRest(owned);
+      // A new layer gets the moves that are not cleaned up of the layer of which it is a part.
+      if (!isTidying) requireRoom(account, withLayers(owned, next));
+    }
+    await writeLayers(mover, next);
   });
 }
 

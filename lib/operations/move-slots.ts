@@ -4,7 +4,15 @@ import { slotAt } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';
 import { findOwner, type Plan, stateIn } from './placement.ts';
 import { copyBlobsOf, deleteSlots } from './slot-contents.ts';
-import { asMover, finishMoves, legsOf, type MoveOptions, type MoveReport, openAgain, startMove } from './slot-mover.ts';
+import {
+  asMover,
+  finishMoves,
+  legsOf,
+  type MoveOptions,
+  type MoveReport,
+  openAgain,
+  startMoves,
+} from './slot-mover.ts';
 
 /** Moves slots. With `isClosed`, writes to them wait from the beginning to the end, or fail, and no partition is fenced. */
 export function moveSlots(
@@ -13,7 +21,7 @@ export function moveSlots(
   { isClosed = false, ...options }: MoveOptions & { readonly isClosed?: boolean },
 ): Promise<MoveReport> {
   return asMover(storage, options, async (mover) => {
-    for (const plan of plans) await startMove(mover, plan, isClosed);
+    await startMoves(mover, plans, isClosed);
     await finishMoves(mover);
   });
 }
@@ -32,7 +40,7 @@ export function abortMoves(storage: Storage, options: MoveOptions): Promise<Move
     const legs = await legsOf(mover);
     // First of all, because writes wait for some of them.
     for (const leg of legs) {
-      mover.report.left.push(...leg.slots);
+      for (const slot of leg.slots) mover.report.left.push(slot);
       await openAgain(mover, leg);
     }
     for (const { target, slots, layers } of legs) {
@@ -59,7 +67,7 @@ export function moveBack(storage: Storage, move: string | undefined, options: Mo
       );
       return { slots: gone.map(([index]) => slotAt(index)), to: account.name };
     });
-    for (const plan of plans) await startMove(mover, plan, false);
+    await startMoves(mover, plans, false);
     await finishMoves(mover);
   });
 }

@@ -92,7 +92,14 @@ export function followWork(done: Done) {
       const rowsPerSecond = Math.round(((rows - last.rows) * 1_000) / Math.max(1, now - last.at));
       last = { at: now, rows };
       const { slots, written, blobs, pauses } = done;
-      const counts = { rows, rowsPerSecond, written, blobs, slots, pauseMs: Math.round(Math.max(0, ...pauses)) };
+      const counts = {
+        rows,
+        rowsPerSecond,
+        written,
+        blobs,
+        slots,
+        pauseMs: Math.round(pauses.reduce((one, other) => Math.max(one, other), 0)),
+      };
       return { startedAt, saidAt: now, phase, leftMs: Math.round(Math.max(0, endsAt - now)), ...at, ...counts };
     },
   };

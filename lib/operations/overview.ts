@@ -178,7 +178,8 @@ function movesOf({ name: from }: Account, owned: Owned, mover: Awaited<ReturnTyp
       slots: slots.length,
       gone,
       phase: gone === slots.length ? 'gone' : inMotion,
-      goneAt: gone > 0 ? Math.max(...slots.map(([, { goneAt }]) => goneAt)) : undefined,
+      // Too many for the arguments of one call, if several layers have moved.
+      goneAt: gone > 0 ? slots.reduce((last, [, { goneAt }]) => Math.max(last, goneAt), 0) : undefined,
     };
   });
 }

@@ -148,30 +148,39 @@ export async function asMover(
   }
 }
 
-/** Begins to fence the slots, or closes them, at their owners. */
-export async function startMove(mover: Mover, { slots, to }: Plan, isClosed: boolean): Promise<void> {
-  const target = mover.accounts.list.find(({ name }) => name === to);
-  if (!target)
-    throw new RowkeyError('invalid-input', `Storage account "${to}" not found.`, {
-      accepted: mover.accounts.list.map(({ name }) => name).join(', '),
-    });
+/** Begins to fence the slots of all plans, or closes them, at their owners. Changes nothing if a plan is rejected. */
+export async function startMoves(mover: Mover, plans: readonly Plan[], isClosed: boolean): Promise<void> {
   const placements = await readPlacement(mover.accounts);
   // Too many for the arguments of one call, if several layers have moved.
   const turns = placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn));
   const turn = 1 + turns.reduce((one, other) => Math.max(one, other), 0);
-  const starts = placements.flatMap((placement) => {
-    const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
-    if (placement.account === target || owned.length === 0) return [];
-    const busy = owned.find((slot) => stateIn(placement, slot).phase !== 'at rest');
-    if (busy) throw new RowkeyError('busy', `The slot ${busy} is moving. Resume or abort its move first.`);
-    requireRoom(placement.account, placement.owned, owned);
-    return [{ account: placement.account, owned }];
+  const starts = plans.flatMap(({ slots, to }, at) => {
+    const target = mover.accounts.list.find(({ name }) => name === to);
+    if (!target)
+      throw new RowkeyError('invalid-input', `Storage account "${to}" not found.`, {
+        accepted: mover.accounts.list.map(({ name }) => name).join(', '),
+      });
+    return placements.flatMap((placement) => {
+      const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
+      if (placement.account === target || owned.length === 0) return [];
+      const busy = owned.find((slot) => stateIn(placement, slot).phase !== 'at rest');
+      if (busy) throw new RowkeyError('busy', `The slot ${busy} is moving. Resume or abort its move first.`);
+      return [
+        { account: placement.account, slots: owned, begun: { move: newMoveId(), to, turn: turn + at, isClosed } },
+      ];
+    });
   });
-  for (const { account, owned } of starts) {
-    const move = newMoveId();
-    const state: SlotState = { phase: isClosed ? 'draining' : 'fencing', move, to, turn, isClosed };
-    await change(mover, account, owned, (now) => (now.phase === 'at rest' || now.move === move ? state : undefined));
+  for (const { account, owned } of placements) {
+    const added = starts
+      .filter((start) => start.account === account)
+      .flatMap(({ slots, begun }) => slots.map((slot) => [slotIndex(slot), { ...begun, goneAt: 0 }] as const));
+    if (added.length > 0) requireRoom(account, { ...owned, moves: new Map([...owned.moves, ...added]) });
   }
+  const phase = isClosed ? 'draining' : 'fencing';
+  for (const { account, slots, begun } of starts)
+    await change(mover, account, slots, (now) =>
+      now.phase === 'at rest' || now.move === begun.move ? { phase, ...begun } : undefined,
+    );
 }
 
 /** Rows are named by it, and hyphens separate it. */
@@ -232,11 +241,15 @@ export async function finishMoves(mover: Mover): Promise<void> {
     }
     const again = mover.report.left.splice(0);
     if (again.length === 0 || attempt === ATTEMPTS) {
-      mover.report.left.push(...again);
+      mover.report.left = again;
       return;
     }
-    for (const { target, slots } of [...sealed, ...legs])
-      await startMove(mover, { slots: slots.filter((slot) => again.includes(slot)), to: target.name }, false);
+    const repeated = new Set(again);
+    const plans = [...sealed, ...legs].map(({ target, slots }) => ({
+      slots: slots.filter((slot) => repeated.has(slot)),
+      to: target.name,
+    }));
+    await startMoves(mover, plans, false);
   }
 }
 
@@ -303,7 +316,7 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
   await change(mover, source, slots, ofMove(['fencing', 'draining'], 'draining'));
   const isCopied = isClosed || (await copyOpened(mover, leg, true));
   if (!isCopied || (!isClosed && performance.now() - since > timing.pauseWithinMs)) {
-    report.left.push(...slots);
+    for (const slot of slots) report.left.push(slot);
     await openAgain(mover, leg);
     return performance.now() - since;
   }
@@ -311,7 +324,7 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
   await accept(mover, target, slots);
   const pause = performance.now() - since;
   report.slots += slots.length;
-  report.pauses.push(...slots.map(() => pause));
+  for (const _ of slots) report.pauses.push(pause);
   return pause;
 }
 

@@ -242,24 +242,25 @@ function toEntity(account: Account, { texts, moves, layers }: Pick<Owned, 'texts
   return { partitionKey: PARTITION, rowKey: ROW, ...properties };
 }
 
-/** A property has at most 32,768 characters, and the texts of moves grow when their slots are let go. */
-const MOVES_LENGTH = 30_000;
-/** The length of the text of a move without its slots. */
-const MOVE_LENGTH = 130;
+/** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
+const MAX_TEXT_LENGTH = 32_768;
+const MAX_ROW_BYTES = 1_048_576;
+/** More than the row has beside the names and the characters of a text, of which each takes two bytes. */
+const TEXT_BYTES = 16;
+const SYSTEM_BYTES = 200;
+/** When slots are let go, their moves get a time of 13 digits. */
+const LONGEST_TIME = 9_999_999_999_999;
 
-/** Rejects a move that the row of an account may not be able to hold. */
-export function requireRoom(account: Account, owned: Owned, slots: readonly string[]): void {
-  const properties: Readonly<Record<string, string>> = toEntity(account, owned);
-  const hasRoom = numbersOf(owned.layers).every((number) => {
-    const added = slots.filter((slot) => layerOf(slotIndex(slot)) === number);
-    const { length = 0 } = properties[propertiesOf(owned.layers, number)[1]] ?? '';
-    return added.length === 0 || length + MOVE_LENGTH + 3 * added.length <= MOVES_LENGTH;
-  });
-  if (hasRoom) return;
+/** Throws `busy` if the account could not store the row, also when slots that are in motion are let go. */
+export function requireRoom(account: Account, owned: Pick<Owned, 'texts' | 'moves' | 'layers'>): void {
+  const moves = new Map([...owned.moves].map(([index, state]) => [index, { ...state, goneAt: LONGEST_TIME }]));
+  const texts = Object.entries(toEntity(account, { ...owned, moves }));
+  const bytes = texts.reduce((sum, [name, text]) => sum + TEXT_BYTES + 2 * (name.length + text.length), SYSTEM_BYTES);
+  if (bytes <= MAX_ROW_BYTES && texts.every(([, { length }]) => length <= MAX_TEXT_LENGTH)) return;
   const count = new Set([...owned.moves.values()].map(({ move }) => move)).size;
   throw new RowkeyError(
     'busy',
-    `The storage account ${account.name} has no room for another move: ${count} are not cleaned up. Run ${commandLine('accounts', 'clean-up')}, 20 minutes after the last move at the earliest.`,
+    `The row of the storage account ${account.name} has no room for the change: with it, ${count} moves are not cleaned up. Run ${commandLine('accounts', 'clean-up')}, 20 minutes after the last move at the earliest.`,
   );
 }
 

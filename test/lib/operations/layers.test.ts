@@ -4,11 +4,12 @@ import { hasCode } from '../../../lib/base/errors.ts';
 import type { PlacedLayer } from '../../../lib/define/places/placement.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
 import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
-import { findOwner, layersIn, planBalance, readPlacement } from '../../../lib/operations/placement.ts';
+import { readAccountStates } from '../../../lib/operations/overview.ts';
+import { findOwner, layersIn, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
 import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { changeLayers, changeSlots, indexIn, isOwned } from '../../../lib/storage/slot-row.ts';
+import { changeLayers, changeSlots, indexIn, isOwned, requireRoom } from '../../../lib/storage/slot-row.ts';
 import {
   type LayerDefinition,
   layerMatcher,
@@ -312,4 +313,44 @@ test.each(
     }
   expect(Object.keys(await contentsOf(open()))).toEqual(expect.arrayContaining(Object.keys(traffic.rows())));
   expect(await contentsOf(open())).toMatchObject(traffic.rows());
+});
+
+/** As many layers as a row may have, each of a tenant, with a definition as long as a row may have. */
+const MOST_LAYERS: readonly PlacedLayer[] = Array.from({ length: 24 }, (_, index) => {
+  const keys = Array.from({ length: 24 }, (_key, at) => `tenant-${index}-${at}-${'x'.repeat(35)}`);
+  return { layer: { name: `tenant${index}`, keys }, account: 'second' };
+});
+
+test('rejects layers that would not fit with what is not cleaned up, before any account is changed', async () => {
+  const { open, storage } = await storageToMove(1);
+  const others = Array.from({ length: 200 }, (_, index) => slotAt(index));
+  const state = { phase: 'gone', to: 'second', turn: 1, goneAt: Date.now() } as const;
+  await changeSlots(accountNamed(storage, 'first'), others, (_, slot) => ({ ...state, move: `m1234567890abc${slot}` }));
+  await changeSlots(accountNamed(storage, 'second'), others, () => ({ phase: 'at rest' }));
+  const before = await readPlacement(storage.accounts);
+  await expect(arrangeLayers(open(), MOST_LAYERS, quick)).rejects.toThrow(
+    'The row of the storage account first has no room for the change: with it, 200 moves are not cleaned up.',
+  );
+  expect((await readPlacement(storage.accounts)).map(({ owned }) => owned.etag)).toEqual(
+    before.map(({ owned }) => owned.etag),
+  );
+});
+
+test.runIf(IS_EVERY_POINT)('stores the largest row of an account, and tells of all its slots', async () => {
+  const { open, storage } = await storageToMove(1);
+  await arrangeLayers(open(), MOST_LAYERS, quick);
+  // Each slot of each layer has left under a move.
+  const placements = await readPlacement(storage.accounts);
+  const [first] = placements;
+  if (!first) throw new Error('There is no account.');
+  const all = [0, ...layersIn(placements).map(({ number }) => number)];
+  const slots = all.flatMap((layer) => slotsIn(first, 'at rest', layer));
+  expect(slots).toHaveLength(25 * SLOTS);
+  const goneAt = Date.now();
+  const gone = { phase: 'gone', move: 'm1234567890abcde', to: 'second', turn: 1, isClosed: false, goneAt } as const;
+  const moves = new Map(slots.map((slot) => [slotIndex(slot), gone]));
+  requireRoom(first.account, { ...first.owned, moves });
+  expect(await changeSlots(first.account, slots, () => gone)).toBe(true);
+  const states = await readAccountStates({ storage: open(), now: Date.now });
+  expect(states.moves).toMatchObject([{ slots: slots.length, gone: slots.length, phase: 'gone', goneAt }]);
 });
