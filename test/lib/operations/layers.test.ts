@@ -131,6 +131,14 @@ test('joins what is added to a placement when it is where the rest is, and nothi
   expect(await contentsOf(open())).toMatchObject({ 'acme/a': 'acme', 'globex/a': 'globex' });
 });
 
+test('carves no layer while a slot moves', async () => {
+  const { open, storage } = await storageWithTenants();
+  const state = { phase: 'fencing', move: 'm1', to: 'second', turn: 1 } as const;
+  await changeSlots(accountNamed(storage, 'first'), [slotOf('acme')], () => state);
+  await expect(arrangeLayers(open(), [{ layer: ACME, account: 'second' }], quick)).rejects.toThrow('Slots are moving.');
+  expect(layersIn(await readPlacement(storage.accounts))).toEqual([]);
+});
+
 test('reads no row of ownership again because an added account lacks a layer', async () => {
   const { open, requests } = await storageToMove(1, ['first', 'second', 'third']);
   const two = open(2);
