@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
+import { ofAccount } from '../storage/errors.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Account } from '../storage/storage.ts';
@@ -113,11 +114,13 @@ export async function readMover(
   first: Account,
   now: number,
 ): Promise<(Work & { readonly isAlive: boolean }) | undefined> {
-  const row = await readRow(first, HOLD);
+  const row = await readHold(first);
   if (!row) return undefined;
   const work = Work.safeParse(JSON.parse(String(row.properties.Work ?? '{}'))).data;
   return work && { ...work, isAlive: now - work.saidAt <= SILENT_MS };
 }
+
+const readHold = (first: Account) => ofAccount(first, readRow(first, HOLD));
 
 /** A mover that has not written its row for so long may write no more. Clocks of machines differ by less. */
 const SILENT_MS = 30_000;
@@ -148,7 +151,7 @@ export async function becomeMover(
       seen === undefined ? { kind: 'insert', row, properties } : { kind: 'replace', row, properties, etag: seen };
     await tryAction(first, HOLD, action).catch(unlessUnknown);
     // A reply may be lost, and the row changed all the same.
-    const found = await readRow(first, HOLD);
+    const found = await readHold(first);
     isLost = found?.properties.Holder !== holder;
     if (isLost) begun = undefined;
     if (isLost || !found || found.etag === seen) return;
@@ -157,7 +160,7 @@ export async function becomeMover(
     begun = undefined;
   };
 
-  for (let seen = await readRow(first, HOLD), unchangedSince = performance.now(); ; ) {
+  for (let seen = await readHold(first), unchangedSince = performance.now(); ; ) {
     const leftMs = seen ? unchangedSince + holdMs + lateMs - performance.now() : 0;
     if (leftMs <= 0) {
       await write(seen?.etag);
@@ -166,7 +169,7 @@ export async function becomeMover(
       onWait(leftMs);
       await sleep(Math.min(leftMs, holdMs / WATCHES));
     }
-    const now = await readRow(first, HOLD);
+    const now = await readHold(first);
     if (now?.etag !== seen?.etag) unchangedSince = performance.now();
     seen = now;
   }

@@ -694,6 +694,14 @@ test('a start after a changed model, or while entities begin to move to another 
   await start(entities);
   await expect(startWithoutOwner([projects])).rejects.toThrow('does not respond');
   await startWithoutOwner(entities);
+  // The former release, beside which the newer one runs.
+  for (const name of NAMES.filter((each) => each !== owner.name)) {
+    stopped.add(name);
+    expect(await start([projects])).toEqual([expect.stringContaining('The entity tasks is no longer declared')]);
+    await expect(startRekey(engine, tasks)).rejects.toThrow(`the account ${name} does not respond`);
+    stopped.clear();
+  }
+  await start(entities);
   await startRekey(engine, tasks);
   await markBuilt(engine, tasks, 'none');
   await expect(startWithoutOwner(entities)).rejects.toThrow('does not respond');

@@ -90,6 +90,8 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   ] as const) {
     stopped.add(away);
     const told = await accounts('status');
+    for (const command of ['balance', 'clean-up'])
+      await expect(accounts(command)).rejects.toThrow(`the account ${away} does not respond`);
     stopped.clear();
     expect(process.exitCode).toBe(1);
     process.exitCode = undefined;
