@@ -2,8 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openAccessApp } from '../access-app.ts';
 import { IS_EVERY_POINT } from '../points.ts';
-import { Proof } from './proof.ts';
 import { define } from './proof-model.ts';
+import { Reads } from './proof-reads.ts';
+import { World } from './proof-world.ts';
+import { Writes } from './proof-writes.ts';
 import { plans } from './random-model.ts';
 import { beginnings, steps } from './random-requests.ts';
 
@@ -26,30 +28,32 @@ test('callers see and do what the rules say, whatever the model, the token and t
       if (!defined) stats.refused += 1;
       if (!defined || stats.decisions >= DECISIONS) return;
       const app = await openAccessApp(import.meta.url, defined.model, { settleInline: 10_000 });
-      const proof = new Proof(defined.plan, app, defined.model);
-      await proof.begin(beginning);
+      const world = new World(defined.plan, app, defined.model);
+      const sentReads = new Reads(world);
+      const sentWrites = new Writes(world);
+      await world.begin(beginning);
       for (const { callers, reads, writes } of some) {
         for (const [at, caller] of callers.entries()) {
-          await proof.query(caller, reads);
+          await sentReads.query(caller, reads);
           const read = reads[at];
           if (!read) continue;
-          await proof.get(caller, read);
-          await proof.total(caller, read);
-          if (at < 2) await proof.why(caller, read);
-          if (at < 1) await proof.pages(caller, read);
-          if (at < 3) await proof.mine(caller, read.kind);
+          await sentReads.get(caller, read);
+          await sentReads.total(caller, read);
+          if (at < 2) await sentReads.why(caller, read);
+          if (at < 1) await sentReads.pages(caller, read);
+          if (at < 3) await sentReads.mine(caller, read.kind);
         }
         for (const [at, write] of writes.entries()) {
           const caller = callers[at];
-          if (caller) await proof.write(caller, write);
+          if (caller) await sentWrites.write(caller, write);
         }
-        await proof.check();
+        await world.check();
       }
       const [last] = some;
       const [caller] = last?.callers ?? [];
-      if (last && caller) await proof.hide(caller, last.reads);
-      stats.cases += proof.cases;
-      stats.decisions += proof.decisions;
+      if (last && caller) await sentReads.hide(caller, last.reads);
+      stats.cases += world.cases;
+      stats.decisions += world.decisions;
       stats.models += 1;
       if (stats.models % 50 === 0) tell();
     }),
