@@ -7,6 +7,7 @@ import type { Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import { createEngine, type Engine, type Timing } from '../lib/engine/engine.ts';
 import type { Message } from '../lib/engine/reconcile/hold.ts';
+import { createRekey } from '../lib/operations/rekey.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
@@ -72,13 +73,15 @@ interface WorldOptions {
   readonly queueParts?: number;
   /** The URLs of further storage accounts, as of test files. */
   readonly further?: readonly string[];
+  /** An entity of the model whose key changes, as the queue functions declare it when they handle a message. */
+  readonly rekeyed?: () => Entity;
 }
 
 /** Opens the model of the fixtures, with additional entities, on the storage account of the test file. */
 export async function openWorld(
   url: string,
   more: readonly Entity[] = [],
-  { prefix = '', queueParts = 1, further = [] }: WorldOptions = {},
+  { prefix = '', queueParts = 1, further = [], rekeyed }: WorldOptions = {},
 ): Promise<World> {
   const entities = [...model.list, ...more];
   const connections = [url, ...further].map(testStorage);
@@ -98,7 +101,16 @@ export async function openWorld(
   await provision(storage, resourcesOf(entities, Date.now(), { queueParts }));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
-  const consumer = { engine: createEngine(storage, { timing: PATIENT, keys, queueParts }), entities, log };
+  const engine = createEngine(storage, { timing: PATIENT, keys, queueParts });
+  const consumer = {
+    get engine() {
+      return rekeyed ? { ...engine, rekey: createRekey([rekeyed()]) } : engine;
+    },
+    get entities() {
+      return rekeyed ? [...entities.filter(({ name }) => name !== rekeyed().name), rekeyed()] : entities;
+    },
+    log,
+  };
 
   // Messages that `take` received while it searched for another one.
   let held: (Message & { text: string })[] = [];
@@ -155,7 +167,7 @@ export async function openWorld(
   };
   return {
     storage,
-    engine: createEngine(storage, { timing: PATIENT, keys, queueParts }),
+    engine,
     queued: createEngine(storage, { timing: PATIENT, keys, queueParts, settleInline: 0 }),
     keyFile,
     engineThrough,

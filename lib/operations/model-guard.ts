@@ -60,7 +60,7 @@ async function compareShapes(
   const changed = (['table', 'partition', 'row'] as const).filter((part) => before[part] !== now[part]);
   // The command that moves the entities changes the stored key.
   const rows = changed.length === 0 ? 'none' : await findRows(engine, entity, before);
-  const isToMove = rows === 'live' && before.table === now.table && isKey(entity.formerKey, before);
+  const isToMove = rows !== 'none' && before.table === now.table && isKey(entity.formerKey, before);
   const keys = isToMove ? [] : changed;
   if (before.rekey && !changed.length && !isKey(entity.formerKey, before.rekey))
     blocked.push(

@@ -2,15 +2,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { pick, type Values } from '../base/values.ts';
 import { TOMBSTONE, toValues } from '../define/codec/entity-codec.ts';
-import { type Entity, formerOf } from '../define/declaration/entity.ts';
+import { type Entity, formerOf, withArchives } from '../define/declaration/entity.ts';
 import type { Finding } from '../define/declaration/finding.ts';
-import { buildKey, parseKey } from '../define/keys/key-template.ts';
 import { addressIfAny, addressOf, isSibling, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine, Rekey, RekeyPhase } from '../engine/engine.ts';
 import { beingRekeyed, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
-import { moveToKey } from '../engine/transfer/transfer.ts';
-import { type Address, type Row, scanTable } from '../storage/rows.ts';
+import { arrivesFromFormer, isTombstoneOfRekey, keyAt, moveToKey } from '../engine/transfer/move-to-key.ts';
+import { type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { endRekey, readRekey, startMoves, startRekey } from './model-record.ts';
 import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
@@ -57,12 +56,14 @@ function isUsable({ since, at, isLast }: Lease): boolean {
 
 /** Where the entities of changed keys are, as one process knows. Undefined if no key has changed. */
 export function createRekey(entities: readonly Entity[]): Rekey | undefined {
-  const byName = new Map(entities.filter(({ formerKey }) => formerKey).map((entity) => [entity.name, entity]));
+  const rekeyed = entities.filter(({ formerKey }) => formerKey);
+  // Archived entities have the key of their entity.
+  const byName = new Map(rekeyed.flatMap((owner) => kindsOf(owner).map((entity) => [entity.name, { entity, owner }])));
   if (byName.size === 0) return undefined;
   const known = new Map<string, Lease>();
 
   async function phaseOf(engine: Engine, name: string): Promise<RekeyPhase> {
-    const entity = byName.get(name);
+    const entity = byName.get(name)?.owner;
     if (!entity) return undefined;
     for (let attempt = 1; ; attempt += 1) {
       const last = known.get(entity.name);
@@ -92,27 +93,44 @@ export function createRekey(entities: readonly Entity[]): Rekey | undefined {
     phaseOf,
     async find(engine, name, address, options) {
       const phase = await phaseOf(engine, name);
-      const entity = byName.get(name);
-      const former = entity && formerOf(entity);
+      const kind = byName.get(name);
+      const former = kind && formerOf(kind.entity);
       if (!phase || !former) return undefined;
+      const { entity } = kind;
       const plain = { ...engine, rekey: undefined };
-      const readAt = async (kind: Entity, key: Values) => {
-        const { partition, row } = addressOf(kind, key);
-        const found = await readJoinedRow(plain, kind, { ...address, partition, row }, options);
-        return { found, live: found && judgeRow(kind, found).is === 'entity' ? found : undefined };
+      const select = address.select && [...address.select, 'MovingFrom', 'MovedTo', 'Incarnation'];
+      const readAt = async (declared: Entity, key: Values) => {
+        const { partition, row } = addressOf(declared, key);
+        const found = await readJoinedRow(plain, declared, { ...address, partition, row, select }, options);
+        return { found, live: found && judgeRow(declared, found).is === 'entity' ? found : undefined };
       };
       const move = async (key: Values) => {
-        if ((await moveEntity(engine, entity, key)) !== undefined) throw beingRekeyed(entity);
+        if ((await moveEntity(engine, kind, key)) !== undefined) throw beingRekeyed(entity);
+      };
+      /** Before the move. A process of the release before may still move entities in the other direction. */
+      const findUnmoved = async (key: Values) => {
+        const { partition, row } = addressOf(entity, key);
+        const isFromHere = ({ properties }: Row) => properties.MovingFrom === JSON.stringify([partition, row]);
+        for (let before: string | undefined; ; ) {
+          const there = await readAt(former, key);
+          if (there.live && !isFromHere(there.live)) return there.live;
+          // No entity is at either key, or a copy was written after its entity had left.
+          if (before === (there.found?.etag ?? '')) return undefined;
+          before = there.found?.etag ?? '';
+          const here = await readAt(entity, key);
+          if (here.live && !arrivesFromFormer(entity, key, here.live.properties)) return here.live;
+          if (there.live && here.found?.properties.MovedTo === there.live.properties.Incarnation) return there.live;
+        }
       };
       // An index entry may name the former address of an entity that has been moved since.
       for (const key of [keyAt(entity, address), keyAt(former, address)]) {
         if (!key) continue;
+        if (phase !== 'moving') return findUnmoved(key);
         const there = await readAt(former, key);
-        if (there.live && phase !== 'moving') return there.live;
-        if (there.live || there.found?.properties.MovedTo) await move(key);
+        if (there.live || isTombstoneOfRekey(there.found?.properties ?? {})) await move(key);
         const { live } = await readAt(entity, key);
         if (!live) continue;
-        if (!live.properties.MovingFrom || phase !== 'moving') return live;
+        if (!arrivesFromFormer(entity, key, live.properties)) return live;
         // The process that moved it may have died, or the row may be the copy of a process that was too late.
         await move(key);
         return (await readAt(entity, key)).live;
@@ -122,24 +140,21 @@ export function createRekey(entities: readonly Entity[]): Rekey | undefined {
   };
 }
 
-/** The key fields of an address; undefined if no entity of the declaration has it. */
-function keyAt(
-  { partition: inPartition, row: inRow }: Entity,
-  { partition, row }: Omit<Address, 'table'>,
-): Values | undefined {
-  const [first, second] = [parseKey(inPartition, partition), parseKey(inRow, row)];
-  if (!first || !second) return undefined;
-  const key = { ...first, ...second };
-  return buildKey(inPartition, key) === partition && buildKey(inRow, key) === row ? key : undefined;
+/** An entity whose key changes, or its archive, and the entity whose archive it is, or itself. */
+interface Kind {
+  readonly entity: Entity;
+  readonly owner: Entity;
 }
 
+const kindsOf = (owner: Entity) => withArchives([owner]);
+
 /** Moves an entity. Returns why it cannot be moved. */
-async function moveEntity(engine: Engine, entity: Entity, key: Values): Promise<string | undefined> {
+async function moveEntity(engine: Engine, { entity, owner }: Kind, key: Values): Promise<string | undefined> {
   const former = formerOf(entity);
   const hasSiblings = projectionsOf(entity).some(isSibling);
   if (hasSiblings && former && addressOf(former, key).partition === addressOf(entity, key).partition)
     return 'Both keys are in one partition, in which the entity has index entries.';
-  return moveToKey(engine, entity, key);
+  return moveToKey(engine, entity, key, { owner });
 }
 
 interface RekeyPageOptions {
@@ -169,8 +184,10 @@ export const rekeyPage = inPattern(
       else await startMoves(engine, entity);
       return { ...nothing, next: { table: 0, left: 0 } };
     }
+    const kinds = kindsOf(entity);
+    const kind = { entity: kinds[position.table] ?? entity, owner: entity };
     const { rows, more } = await scanTable(engine.storage, {
-      table: entity.table,
+      table: kind.entity.table,
       after: position.after,
       limit: top,
       bound: ANY_ROWS,
@@ -180,34 +197,36 @@ export const rekeyPage = inPattern(
     let checked = 0;
     while (checked < rows.length && !(checked > 0 && isOver())) {
       const some = rows.slice(checked, checked + CONCURRENCY);
-      const moved = await pMap(some, (row) => moveRow(engine, entity, row), { concurrency: CONCURRENCY });
+      const moved = await pMap(some, (row) => moveRow(engine, kind, row), { concurrency: CONCURRENCY });
       findings.push(...moved.flat());
       checked += some.length;
     }
     const left = position.left + findings.length;
+    const isStuck = position.isStuck || findings.some(({ repaired }) => !repaired);
+    const page = { checked, findings, left };
     const last = more || checked < rows.length ? rows[checked - 1] : undefined;
-    if (last)
-      return { checked, findings, left, next: { table: 0, after: { partition: last.partition, row: last.row }, left } };
+    const after = last && { partition: last.partition, row: last.row };
+    if (after) return { ...page, next: { table: position.table, after, left, isStuck } };
+    if (position.table + 1 < kinds.length) return { ...page, next: { table: position.table + 1, left, isStuck } };
     if (left === 0) await endRekey(engine, entity);
-    const isStuck = findings.some(({ repaired }) => !repaired);
-    return { checked, findings, left, next: left === 0 || isStuck ? undefined : { table: 0, left: 0 } };
+    return { ...page, next: left === 0 || isStuck ? undefined : { table: 0, left: 0 } };
   },
 );
 
 /** Moves the entity of a row, or finishes its move. */
-async function moveRow(engine: Engine, entity: Entity, row: Row): Promise<Finding[]> {
-  const key = keyToMove(entity, row);
+async function moveRow(engine: Engine, kind: Kind, row: Row): Promise<Finding[]> {
+  const key = keyToMove(kind.entity, row);
   if (!key) return [];
-  const reason = await moveEntity(engine, entity, key);
+  const reason = await moveEntity(engine, kind, key);
   const { table, partition } = row;
-  const found = { kind: 'unreachable', of: entity.name, table, partition, row: row.row } as const;
+  const found = { kind: 'unreachable', of: kind.entity.name, table, partition, row: row.row } as const;
   return [reason === undefined ? { ...found, repaired: true } : { ...found, reason, repaired: false }];
 }
 
 /** The key fields of the entity that a row belongs to, if its move has still to be done or finished. */
 function keyToMove(entity: Entity, { partition, row, properties }: Row): Values | undefined {
   const former = formerOf(entity);
-  const { EntityType, SourceRow, MovingFrom, MovedTo } = properties;
+  const { EntityType, SourceRow, MovedTo } = properties;
   if (EntityType === TOMBSTONE && MovedTo) return former && keyAt(former, { partition, row });
   if (EntityType !== entity.name || SourceRow !== undefined || !former) return undefined;
   const values = pick(toValues(entity, properties), entity.keyFields);
@@ -215,5 +234,6 @@ function keyToMove(entity: Entity, { partition, row, properties }: Row): Values 
     const address = addressIfAny(kind, values);
     return address?.partition === partition && address.row === row;
   };
-  return MovingFrom || (isAt(former) && !isAt(entity)) ? values : undefined;
+  const isToMove = isAt(former) && !isAt(entity);
+  return isToMove || arrivesFromFormer(entity, values, properties) ? values : undefined;
 }

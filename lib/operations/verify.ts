@@ -44,6 +44,8 @@ export const VerifyPosition = z.object({
   table: z.int(),
   after: z.object({ partition: z.string(), row: z.string(), member: z.string().optional() }).optional(),
   left: z.int().default(0),
+  /** True if a finding of an earlier page could not be repaired. */
+  isStuck: z.boolean().optional(),
 });
 export type VerifyPosition = z.infer<typeof VerifyPosition>;
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { IS_EVERY_POINT } from '../points.ts';
 import { explore, RULES, type Rule, SCRIPTS } from './rekey.ts';
+import * as moves from './rekey-moves.ts';
 
 type ScriptName = keyof typeof SCRIPTS;
 const SMALL: readonly ScriptName[] = [
@@ -48,5 +49,45 @@ test.each(rules.map((rule) => [RULES[rule], rule] as const))(
     const found = explore(SCRIPTS[script], { broken: rule });
     expect(found.violation).toMatch(violation);
     expect(found.trace?.length).toBeGreaterThan(0);
+  },
+);
+
+type MovesName = keyof typeof moves.SCRIPTS;
+const SMALL_MOVES: readonly MovesName[] = [
+  'patched',
+  'copiedPatched',
+  'leftAlone',
+  'ended',
+  'backCopied',
+  'backOpened',
+];
+
+test.each(IS_EVERY_POINT ? (Object.keys(moves.SCRIPTS) as MovesName[]) : SMALL_MOVES)(
+  'a move to another key and one to other values lose nothing and can always end: %s',
+  (name) => {
+    expect(moves.explore(moves.SCRIPTS[name])).toEqual({ states: expect.any(Number), isComplete: true });
+  },
+);
+
+const FOUND_IN_MOVES: Readonly<Record<moves.Rule, readonly [script: MovesName, violation: RegExp]>> = {
+  foreignTombstone: ['leftAlone', /B has 0, and 1 was written last/],
+  foreignArrival: ['twice', /says that it has not moved/],
+  unsettledArrival: ['backLeft', /nothing can end/],
+  blindUndo: ['backLeft', /A has 0, and 1 was written last/],
+  unsettledKeys: ['patched', /says that it has not moved/],
+  formerLife: ['patched', /says that it has not moved/],
+  formerEnd: ['ended', /says that it has not moved/],
+  lateTombstone: ['backOpened', /A has 0, and 1 was written last/],
+  trustArrival: ['readDeleted', /a read found 1, not one of 0/],
+  noLookAgain: ['read', /a read found 0, not one of 1/],
+  wayBack: ['backOpened', /nothing can end/],
+};
+const inMoves = Object.entries(FOUND_IN_MOVES) as [moves.Rule, (typeof FOUND_IN_MOVES)[moves.Rule]][];
+const movesRules = inMoves.filter(([, [script]]) => IS_EVERY_POINT || script !== 'readDeleted');
+
+test.each(movesRules.map(([rule, [script, violation]]) => [moves.RULES[rule], script, { rule, violation }] as const))(
+  'a move to another key and one to other values lose something if %s: %s',
+  (_, script, { rule, violation }) => {
+    expect(moves.explore(moves.SCRIPTS[script], { broken: rule }).violation).toMatch(violation);
   },
 );

@@ -9,10 +9,13 @@ import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '..
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { moveToKey } from '../../lib/engine/transfer/transfer.ts';
+import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
+import { moveToKey } from '../../lib/engine/transfer/move-to-key.ts';
+import { requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import { commit } from '../../lib/engine/write/eventual-transaction.ts';
+import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { readRekey, startMoves, startRekey } from '../../lib/operations/model-record.ts';
@@ -45,6 +48,8 @@ const declare = (key: { partition: string; row: string; former?: { partition: st
     split: { more: ['notes'] },
     large: ['script'],
     expiry: { at: 'soldOn' },
+    archive: { table: 'oldreels' },
+    movable: ['studio'],
     indexes: {
       code: interPartitionIndex({ table: 'reelsbycode', partition: 'c', row: '{code}', unique: true }),
       actor: interPartitionIndex({
@@ -66,8 +71,10 @@ const after = declare({ ...NEW, former: OLD });
 const back = declare({ ...OLD, former: NEW });
 
 let world: World;
+/** The release whose queue functions run. */
+let running = after;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [after]);
+  world = await openWorld(import.meta.url, [after], { rekeyed: () => running });
 });
 
 /** A process of the release that knows both keys. */
@@ -135,7 +142,49 @@ async function valuesOf(engine: Engine, entity: Entity, key: Values): Promise<Va
   );
 }
 
+type Operation = 'archive' | 'move';
+const there = (one: Values): Values => ({ ...one, studio: `${one.studio} West` });
+
+/** Requests an operation, and returns its message. */
+async function transferOf(operation: Operation, one: Values, { engine, entity }: By): Promise<Transfer> {
+  const id = await (operation === 'archive'
+    ? requestArchive(engine, entity, one)
+    : requestMove(engine, entity, one, pick(there(one), ['studio'])));
+  return (await world.take('transfers', id)).body as Transfer;
+}
+
+interface By {
+  readonly engine: Engine;
+  readonly entity: Entity;
+}
+const byFormerRelease = (): By => ({ engine: world.engine, entity: before });
+const byRelease = (): By => ({ engine: processOf(after), entity: after });
+
+/** A process that dies after it has sent this text to storage. */
+const dyingAfter = (text: string): Engine => {
+  const isPoint = ({ body }: { readonly body?: unknown }) => String(body).includes(text);
+  return world.engineThrough(faultyHttpClient('crash after', isPoint), QUICK);
+};
+/** A process that dies when an entity has left its key, before it is opened elsewhere. */
+const dyingAfterLeave = () => dyingAfter('"MovedTo":');
+
+/** Handles a message, with a clock for which the claims of dead processes are over. */
+const handle = (transfer: Transfer, { engine, entity }: By) => runTransfer(later(engine), entity, transfer);
+
+/** The operation has succeeded, and its entity is nowhere else than at its destination, under its new key. */
+async function expectDone({ operation, operationId }: Transfer, one: Values, label: string): Promise<void> {
+  const engine = processOf(after);
+  const { status, reason } = await readOperation(engine, { operation, operationId, entity: 'reels' } as const);
+  expect({ status, reason }, label).toEqual({ status: 'succeeded', reason: undefined });
+  const archive = after.archive as Entity;
+  const isMove = operation === 'move';
+  expect(await valuesOf(engine, after, one), label).toBeUndefined();
+  expect(await valuesOf(engine, after, there(one)), label).toEqual(isMove ? there(one) : undefined);
+  expect(await valuesOf(engine, archive, one), label).toEqual(isMove ? undefined : one);
+}
+
 async function expectAllToAgree(entity: Entity): Promise<readonly Values[]> {
+  running = entity;
   await world.settle();
   for (let position: Parameters<typeof verifyPage>[2]['position']; ; ) {
     const page = await verifyPage(world.engine, entity, { position, top: 100, repair: false, patience: 10 });
@@ -147,7 +196,7 @@ async function expectAllToAgree(entity: Entity): Promise<readonly Values[]> {
 }
 
 beforeEach(async () => {
-  const tables = ['reels', 'reelsbycode', 'reelsbyactor', 'reelsbytitle', 'reelsperstudio', 'reelsexpiry'];
+  const tables = ['reels', 'oldreels', 'reelsbycode', 'reelsbyactor', 'reelsbytitle', 'reelsperstudio', 'reelsexpiry'];
   for (const table of tables)
     for (const { partitionKey, rowKey } of await rowsOf(world.storage, table))
       await world.storage.table(table).deleteEntity(String(partitionKey), String(rowKey));
@@ -326,6 +375,42 @@ test('the keys exchanged move the entities back, also from the middle', async ()
   expect(await walk(back)).toEqual({ moved: 0, stuck: 0 });
 });
 
+test('entities that a move has left between their keys are found before the way back, and go back', async () => {
+  const [copied, left, opened, gone] = Array.from({ length: 4 }, () => reel({ script: 'short' })) as Values[] as [
+    Values,
+    Values,
+    Values,
+    Values,
+  ];
+  for (const one of [copied, left, opened, gone]) await createEntity(world.engine, before, one);
+  await begin();
+  for (const one of [copied, gone]) await outcomeOf(moveToKey(dyingAfter('"MovingFrom":'), after, one));
+  await outcomeOf(moveToKey(dyingAfter('"MovedTo":'), after, left));
+  await outcomeOf(moveToKey(dyingAfter('"MovingFrom":""'), after, opened));
+  await deleteEntity(world.engine, before, gone);
+  expect(await guard(back)).toEqual([expect.stringMatching(/former key/)]);
+  const wanted = async () => {
+    for (const one of [copied, left, opened]) expect(await valuesOf(processOf(back), back, one)).toEqual(one);
+    expect(await valuesOf(processOf(back), back, gone)).toBeUndefined();
+  };
+  await wanted();
+  await startRekey(world.engine, back);
+  await wanted();
+  await startMoves(world.engine, back);
+  await patchEntity(later(processOf(back)), back, left, { minutes: 1 });
+  expect(await walk(back, later(processOf(back)))).toMatchObject({ stuck: 0 });
+  expect(await valuesOf(processOf(back), back, left)).toEqual({ ...left, minutes: 1 });
+  expect(await expectAllToAgree(back)).toHaveLength(3);
+});
+
+test('a message of a write at the former key may come after the entity has left', async () => {
+  const one = reel();
+  await createEntity(world.queued, before, one);
+  await begin();
+  expect(await walk(after, later(processOf(after)))).toMatchObject({ stuck: 0 });
+  expect(await expectAllToAgree(after)).toEqual([expect.objectContaining({ title: one.title })]);
+});
+
 test('a crash at any storage call of the command loses nothing, and a second run continues', async () => {
   await tryFaults(
     async ({ client, timing, label }) => {
@@ -346,20 +431,10 @@ test('a request and a command that dies between the two reads of the request los
   const one = reel({ script: 'short' });
   await createEntity(world.engine, before, one);
   await begin();
-  const { partition, row } = addressOf(formerOf(after) as Entity, one);
-  const hasLeft = async () =>
-    (await rowsOf(world.storage, 'reels')).some(
-      ({ partitionKey, rowKey, MovedTo }) => partitionKey === partition && rowKey === row && MovedTo,
-    );
   let isRead = false;
-  const client = interruptedHttpClient(
-    // The read of the row at the new key, then that at the former one.
-    ({ method }) => method === 'GET' && isRead,
-    async () => {
-      for (let at = 1; !(await hasLeft()); at += 1)
-        await outcomeOf(moveToKey(world.engineThrough(faultyHttpClient('crash after', at), QUICK), after, one));
-    },
-  );
+  // The read of the row at the new key, then that at the former one.
+  const isSecondRead = ({ method }: { readonly method: string }) => method === 'GET' && isRead;
+  const client = interruptedHttpClient(isSecondRead, () => outcomeOf(moveToKey(dyingAfterLeave(), after, one)));
   const through = world.engineThrough({
     async sendRequest(request) {
       const response = await client.sendRequest(request);
@@ -373,6 +448,101 @@ test('a request and a command that dies between the two reads of the request los
   await moveToKey(later(world.engine), after, one);
   expect(await valuesOf(processOf(after), after, one)).toEqual(one);
 });
+
+test('entities are moved and archived at their former key before the command, and at the new one after it', async () => {
+  const all = Array.from({ length: 6 }, () => reel({ script: 'short' }));
+  const [one, other, moved, archived, deleted, late] = all as [Values, Values, Values, Values, Values, Values];
+  for (const each of all) await createEntity(world.engine, before, each);
+  await guard(after);
+  const ended: [Transfer, Values, By][] = [
+    [await transferOf('move', one, byRelease()), one, byFormerRelease()],
+    [await transferOf('archive', other, byFormerRelease()), other, byRelease()],
+    [await transferOf('archive', deleted, byRelease()), deleted, byRelease()],
+  ];
+  for (const [transfer, , by] of ended) await handle(transfer, by);
+  const archive = after.archive as Entity;
+  expect(await valuesOf(processOf(after), archive, other)).toEqual(other);
+  const open = await transferOf('move', late, byRelease());
+  await startRekey(world.engine, after);
+  await expect(requestMove(processOf(after), after, moved, { studio: 'Roach' })).rejects.toMatchObject(closed);
+  await expect(handle(open, byRelease())).rejects.toMatchObject(closed);
+  expect(await valuesOf(processOf(after), archive, other)).toEqual(other);
+  await startMoves(world.engine, after);
+  await handle(open, byRelease());
+  for (const [operation, each] of [
+    ['move', moved],
+    ['archive', archived],
+  ] as const) {
+    const transfer = await transferOf(operation, each, byRelease());
+    await handle(transfer, byRelease());
+    ended.push([transfer, each, byRelease()]);
+  }
+  expect(await valuesOf(processOf(after), archive, other)).toEqual(other);
+  await deleteEntity(processOf(after), archive, deleted);
+  await expect(deleteEntity(processOf(after), archive, deleted)).rejects.toMatchObject({ code: 'not-found' });
+  await expect(scanEntities(processOf(after), archive, { top: 10 })).rejects.toMatchObject(closed);
+  expect(await walk(after)).toMatchObject({ stuck: 0 });
+  for (const [transfer, each] of ended) if (each !== deleted) await expectDone(transfer, each, 'ended');
+  await expectDone(open, late, 'requested before the command');
+  const { items } = await scanEntities(processOf(after), archive, { top: 10 });
+  expect(items.map(({ title }) => title).sort()).toEqual([other.title, archived.title].sort());
+  await expectAllToAgree(after);
+});
+
+test('archived entities alone are moved, too', async () => {
+  const one = reel({ script: 'short' });
+  await createEntity(world.engine, before, one);
+  await handle(await transferOf('archive', one, byFormerRelease()), byFormerRelease());
+  expect(await guard(after)).toEqual([expect.stringMatching(/former key/)]);
+  await start(after);
+  expect(await walk(after)).toEqual({ moved: 1, stuck: 0 });
+  expect(await guard(after)).toEqual([]);
+  expect(await valuesOf(processOf(after), after.archive as Entity, one)).toEqual(one);
+  await expectAllToAgree(after);
+});
+
+test.each(['move', 'archive'] as const)(
+  '%s that has died at any storage call at the former key is done at the new one',
+  async (operation) => {
+    await tryFaults(
+      async ({ at, fault, client, timing, label }) => {
+        const one = reel({ script: 'short' });
+        await createEntity(world.engine, before, one);
+        const transfer = await transferOf(operation, one, byFormerRelease());
+        await outcomeOf(runTransfer(world.engineThrough(client, timing), before, transfer));
+        await begin();
+        const isMessageFirst = (at % 2 === 0) === (fault === 'crash after');
+        if (isMessageFirst) await handle(transfer, byRelease());
+        expect(await walk(after, later(processOf(after))), label).toMatchObject({ stuck: 0 });
+        await handle(transfer, byRelease());
+        await expectDone(transfer, one, label);
+      },
+      { faults: CRASHES, moreCallsThan: 10 },
+    );
+    await expectAllToAgree(after);
+  },
+);
+
+test.each(['move', 'archive'] as const)(
+  'the command may die at any storage call with %s that has begun at the former key',
+  async (operation) => {
+    await tryFaults(
+      async ({ client, timing, label }) => {
+        const one = reel({ script: 'short' });
+        await createEntity(world.engine, before, one);
+        const transfer = await transferOf(operation, one, byFormerRelease());
+        await outcomeOf(runTransfer(dyingAfterLeave(), before, transfer));
+        await begin();
+        await outcomeOf(walk(after, processOf(after, later(world.engineThrough(client, timing)))));
+        expect(await walk(after, later(processOf(after))), label).toMatchObject({ stuck: 0 });
+        await handle(transfer, byRelease());
+        await expectDone(transfer, one, label);
+      },
+      { faults: CRASHES, moreCallsThan: 10 },
+    );
+    await expectAllToAgree(after);
+  },
+);
 
 test('writers at any storage call of the command lose nothing', async () => {
   const act = (through: Engine) => walk(after, processOf(after, through));

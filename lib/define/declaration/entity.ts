@@ -78,7 +78,8 @@ export const formerOf = onceFor((entity: Entity): Entity | undefined => {
   if (!formerKey) return undefined;
   const { partition, row } = formerKey;
   const keyFields = [...new Set([...partition.fields, ...row.fields])];
-  return Object.freeze(withFeatures({ ...entity, partition, row, keyFields, formerKey: undefined }, features));
+  const archive = entity.archive && formerOf(entity.archive);
+  return Object.freeze(withFeatures({ ...entity, partition, row, keyFields, archive, formerKey: undefined }, features));
 });
 
 /** The linked form of a declaration, typed by it. */

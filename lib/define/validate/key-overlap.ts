@@ -90,6 +90,7 @@ function keyOf({ partition, row, isNumbered }: RowKind): string {
 function rowKinds(entity: Entity): RowKind[] {
   const { table, partition, row, formerKey, archive, features } = entity;
   const archived = archive ? [archive, ...archive.children] : [];
+  const archivedBefore = archive?.formerKey ? [{ ...archive.formerKey, table: archive.table }] : [];
   return [
     { entity, table, partition, row, what: 'its row' },
     ...(formerKey ? [{ entity, table, ...formerKey, what: 'its row at the former key' }] : []),
@@ -102,6 +103,7 @@ function rowKinds(entity: Entity): RowKind[] {
       return { entity, ...at, what: `the rows of its index "${name}"` };
     }),
     ...archived.map(({ table, partition, row }) => ({ entity, table, partition, row, what: 'its archived row' })),
+    ...archivedBefore.map((keys) => ({ entity, ...keys, what: 'its archived row at the former key' })),
   ];
 }
 

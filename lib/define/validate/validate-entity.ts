@@ -115,12 +115,15 @@ function* keyErrors(entity: DeclaredEntity): Generator<string> {
 
 /** The same fields give an entity one address under each key, so it has both or none, and the way back is as the way there. */
 function* formerKeyErrors(entity: DeclaredEntity): Generator<string> {
-  const { formerKey, partition, row, keyFields } = entity;
+  const { formerKey, partition, row, keyFields, movable } = entity;
   if (!formerKey) return;
   yield* templateErrors(entity, 'the former partition key', formerKey.partition);
   yield* templateErrors(entity, 'the former row key', formerKey.row);
   if (formerKey.partition.template === partition.template && formerKey.row.template === row.template)
     yield 'the former key is the key. Remove key.former.';
+  for (const field of movable)
+    if (!formerKey.partition.fields.includes(field))
+      yield `"${field}" is movable and is not in the former partition key. Remove it from movable until the entities have their new key.`;
   const readable = [...formerKey.partition.readable, ...formerKey.row.readable];
   const used = [...formerKey.partition.fields, ...formerKey.row.fields];
   const other = [

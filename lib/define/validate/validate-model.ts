@@ -162,8 +162,6 @@ function* rekeyErrors(entity: Entity): Generator<string> {
     ['is a child', entity.childOf !== undefined],
     ['counts or is counted', Object.keys(entity.counts).length + countedBy.length > 0],
     ['copies fields or is copied from', Object.keys(entity.denormalized).length + dependents.length > 0],
-    ['has an archive', entity.archive !== undefined],
-    ['is movable', entity.movable.length > 0],
     ['has a period', entity.period !== undefined],
     ['is a series', entity.series !== undefined],
     ['is granted', own !== undefined && 'through' in own],

@@ -6,6 +6,7 @@ import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, formerOf, withArchives } from '../../define/declaration/entity.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -22,6 +23,7 @@ import {
 import {
   INDEX_CHANGES_QUEUE,
   Intent,
+  type IntentItem,
   isPossible,
   possibleItems,
   TRANSFERS_QUEUE,
@@ -29,6 +31,7 @@ import {
 } from '../reconcile/intent.ts';
 import { existingPart, partFor, queueOfPart } from '../reconcile/queues.ts';
 import { reconcile } from '../reconcile/reconcile.ts';
+import { keyAt } from '../transfer/move-to-key.ts';
 import { giveUpTransfer, runTransfer } from '../transfer/transfer.ts';
 import { recordPoison } from './poison.ts';
 
@@ -106,7 +109,8 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     const hold = await take();
     if (!hold) return;
     for (const { intent, entity, items } of checked) {
-      await reconcile(engine, entity, { ...intent, items }, { hold });
+      for (const part of await byKey(engine, findEntity(entities, intent.entity), { entity, items }))
+        await reconcile(engine, part.entity, { ...intent, items: part.items }, { hold });
       for (const { partition, row } of items)
         for (const { fanOut } of entity.features)
           await fanOut?.afterSettled(engine, entity, { table: intent.table, partition, row });
@@ -119,6 +123,35 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
       );
     record.reconcileLag(engine.now() - unwrap(message).history.since);
   });
+}
+
+interface Reconciled {
+  readonly entity: Entity;
+  readonly items: readonly IntentItem[];
+}
+
+/**
+ * The work of an intent. A member of a list does not tell the key of its entity. So in a late intent of an entity that has left its former
+ * key, the members are those of the entity at its new key.
+ */
+async function byKey(engine: Engine, declared: Entity, { entity, items }: Reconciled): Promise<Reconciled[]> {
+  const phase = await engine.rekey?.phaseOf(engine, declared.name);
+  if (entity !== formerOf(declared) || phase === 'former' || phase === 'waiting') return [{ entity, items }];
+  const withEntries = (item: IntentItem, isMember: boolean) => {
+    const indexEntries = item.indexEntries.filter(({ member }) => (member !== undefined) === isMember);
+    return { ...item, indexEntries };
+  };
+  const moved = items.flatMap((item) => {
+    const key = keyAt(entity, item);
+    const { indexEntries } = withEntries(item, true);
+    if (!key || indexEntries.length === 0) return [];
+    const { partition, row } = addressOf(declared, key);
+    return [{ partition, row, indexEntries }];
+  });
+  return [
+    { entity, items: items.map((item) => withEntries(item, false)) },
+    { entity: declared, items: moved },
+  ];
 }
 
 interface FanOutWork extends Pick<Consumer, 'engine' | 'log'> {

@@ -115,6 +115,8 @@ async function findRekeyed(
   address: PointQuery,
   { row, ...options }: EntityRowOptions & { readonly row: Row | undefined },
 ): Promise<Row | undefined> {
+  // Nothing is at the former key any more: the row arrives by a move.
+  if (!(await engine.rekey?.phaseOf(engine, name))) return row;
   const found = await engine.rekey?.find(engine, name, address, options);
   return found ?? (row?.properties.EntityType === name ? undefined : row);
 }

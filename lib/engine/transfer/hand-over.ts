@@ -93,11 +93,11 @@ export async function handOver(
   return true;
 }
 
-/** Undoes a move that cannot be completed: returns the rows that the source needs. */
-export async function handBack(work: Work, values: Values): Promise<void> {
-  const { engine, entity, destination, transfer, from, to } = work;
+/** Undoes a move that cannot be completed: returns the rows that the source needs. `incarnation` is that at the destination. */
+export async function handBack(work: Work, values: Values, incarnation: string): Promise<void> {
+  const { engine, entity, destination, from, to } = work;
   const back = { giver: destination, taker: entity, from: to, to: from };
-  await handOver(work, values, { ...back, incarnation: transfer.operationId });
+  await handOver(work, values, { ...back, incarnation });
   // The source may have given up values meanwhile, so its indexes are reconciled.
   const { table, partition, row } = from;
   const items = [{ partition, row, indexEntries: indexEntriesOf(entity, values) }];

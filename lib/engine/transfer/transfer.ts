@@ -10,11 +10,19 @@ import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
-import { type Address, deleteSame, type Row, tryAction } from '../../storage/rows.ts';
+import { type Address, deleteSame, tryAction } from '../../storage/rows.ts';
 import { inPattern, traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote } from '../note-change.ts';
-import { type EntityRowOptions, notFound, readJoinedRow, readLive } from '../read/entity-rows.ts';
+import {
+  declarationOf,
+  type EntityRowOptions,
+  notFound,
+  readJoinedRow,
+  readLive,
+  requireRekeyed,
+  requireWritable,
+} from '../read/entity-rows.ts';
 import { holdFor, sendWork } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
 import { partFor } from '../reconcile/queues.ts';
@@ -44,6 +52,9 @@ import { deleteFirstChildren, mark, putChildren } from './many-children.ts';
  * An entity with more children than a transaction has rows is closed first (`Leaving`), as for its delete (large-delete.ts). Then the children
  * are copied in several transactions, which require the ETag of the destination. `Left` is the point of no return, before the
  * first child is deleted at the source. Nothing can be rejected after it.
+ *
+ * While entities are moved to another key (operations/rekey.ts), an operation that has begun at the former keys is finished or undone there,
+ * and begins at the new keys once its entities are there. test/model/rekey-moves.ts is the specification.
  */
 
 /**
@@ -83,10 +94,11 @@ export function moveSchema(entity: Entity): z.ZodObject {
 
 async function requestTransfer(
   engine: Engine,
-  entity: Entity,
+  declared: Entity,
   asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
   id?: string,
 ): Promise<string> {
+  const entity = await declarationOf(engine, declared);
   const operationId = newOperationId(engine.now(), id);
   const named = { operation: asked.operation, operationId, entity: entity.name };
   const earlier = id === undefined ? undefined : await findOperation(engine, named);
@@ -94,6 +106,7 @@ async function requestTransfer(
   const address = addressOf(entity, asked.key);
   const fields = Object.keys(entity.columns);
   const source = await readLive(engine, entity, address, { fields, isWhole: true });
+  await requireWritable(engine, entity);
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
   if (!source || hasExpired(entity, source.values, engine.now())) throw notFound(entity, asked.key);
@@ -132,10 +145,12 @@ export const runTransfer = inPattern(
   'archive or move',
   async (
     engine: Engine,
-    entity: Entity,
+    declared: Entity,
     transfer: Transfer,
     { hold }: { readonly hold: Hold } = { hold: holdFor(engine) },
   ): Promise<void> => {
+    const entity = await declarationOf(engine, declared);
+    await requireWritable(engine, entity);
     const isDelete = transfer.operation === 'delete';
     const destination = transfer.operation === 'archive' ? entity.archive : entity;
     if (!destination) throw new NeverSucceeds(`"${entity.name}" has no archive.`);
@@ -147,9 +162,14 @@ export const runTransfer = inPattern(
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
+    const work = { engine, entity, destination, transfer, from, to, hold };
+    const isRekeyed = entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name)) === 'moving';
+    const isDone = isRekeyed && (await leaveFormerKeys(work));
     const reason = await (isDelete
       ? deleteLarge(engine, entity, transfer, hold)
-      : transferEntity({ engine, entity, destination, transfer, from, to, hold }));
+      : isDone
+        ? undefined
+        : transferEntity(work));
     if (reason === undefined) await recordStatus(engine, transfer, 'succeeded');
     else await failTransfer(engine, transfer, reason);
   },
@@ -183,17 +203,49 @@ async function findRecord(engine: Engine, transfer: Transfer): Promise<Values | 
   return isSame ? recorded : undefined;
 }
 
-const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
+export const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
+/** Why an operation is undone, if it cannot be finished any more. */
+export const INTERRUPTED = 'The key of the entity is being changed.';
 /** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
 const REFUSALS = ['duplicate-value', 'referenced', 'partition-full', 'too-large', 'invalid-input'] as const;
 
-/** Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. */
-async function transferEntity(work: Work): Promise<string | undefined> {
+/**
+ * Ends what an operation has begun at the former keys, which its entities then leave. Returns true if it has been done there. Nobody begins
+ * anything at these keys any more.
+ */
+async function leaveFormerKeys(work: Work): Promise<boolean> {
+  const { transfer } = work;
+  const { rekey, ...engine } = work.engine;
+  const [entity, destination] = [formerOf(work.entity), formerOf(work.destination)];
+  if (!rekey || !entity || !destination) return false;
+  const [from, to] = [addressOf(entity, transfer.key), addressOf(destination, { ...transfer.key, ...transfer.to })];
+  if ((await transferEntity({ ...work, engine, entity, destination, from, to }, INTERRUPTED)) === undefined)
+    return true;
+  await rekey.find(work.engine, work.entity.name, work.from);
+  await rekey.find(work.engine, work.destination.name, work.to);
+  return false;
+}
+
+/** The operation that gives an incarnation another key, and its incarnation then. */
+export function rekeyOf(incarnation: string): string {
+  return hash('sha256', incarnation).slice(0, 32);
+}
+
+/** True for an incarnation, and for what it is after it has got another key. */
+function isOfLife({ system }: Live, incarnation: string): boolean {
+  return system.Incarnation === incarnation || system.Incarnation === rekeyOf(incarnation);
+}
+
+/**
+ * Continues from any state of the two rows. Returns why the transfer cannot be done, or undefined once it is done. With `refused`, a
+ * transfer that has not reached the point of no return is undone.
+ */
+export async function transferEntity(work: Work, refused?: string): Promise<string | undefined> {
   const { engine, entity, destination, transfer, from, to, hold } = work;
   const { operationId } = transfer;
   const arrival = { incarnation: operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
-  const isSameKind = !destination.isArchive;
+  const isSameKind = destination.name === entity.name;
   const there = { entity: destination, address: to, arrival };
   const arriving = { ...there, ...(isRekey(work) ? { rekeyed: entity } : {}) };
   const leave = (before: Live) => ({
@@ -216,7 +268,6 @@ async function transferEntity(work: Work): Promise<string | undefined> {
   let copiedFrom = '';
   let leftAt = '';
   let after: Values = {};
-  let refused: string | undefined;
   for (;;) {
     await hold.keep();
     // In this order: if the source still exists, no duplicate of this message has opened the destination before.
@@ -238,7 +289,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
       );
       return undefined;
     }
-    if (source.state !== 'live' || source.system.Incarnation !== transfer.incarnation) {
+    if (source.state !== 'live' || !isOfLife(source, transfer.incarnation)) {
       // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) return undefined;
@@ -254,7 +305,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
     if (refused !== undefined) {
       if (!ours && (!Leaving || (await mark(leavingFamily, source, { Leaving: '' })))) return refused;
       if (!ours) continue;
-      if (isSameKind) await handBack(work, source.values);
+      if (isSameKind) await handBack(work, source.values, ours.system.Incarnation);
       await dropDestination(ours, { isGone: false });
       continue;
     }
@@ -263,6 +314,11 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         const etag = await deleteFirstChildren(leavingFamily, source.etag);
         const rest = etag && { ...leave({ ...source, etag }), leaving: operationId };
         if (rest) await tryCommit(engine, [rest]);
+        continue;
+      }
+      // A move in the other direction has brought the entity from there, and was not finished.
+      if (isRekey(work) && arrived.state === 'tombstone' && arrived.movedTo === source.system.Incarnation) {
+        await tryAction(engine.storage, to, { kind: 'delete', row: to.row, etag: arrived.etag });
         continue;
       }
       // The source's ETag covers its children too: each write of a child touches the source.
@@ -282,7 +338,7 @@ async function transferEntity(work: Work): Promise<string | undefined> {
         copiedFrom = source.etag;
       }
       const kinds = { giver: entity, taker: destination };
-      const life = { ...kinds, from, incarnation: transfer.incarnation, to, etag: source.etag };
+      const life = { ...kinds, from, incarnation: source.system.Incarnation, to, etag: source.etag };
       if (isSameKind && !(await handOver(work, after, life))) continue;
       // If another writer was faster, both rows are read again.
       if (!Leaving) await tryCommit(engine, [leave(source)]);
@@ -303,45 +359,9 @@ async function transferEntity(work: Work): Promise<string | undefined> {
   }
 }
 
-/** True if the entity only gets another key: the source is of the declaration with the former key. */
+/** True if the entity only gets another key: one of the two declarations is that of the former key. */
 function isRekey({ entity, destination }: Pick<Work, 'entity' | 'destination'>): boolean {
-  return destination !== entity && !destination.isArchive;
-}
-
-/**
- * Moves an entity from its former key to the key of its declaration. The operation follows from the entity, so that several processes do
- * it as duplicates of one message. Returns why it cannot be done, or undefined if it is done, or if there is no such entity.
- */
-export async function moveToKey(
-  { rekey: _, guard: _guard, ...engine }: Engine,
-  entity: Entity,
-  key: Values,
-): Promise<string | undefined> {
-  const former = formerOf(entity);
-  if (!former) return undefined;
-  const [from, to] = [addressOf(former, key), addressOf(entity, key)];
-  const source = toSnapshot(former, await readWholeRow(engine, former, from));
-  const incarnation = source.state === 'live' ? source.system.Incarnation : '';
-  const operationId = await findMove(engine, entity, { source, to });
-  if (operationId === undefined) return undefined;
-  const named = { operationId, entity: entity.name, key, incarnation };
-  const transfer = { version: MESSAGE_VERSION, operation: 'move', ...named } as const;
-  const work = { engine, entity: former, destination: entity, transfer, from, to, hold: holdFor(engine) };
-  const why = await transferEntity(work);
-  // Another process has moved it.
-  return why === GONE ? undefined : why;
-}
-
-/** The id of the operation that gives an entity its key, from the rows that are there. */
-async function findMove(
-  engine: Engine,
-  entity: Entity,
-  { source, to }: { readonly source: Snapshot; readonly to: Address },
-): Promise<string | undefined> {
-  if (source.state === 'live') return hash('sha256', source.system.Incarnation).slice(0, 32);
-  if (source.state === 'tombstone' && source.movedTo) return source.movedTo;
-  const arrived = toSnapshot(entity, await readWholeRow(engine, entity, to));
-  return arrived.state === 'live' && arrived.system.MovingFrom ? arrived.system.Incarnation : undefined;
+  return destination !== entity && destination.name === entity.name;
 }
 
 /** The change that turns the source into a tombstone. */
@@ -383,28 +403,32 @@ async function readCarriedRows({ engine, entity, destination, transfer, from, to
 
 /** Reads the destination and whether this operation has written it. */
 async function readDestination({ engine, destination, transfer, to }: Work) {
-  const arrived = toSnapshot(destination, await readWholeRow(engine, destination, to));
-  const ours = arrived.state === 'live' && arrived.system.Incarnation === transfer.operationId ? arrived : undefined;
+  const arrived = await readSnapshot(engine, destination, to);
+  const ours = arrived.state === 'live' && isOfLife(arrived, transfer.operationId) ? arrived : undefined;
   return { arrived, ours };
 }
 
 /** Reads the source, and why it cannot be transferred if a further row is lost: a copy would no longer show the loss. */
 async function readSource({ engine, entity, from }: Work): Promise<[Snapshot, string | undefined]> {
   try {
-    return [toSnapshot(entity, await readWholeRow(engine, entity, from, { isWhole: true })), undefined];
+    return [await readSnapshot(engine, entity, from, { isWhole: true }), undefined];
   } catch (error) {
     if (!hasCode(error, 'needs-repair')) throw error;
-    return [toSnapshot(entity, await readWholeRow(engine, entity, from)), error.message];
+    return [await readSnapshot(engine, entity, from), error.message];
   }
 }
 
-function readWholeRow(
+/** Reads the whole entity of a row. */
+export async function readSnapshot(
   engine: Engine,
   entity: Entity,
   address: Address,
   { isWhole }: Pick<EntityRowOptions, 'isWhole'> = {},
-): Promise<Row | undefined> {
-  return readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
+): Promise<Snapshot> {
+  const row = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns), isWhole });
+  // An entity that has left its former key was not deleted.
+  if (!entity.formerKey) await requireRekeyed(engine, entity);
+  return toSnapshot(entity, row);
 }
 
 /** Opens the destination: from here on it is an ordinary entity. */
@@ -412,7 +436,7 @@ async function openDestination({ engine, destination, transfer, to }: Work): Pro
   for (;;) {
     const found = await readLive(engine, destination, to);
     // The entity may have moved on since, and another transfer may be arriving there.
-    if (found?.system.Incarnation !== transfer.operationId || !found.system.MovingFrom) return;
+    if (!found || !isOfLife(found, transfer.operationId) || !found.system.MovingFrom) return;
     if (await open(engine, to, found)) return;
   }
 }

@@ -47,6 +47,11 @@ export function newOperationId(now: number, id: string = randomUUID()): string {
   return `${periodOf('day', now)}-${id}`;
 }
 
+/** True for an id of an operation that a caller has requested, and not for what the engine does by itself. */
+export function isOperationId(id: string): boolean {
+  return Operation.shape.operationId.safeParse(id).success;
+}
+
 /** Records the state of an operation. With `insert`, throws if there is one. */
 export async function writeOperation(
   engine: Engine,
@@ -64,7 +69,7 @@ export async function writeOperation(
 
 /** Returns undefined if the operation does not exist or is of another entity: the id alone gives no access. */
 export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
-  const known = Operation.shape.operationId.safeParse(of.operationId).success;
+  const known = isOperationId(of.operationId);
   // An id of the right form may begin with an invalid date.
   const address = known ? addressIfAny(operations, of) : undefined;
   const found = address && (await readLive(engine, operations, address));

@@ -67,10 +67,10 @@ testRejections([
         /its row at the former key \(things_\{id\} \/ \{city\}\) can have the same key as its row/,
       ],
       [
-        'of a movable entity',
+        'whose partition lacks a movable field',
         { partition: '{id}', row: '{city}' },
         { movable: ['city'] },
-        /that is movable cannot get/,
+        /"city" is movable and is not in the former partition key\. Remove it from movable/,
       ],
       [
         'in the partition that has indexes of the entity',
@@ -79,10 +79,10 @@ testRejections([
         /that has indexes in the partition of both keys cannot get/,
       ],
       [
-        'of an entity with an archive',
-        { partition: '{id}', row: '{city}' },
+        'that is the key of another archived entity',
+        { partition: 'things_{id}', row: '{city}' },
         { archive: { table: 'oldthings' } },
-        /an entity that has an archive cannot get another key by key\.former\. Export/,
+        /its archived row at the former key \(things_\{id\} \/ \{city\}\) can have the same key as its archived row/,
       ],
     ] as const
   ).map(([what, former, over, message]): Rejected => {
