@@ -1,6 +1,6 @@
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import type { Entity } from '../define/declaration/entity.ts';
-import { StorageConflict, unlessRefused } from '../storage/errors.ts';
+import { isTableGone, unlessRefused } from '../storage/errors.ts';
 import { createTable } from '../storage/provision.ts';
 import type { Engine } from './engine.ts';
 
@@ -52,11 +52,4 @@ export async function unlessTableMissing<Result, Otherwise>(
  */
 export function unlessBeingDeleted(call: Promise<void>): Promise<void> {
   return unlessRefused(['table-being-deleted'], call);
-}
-
-/** True if a request was rejected because its table does not exist or is being deleted. */
-export function isTableGone(error: unknown): boolean {
-  return (
-    hasCode(error, 'not-provisioned') || (error instanceof StorageConflict && error.reason === 'table-being-deleted')
-  );
 }

@@ -1,13 +1,17 @@
 import pMap from 'p-map';
-import { hasCode, RowkeyError } from '../base/errors.ts';
+import { RowkeyError } from '../base/errors.ts';
+import { unlessTableMissing } from '../engine/period-tables.ts';
+import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { placeOfBlob } from '../storage/blob-owner.ts';
 import { copyBlobs, deleteBlobs } from '../storage/copy-blobs.ts';
 import { type Copied, copyRows, deleteRows } from '../storage/copy-rows.ts';
+import { isTableGone } from '../storage/errors.ts';
 import { listRegistered } from '../storage/fence.ts';
 import { createTable, listTables, type Resources } from '../storage/provision.ts';
 import { indexIn, type Layers } from '../storage/slot-row.ts';
 import { placeOf, slotIndex } from '../storage/slots.ts';
-import type { Account } from '../storage/storage.ts';
+import type { Account, Storage } from '../storage/storage.ts';
+import { rememberedTables } from './model-record.ts';
 import type { MoveProgress } from './mover-hold.ts';
 
 /** What is in slots of an account: the rows of their partitions and their blobs, which a mover copies to another account and deletes. */
@@ -17,6 +21,7 @@ export interface CopyWork {
   /** Throws if this mover may write no more. */
   readonly mayWrite: () => void;
   readonly tell: (progress: MoveProgress) => void;
+  readonly storage: Storage;
   readonly resources: Pick<Resources, 'tables' | 'containers'>;
   readonly report: { rows: number; written: number; deleted: number; blobs: number };
   /** When the last copy was sent whose outcome is unknown. */
@@ -37,11 +42,13 @@ export interface Leg {
 const ROW_PASSES = 10;
 const CONCURRENCY = 8;
 
-/** The tables of the app in an account. */
-async function tablesIn(account: Account, { tables }: CopyWork['resources']): Promise<string[]> {
+/** The tables of the app in accounts. Also those of a model that was deployed since the mover began: nothing fences what was written before. */
+async function tablesIn({ storage, resources }: CopyWork, ...accounts: readonly Account[]): Promise<Set<string>> {
+  const tables = [...resources.tables, ...(await rememberedTables(storage))];
   const withoutPeriod = (name: string) => name.replace(/\d+$/, '');
   const names = new Set([...tables, ...tables.map(withoutPeriod)]);
-  return (await listTables(account, '')).filter((name) => names.has(name) || names.has(withoutPeriod(name)));
+  const lists = await Promise.all(accounts.map((account) => listTables(account, '')));
+  return new Set(lists.flat().filter((name) => names.has(name) || names.has(withoutPeriod(name))));
 }
 
 /** Returns which partitions of a table, and which blobs, are in the slots. */
@@ -63,7 +70,8 @@ function membersOf({ slots, layers }: Pick<Leg, 'slots' | 'layers'>) {
 export async function copyLeg(work: CopyWork, leg: Leg): Promise<void> {
   const { source, target, id } = leg;
   const { inTable } = membersOf(leg);
-  const tables = await tablesIn(source, work.resources);
+  // The target may have a table that was dropped while another mover copied it.
+  const tables = await tablesIn(work, source, target);
   for (let pass = 1; ; pass += 1) {
     const changed = new Set<string>();
     let unknown = 0;
@@ -71,9 +79,7 @@ export async function copyLeg(work: CopyWork, leg: Leg): Promise<void> {
       tables,
       async (table) => {
         const onRows = (rows: number) => work.tell({ what: 'copy', pass, table, rows });
-        if (pass === 1) await createTable(target, table);
         const copied = await copyTable(work, { source, target }, { table, isMoved: inTable(table), onRows });
-        if (!copied) return;
         if (pass === 1) work.report.rows += copied.rows;
         unknown += copied.unknown;
         for (const partition of copied.changed) changed.add(partitionId({ table, partition }));
@@ -88,14 +94,20 @@ export async function copyLeg(work: CopyWork, leg: Leg): Promise<void> {
         `The rows of the accounts ${source.name} and ${target.name} differ after ${pass} comparisons.`,
       );
   }
-  await copyBlobsOf(work, leg);
+  // A client may replace what it uploads in blocks, as long as its grant is valid. The clean-up copies uploads.
+  const containers = work.resources.containers.filter((container) => container !== ARRIVALS_CONTAINER);
+  await copyBlobsOf(work, leg, containers);
 }
 
-/** Blobs do not change, and readers find those that are not copied yet. */
-export async function copyBlobsOf(work: CopyWork, leg: Pick<Leg, 'source' | 'target' | 'slots' | 'layers'>) {
+/** Other blobs do not change, and readers find those that are not copied yet. */
+export async function copyBlobsOf(
+  work: CopyWork,
+  leg: Pick<Leg, 'source' | 'target' | 'slots' | 'layers'>,
+  containers = work.resources.containers,
+) {
   const { source, target } = leg;
   const { hasBlob: isMoved } = membersOf(leg);
-  for (const container of work.resources.containers) {
+  for (const container of containers) {
     work.tell({ what: 'copy', pass: 1, table: container, rows: 0 });
     work.report.blobs += await copyBlobs(source, target, { container, isMoved, mayWrite: work.mayWrite });
   }
@@ -104,23 +116,34 @@ export async function copyBlobsOf(work: CopyWork, leg: Pick<Leg, 'source' | 'tar
 const partitionId = ({ table, partition }: { readonly table: string; readonly partition: string }) =>
   `${table}/${partition}`;
 
-/** Copies rows of a table. Undefined if the source has no such table any more. */
+/** Copies rows of a table. If the source has no such table any more, deletes what was copied of it. */
 export async function copyTable(
   work: CopyWork,
   { source: from, target: to }: Pick<Leg, 'source' | 'target'>,
   rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
-): Promise<Copied | undefined> {
+): Promise<Copied> {
+  const { table, partition, isMoved = (each) => each === partition } = rows;
   const options = { from, to, mayWrite: work.mayWrite, ...rows };
+  const nothing: Copied = { rows: 0, written: 0, deleted: 0, unknown: 0, changed: new Set() };
   const copied = await copyRows(options).catch(async (error: unknown) => {
-    if (!hasCode(error, 'not-provisioned')) throw error;
+    if (!isTableGone(error)) throw error;
     // A table of a period was dropped, or created since: perhaps by a process that died before it created the target's.
-    if (!(await listTables(from, rows.table)).includes(rows.table)) return undefined;
-    await createTable(to, rows.table);
-    return copyRows(options);
+    if (!(await listTables(from, table)).includes(table)) {
+      const deleted = await unlessTableMissing(deleteRows(to, { ...options, isMoved }), 0);
+      return { ...nothing, deleted };
+    }
+    try {
+      await createTable(to, table);
+      return await copyRows(options);
+    } catch (again) {
+      if (!isTableGone(again)) throw again;
+      // It is being dropped in one account after the other.
+      return { ...nothing, unknown: 1 };
+    }
   });
-  if (copied && copied.unknown > 0) work.unknownAt = performance.now();
-  work.report.written += copied?.written ?? 0;
-  work.report.deleted += copied?.deleted ?? 0;
+  if (copied.unknown > 0) work.unknownAt = performance.now();
+  work.report.written += copied.written;
+  work.report.deleted += copied.deleted;
   return copied;
 }
 
@@ -131,13 +154,14 @@ interface ToDelete {
 }
 
 /** Deletes the rows and blobs of slots in an account that does not own them. */
-export async function deleteSlots({ mayWrite, resources }: CopyWork, { account, slots, layers }: ToDelete) {
+export async function deleteSlots(work: CopyWork, { account, slots, layers }: ToDelete) {
   const deleted = { rows: 0, blobs: 0 };
   if (slots.length === 0) return deleted;
+  const { mayWrite } = work;
   const { inTable, hasBlob: isMoved } = membersOf({ slots, layers });
-  for (const table of await tablesIn(account, resources))
-    deleted.rows += await deleteRows(account, { table, isMoved: inTable(table), mayWrite });
-  for (const container of resources.containers)
+  for (const table of await tablesIn(work, account))
+    deleted.rows += await unlessTableMissing(deleteRows(account, { table, isMoved: inTable(table), mayWrite }), 0);
+  for (const container of work.resources.containers)
     deleted.blobs += await deleteBlobs(account, { container, isMoved, mayWrite });
   return deleted;
 }

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
-import { hasCode, RowkeyError } from '../base/errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { MINUTE_MS } from '../base/time.ts';
+import { isTableGone } from '../storage/errors.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
 import type { Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
@@ -18,7 +19,6 @@ import {
 } from '../storage/slot-row.ts';
 import { layerOf, SLOTS, slotAt, slotIndex } from '../storage/slots.ts';
 import type { Account, Accounts, Storage } from '../storage/storage.ts';
-import { rememberedTables } from './model-record.ts';
 import { becomeMover, followWork, type HoldTiming, type MoveProgress } from './mover-hold.ts';
 import {
   completeLayers,
@@ -124,15 +124,14 @@ export async function asMover(
   };
   // The model places the others as a whole.
   const containers = resources.containers.filter((container) => !accounts.containers.has(container));
-  const tables = [...new Set([...resources.tables, ...(await rememberedTables(storage))])];
-  const moved = { tables, containers };
   const mover: Mover = {
     accounts,
     grantedForMs,
     timing,
     mayWrite,
     tell,
-    resources: moved,
+    storage,
+    resources: { ...resources, containers },
     report,
     unknownAt: Number.NEGATIVE_INFINITY,
     openedPerSwitch: timing.openedPerSwitch,
@@ -348,11 +347,11 @@ async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<bool
       try {
         mover.mayWrite();
         if (isLast) await sealPartition(source, id, opened);
-        await copyTable(mover, leg, opened);
       } catch (error) {
         // The table was dropped.
-        if (!hasCode(error, 'not-provisioned')) throw error;
+        if (!isTableGone(error)) throw error;
       }
+      await copyTable(mover, leg, opened);
     },
     { concurrency: OPENED_CONCURRENCY },
   );

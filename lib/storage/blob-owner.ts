@@ -5,8 +5,8 @@ import { type Placed, slotOf } from './slots.ts';
 import { type Account, type Accounts, accountsOf, type Storage } from './storage.ts';
 
 /**
- * Which account has a blob. The name of a blob begins with its slot. Such a blob never changes, so a move needs no fence: it copies the
- * blobs, and one that it has not copied yet is found where the slot comes from.
+ * Which account has a blob. The name of a blob begins with its slot. The bytes of such a blob never change, so a move needs no fence: it copies
+ * the blobs, and one that it has not copied yet is found where the slot comes from. Uploads of clients stay there until the clean-up.
  */
 
 /** The blobs of these containers are appended to, or changed under ETags. All are in the first account, unless the model places the container. */

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { BlobItem } from '@azure/storage-blob';
 import pMap from 'p-map';
 import { isMovable } from './blob-owner.ts';
-import { storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { storageCalls, unlessRefused } from './errors.ts';
 import type { Account } from './storage.ts';
 
 interface Moved {
@@ -18,7 +18,7 @@ const BLOCK_BYTES = 8 * 1_048_576;
 const BLOCKS = 2;
 
 /**
- * Copies the blobs of slots that the target lacks. A blob never changes, so it is copied once. Returns the number of copies.
+ * Copies the blobs of slots that the target lacks. The bytes of a blob never change, so it is copied once. Returns the number of copies.
  */
 export async function copyBlobs(from: Account, to: Account, { container, ...moved }: Moved): Promise<number> {
   if (!isMovable(container)) return 0;
@@ -46,7 +46,10 @@ async function* listMoved(account: Account, container: string, { isMoved }: Pick
 async function copyBlob(
   from: Account,
   to: Account,
-  { container, blob: { name, properties } }: { readonly container: string; readonly blob: BlobItem },
+  {
+    container,
+    blob: { name, properties },
+  }: { readonly container: string; readonly blob: Pick<BlobItem, 'name' | 'properties'> },
 ): Promise<boolean> {
   const source = from.container(container).getBlobClient(name);
   const target = to.container(container).getBlockBlobClient(name);
@@ -82,11 +85,13 @@ async function copyBlob(
     target.uploadStream(stream, BLOCK_BYTES, BLOCKS, options),
     container,
   );
-  // Who deletes a blob deletes it at both accounts, perhaps before the copy was there.
-  if (!written || (await storageCall(source.exists(), container))) return written !== undefined;
+  if (!written) return false;
+  // Who deletes a blob or replaces its headers does so at both accounts, perhaps before the copy was there.
+  const now = await unlessRefused(['missing'], source.getProperties(), container);
+  if (now?.etag === found.etag) return true;
   const ifMatch = written.etag ?? '';
   await unlessRefused(['missing', 'changed'], target.delete({ conditions: { ifMatch } }), container);
-  return false;
+  return now !== undefined && copyBlob(from, to, { container, blob: { name, properties } });
 }
 
 /** Deletes the blobs of slots. Returns their number. */

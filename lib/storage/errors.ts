@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isRestError, type PipelinePolicy, type PipelineRequest } from '@azure/core-rest-pipeline';
-import { isOutcomeUnknown, RowkeyError, unavailable } from '../base/errors.ts';
+import { hasCode, isOutcomeUnknown, RowkeyError, unavailable } from '../base/errors.ts';
 import { commandLine } from '../command-line.ts';
 
 /** Storage rejected an action for a reason that the caller can act on. */
@@ -113,6 +113,13 @@ export async function storageCall<Result>(call: Promise<Result>, name = ''): Pro
   } catch (error) {
     throw translate(error, name);
   }
+}
+
+/** True if a request was rejected because its table does not exist or is being deleted. */
+export function isTableGone(error: unknown): boolean {
+  return (
+    hasCode(error, 'not-provisioned') || (error instanceof StorageConflict && error.reason === 'table-being-deleted')
+  );
 }
 
 /** Translates errors of streams as `storageCall` does: the pages of a listing, the bytes of a blob. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import pMap from 'p-map';
-import { hasCode, unavailable } from '../base/errors.ts';
-import { ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
+import { unavailable } from '../base/errors.ts';
+import { isTableGone, ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { type Address, literal } from './row-query.ts';
 import { lookAt, type Owner, ownerOfPlace } from './slot-map.ts';
 import { FENCE_HEAD, indexIn, isOwned, MARK_HEAD, REGISTRY_HEAD, SYSTEM_TABLE, stateOf } from './slot-row.ts';
@@ -165,7 +165,7 @@ export async function deleteFences(
         for (const head of [FENCE_HEAD, MARK_HEAD]) await remove(opened.table, opened.partition, `${head}${move}`);
       } catch (error) {
         // The table was dropped.
-        if (!hasCode(error, 'not-provisioned')) throw error;
+        if (!isTableGone(error)) throw error;
       }
       await remove(SYSTEM_TABLE, partitionKey, rowKey);
     },

@@ -1,9 +1,9 @@
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { cleanUp, moveSlots } from '../../../lib/operations/move-slots.ts';
-import { deleteBlob, listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
-import { listTables } from '../../../lib/storage/provision.ts';
-import { type Action, readRange, submit } from '../../../lib/storage/rows.ts';
+import { deleteBlob, listContainer, readBlob, setBlobHeaders, writeBlob } from '../../../lib/storage/blobs.ts';
+import { listTables, provision } from '../../../lib/storage/provision.ts';
+import { type Action, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
@@ -53,6 +53,91 @@ test('keeps a blob that another process has written at the target since it was l
   expect((await moveSlots(open(), [{ slots: ['07a'], to: 'second' }], quick)).blobs).toBe(0);
   expect(memory.intercept).toBeUndefined();
   expect((await second.container(container).getBlobClient(at.name).downloadToBuffer()).toString()).toBe('new');
+});
+
+test('moves the rows of a table that a model has which is deployed while the move begins', async () => {
+  const { open, storage, memories, slots } = await storageToMove(1);
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  const insert = (row: string, properties = {}): Action[] => [{ kind: 'insert', row, properties }];
+  memory.intercept = async (request, send) => {
+    if (request.method === 'GET' || !String(request.body).includes('"Slots"')) return send();
+    memory.intercept = undefined;
+    // A process that does not know of the move yet.
+    const Shape = JSON.stringify({
+      version: 1,
+      table: 'later',
+      partition: '{id}',
+      row: 'r',
+      indexes: {},
+      unbuilt: [],
+      leftOver: {},
+    });
+    await submit(storage, { table: SYSTEM_TABLE, partition: 'model', actions: insert('later', { Shape }) });
+    await first.table('later').createTable();
+    await submit(first, { table: 'later', partition: 'p0', actions: insert('r') });
+    return send();
+  };
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  expect(memory.intercept).toBeUndefined();
+  expect((await readRange(second, { table: 'later', partition: 'p0', from: '' })).rows).toHaveLength(1);
+});
+
+test('leaves no row of a table that is dropped while it is copied, in one account after the other', async () => {
+  const { open, storage, memories, slots } = await storageToMove(1);
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const [, memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  const table = `${TABLE}2026`;
+  for (const account of [first, second]) await account.table(table).createTable();
+  await submit(first, { table, partition: 'p0', actions: [{ kind: 'insert', row: 'r', properties: {} }] });
+  let copies = 0;
+  memory.intercept = async (request, send) => {
+    if (!`${request.url} ${request.body}`.includes(`${table}(`) || request.method === 'GET') return send();
+    copies += 1;
+    if (copies === 1) await second.table(table).deleteTable();
+    const reply = await send();
+    if (copies === 2) await first.table(table).deleteTable();
+    return reply;
+  };
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  expect(copies).toBeGreaterThan(1);
+  expect((await scanTable(open(), { table, limit: 10 })).rows).toEqual([]);
+  expect(await contentsOf(open())).toEqual({ 'p0/a': 'p0' });
+});
+
+test('copies a blob again whose headers were replaced while it was copied', async () => {
+  const { open, storage, memories } = await storageToMove(1);
+  const [container = ''] = RESOURCES.containers;
+  const [at, second] = [{ container, name: '07a/one' }, accountNamed(storage, 'second')];
+  const [, memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  await writeBlob(storage, at, Buffer.from('one'), { type: 'text/html' });
+  memory.intercept = async (request, send) => {
+    if (request.method !== 'PUT' || !request.url.includes(at.name)) return send();
+    memory.intercept = undefined;
+    await setBlobHeaders(open(), at, { type: 'text/plain', disposition: 'attachment', md5: Buffer.alloc(16) });
+    return send();
+  };
+  expect((await moveSlots(open(), [{ slots: ['07a'], to: 'second' }], quick)).blobs).toBe(1);
+  const headers = await second.container(container).getBlobClient(at.name).getProperties();
+  expect(headers).toMatchObject({ contentType: 'text/plain', contentDisposition: 'attachment', contentLength: 3 });
+});
+
+test('leaves what clients upload at the former account, where they may replace it, until the clean-up', async () => {
+  const { open, storage, slots } = await storageToMove(1);
+  const given = { ...quick, resources: { ...RESOURCES, containers: ['uploads'] } };
+  await provision(storage, given.resources);
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const at = { container: 'uploads', name: `${slots[0]}/upload` };
+  await writeBlob(storage, at, Buffer.from('begun'), { type: 'text/plain' });
+  await moveSlots(open(), [{ slots, to: 'second' }], given);
+  // With a grant of the former account.
+  await writeBlob(first, at, Buffer.from('whole'), { type: 'text/plain' });
+  expect(String(await readBlob(open(), at))).toBe('whole');
+  await cleanUp(open(), given);
+  expect([await readBlob(first, at), String(await readBlob(second, at))]).toEqual([undefined, 'whole']);
 });
 
 test('moves the blobs of slots, and leaves those of others and of containers without slots', async () => {
