@@ -20,7 +20,8 @@ export const isMovable = (container: string) => !FIXED.includes(container);
 export function accountOfContainer({ accounts }: Pick<Storage, 'accounts'>, container: string): Account | undefined {
   return accounts?.containers.get(container) ?? (isMovable(container) ? undefined : accounts?.list[0]);
 }
-const BEGINS_WITH_SLOT = /^([\da-f]{3})\/(?:([A-Za-z][A-Za-z0-9]{2,62})\/)?/;
+/** The slot, the table, a hash of the row's key, the part of the row, and the hashes of the partition key. */
+const NAME = /^([\da-f]{3})\/(?:([A-Za-z][A-Za-z0-9]{2,62})\/(?:[^/]+\/[^/]+\/((?:[\w-]{8})+)\/)?)?/;
 
 interface BlobAddress {
   readonly container: string;
@@ -29,11 +30,12 @@ interface BlobAddress {
 
 /**
  * The slot of a blob is the beginning of its name; in a name of an earlier release, the hash of the whole name. The table of its row follows,
- * so the blobs of a layer of tables are with its rows. The partition is not in the name: the blobs of a layer of keys are in layer 0.
+ * so the blobs of a layer of tables are with its rows. Hashes of the partition key follow later, for a layer of keys; names of earlier
+ * releases lack them.
  */
 export function placeOfBlob(name: string): Placed {
-  const [, slot, table] = BEGINS_WITH_SLOT.exec(name) ?? [];
-  return slot === undefined ? { slot: slotOf(name) } : { slot, table };
+  const [, slot, table, hashes] = NAME.exec(name) ?? [];
+  return slot === undefined ? { slot: slotOf(name) } : { slot, table, keyHashes: hashes?.match(/.{8}/g) ?? [] };
 }
 
 /** The account in which a blob is written. */

@@ -24,11 +24,39 @@ export interface Placed {
   readonly table?: string | undefined;
   /** Undefined for a blob. */
   readonly partition?: string | undefined;
+  /** Of a blob whose name has them: see `hashKey`. */
+  readonly keyHashes?: readonly string[] | undefined;
 }
 
 export function placeOf(table: string, partition: string): Placed {
   return { slot: slotOf(partition), table, partition };
 }
+
+/** Ends a beginning of a partition key that a placement can name. Escapes in keys begin with `!`. */
+const PUNCTUATION = /[ "-/:-@[-`{-~]/g;
+const MAX_KEY_HASHES = 8;
+
+/**
+ * Returns what the name of a blob says of the partition key of its row: hashes of the beginnings of the key that end with punctuation, and of
+ * the whole key. So a layer of keys has the blob if it has the row, and a URL does not show the key. Stored names contain the hashes, so they
+ * never change.
+ *
+ * Only the first eight count, in order. So a layer that has the blob for one of its keys would have it for each beginning of this key, too, as
+ * `intersectLayers` and `subtractLayers` assume: otherwise a change of layers would change the account of a blob without a move.
+ */
+export function hashKey(partition: string): readonly string[] {
+  const beginnings = Array.from(partition.matchAll(PUNCTUATION), ({ index }) => partition.slice(0, index + 1));
+  return [...beginnings, wholeKey(partition)].slice(0, MAX_KEY_HASHES).map(hashOf);
+}
+
+/** No key has a slash. */
+const wholeKey = (key: string) => `${key}/`;
+
+/** 48 bits: other keys with the same hash are not to be expected among those of an app. */
+const hashOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 8);
+
+/** True if `hashKey` tells which keys begin with another key and the separator. */
+export const isSeparator = (separator: string) => separator.slice(-1).search(PUNCTUATION) >= 0;
 
 /** Slots of all layers have numbers one after the other. A slot of another layer than 0 is written with its layer: `1-07a`. */
 export function slotIndex(slot: string): number {
@@ -60,16 +88,23 @@ export interface LayerDefinition {
 /** The names of the tables of periods end with at least a year. */
 const PERIOD = /\d{4,}$/;
 
-/** Returns a function that tells whether the layer has a partition or blob. A blob's name does not tell its partition. */
+/** Returns a function that tells whether the layer has a partition or blob. A layer with a range of keys has no blobs: hashes have no order. */
 export function layerMatcher({ tables, keys, separator = '', from, to }: LayerDefinition): (place: Placed) => boolean {
   const [ofTables, ofKeys] = [tables && new Set(tables), keys && new Set(keys)];
-  const hasKeys = keys !== undefined || from !== undefined || to !== undefined;
-  return ({ table, partition }) => {
+  const isRange = from !== undefined || to !== undefined;
+  const hasKeys = keys !== undefined || isRange;
+  let ofHashes: ReadonlySet<string> | undefined;
+  const hashKeys = () => {
+    const texts = (keys ?? []).flatMap((key) => [wholeKey(key), ...(separator ? [key + separator] : [])]);
+    ofHashes = new Set(texts.map(hashOf));
+    return ofHashes;
+  };
+  return ({ table, partition, keyHashes = [] }) => {
     if (ofTables && (table === undefined || !(ofTables.has(table) || ofTables.has(table.replace(PERIOD, '')))))
       return false;
     if (!hasKeys) return true;
-    if (partition === undefined || (from !== undefined && partition < from) || (to !== undefined && partition >= to))
-      return false;
+    if (partition === undefined) return !isRange && keyHashes.some((each) => (ofHashes ?? hashKeys()).has(each));
+    if ((from !== undefined && partition < from) || (to !== undefined && partition >= to)) return false;
     return !ofKeys || ofKeys.has(partition) || beginsWithAny(ofKeys, partition, separator);
   };
 }

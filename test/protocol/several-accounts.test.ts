@@ -14,11 +14,13 @@ import { defineModel } from '../../lib/define-model.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { listPoison, recordPoison, replayPage, replayPoison } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
+import { LARGE_CONTAINER } from '../../lib/engine/read/text-blobs.ts';
 import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { announceFile } from '../../lib/features/large-entities/attachment.ts';
 import { AUDIT_CONTAINER, createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
@@ -32,6 +34,8 @@ import { verifyPage } from '../../lib/operations/verify.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { listBlobs } from '../../lib/storage/append-blobs.ts';
+import { accountOfBlob } from '../../lib/storage/blob-owner.ts';
+import { listContainer } from '../../lib/storage/blobs.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { readRange, readRow, scanTable, submit } from '../../lib/storage/rows.ts';
@@ -49,7 +53,13 @@ import { putAll } from '../put-all.ts';
 
 const access = { read: ['hr'], write: ['hr'] } as const;
 const declaredProjects = defineEntity('projects', {
-  schema: z.object({ area: z.string(), projectId: z.string(), title: z.string(), code: z.string() }),
+  schema: z.object({
+    area: z.string(),
+    projectId: z.string(),
+    title: z.string(),
+    code: z.string(),
+    notes: z.string().optional(),
+  }),
   table: 'projects',
   key: { partition: '{area}', row: 'project_{projectId}' },
   indexes: {
@@ -57,6 +67,8 @@ const declaredProjects = defineEntity('projects', {
     code: interPartitionIndex({ table: 'projectsbycode', partition: '{code}', row: 'code', unique: true }),
     list: indexEntity({ table: 'projectlists', partition: '{title}', row: 'all', holds: '{area}_{projectId}' }),
   },
+  large: ['notes'],
+  attachments: { plan: { container: 'plans', maxBytes: 1_000, types: ['image/png'] } },
   access,
 });
 const declaredTasks = defineEntity('tasks', {
@@ -290,6 +302,13 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
         found.add(`${table}/${partitionKey}`);
     return [...found].sort();
   };
+  // Too long for the row.
+  const notes = 'note '.repeat(60_000);
+  const withNotes = ['acme_2', 'north'].map((area) => ({ area, projectId: 'large' }));
+  for (const key of withNotes)
+    await openProvisioned(openAll()).store.projects.create({ ...key, title: 'Bridge', code: `of ${key.area}`, notes });
+  const largeIn = (account: string) =>
+    Array.fromAsync(listContainer(accountNamed(all, account), LARGE_CONTAINER), ({ metadata }) => metadata.partition);
   // Entities of all areas and titles, before the move and beside it.
   await Promise.race([traffic, vi.waitUntil(() => count > 5, { timeout: 60_000 })]);
   const before = count;
@@ -304,6 +323,17 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   expect((await partitionsOf('third')).filter((place) => !/by(code)|^projects\//.test(place))).toEqual(
     ['Bridge', 'Road', 'Tunnel'].flatMap((title) => [`projectlists/${title}`, `projectsbytitle/${title}`]).sort(),
   );
+  expect([await largeIn('first'), await largeIn('second'), await largeIn('third')]).toEqual([
+    [],
+    ['acme_2'],
+    ['north'],
+  ]);
+  const accountToUpload = async (area: string) => {
+    const { blob } = announceFile(projects, { area, projectId: 'p0' }, 'plan', { type: 'image/png', bytes: 90 });
+    return (await accountOfBlob(openAll(), blob)) as Account;
+  };
+  expect((await accountToUpload('acme')).name).toBe('second');
+  expect((await accountToUpload('acmeco')).name).toBe('third');
   for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
   await arrangeLayers(all, [], options);
   for (const name of ['work', 'acme'])
@@ -311,6 +341,7 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   await cleanUp(all, options);
   const { store } = openProvisioned(openAll());
   expect(await Array.fromAsync(store.projects.range({ area: 'acme' }))).toHaveLength(Math.ceil(count / areas.length));
+  for (const key of withNotes) expect((await store.projects.get(key)).values.notes).toBe(notes);
   for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
 });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { canOverlap, type LayerDefinition } from '../../storage/slots.ts';
+import { canOverlap, isSeparator, type LayerDefinition } from '../../storage/slots.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { optionsOf } from '../schema/options.ts';
 import { tablesOf } from './index-entries.ts';
@@ -8,9 +8,9 @@ import { tablesOf } from './index-entries.ts';
 export interface Placement<Name extends string = string> {
   /** Their rows, indexes, lists, totals, archives and the files of their rows. Entities that share a table are placed together. */
   readonly entities?: readonly Name[] | undefined;
-  /** Partition keys: each itself, and those that begin with it and the separator. */
+  /** Partition keys: each itself, and those that begin with it and the separator. With the files of their rows, unless `from` or `to` limits them. */
   readonly keys?: readonly string[] | undefined;
-  /** What follows a key of `keys` in a longer partition key. By default `_`. */
+  /** What follows a key of `keys` in a longer partition key. Ends with ASCII punctuation. By default `_`. */
   readonly separator?: string | undefined;
   /** Partition keys from here, inclusive, in the order of UTF-16 units. */
   readonly from?: string | undefined;
@@ -68,6 +68,8 @@ export function* placementErrors({ list, placement }: Placed): Generator<string>
     if (entities.length === 0 && !keys && from === undefined && to === undefined)
       yield `${start} places nothing. Add entities, keys, from or to.`;
     if (separator !== undefined && !keys) yield `${start} has a separator without keys. Add keys, or remove it.`;
+    if (separator !== undefined && !isSeparator(separator))
+      yield `${start} has the separator ${JSON.stringify(separator)}. Use one that ends with ASCII punctuation other than "!".`;
     if (from !== undefined && to !== undefined && from >= to)
       yield `${start} has no key from ${JSON.stringify(from)} before ${JSON.stringify(to)}. Exchange them.`;
     for (const entity of entities.filter((each) => !known.includes(each)))

@@ -14,7 +14,7 @@ import {
   writeBlob,
 } from '../../storage/blobs.ts';
 import type { Address } from '../../storage/rows.ts';
-import { slotOf } from '../../storage/slots.ts';
+import { hashKey, slotOf } from '../../storage/slots.ts';
 import type { Storage } from '../../storage/storage.ts';
 
 /**
@@ -113,7 +113,12 @@ export function sha256(content: string | Uint8Array): string {
  */
 export function createBlobName(address: Address, part: string): string {
   const time = Date.now().toString(16).padStart(12, '0');
-  return `${blobPrefix(address, part)}${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+  return blobName(address, part, `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`);
+}
+
+/** The name of a blob with a unique id. From it follows in which account the blob is: see `placeOfBlob`. */
+export function blobName(address: Address, part: string, id: string): string {
+  return `${blobPrefix(address, part)}${hashKey(address.partition).join('')}/${id}`;
 }
 
 /** A blob without a row is deleted at this age: the write that uploaded or announced it has ended long before. */

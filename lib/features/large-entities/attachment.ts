@@ -11,7 +11,7 @@ import { declarationOf } from '../../engine/read/entity-rows.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import {
   type ByteRange,
-  blobPrefix,
+  blobName,
   createBlobName,
   readBytes,
   sha256,
@@ -302,7 +302,7 @@ function parseAttachment(values: Values, field: string): Attachment | undefined 
 function toArrivalAddress(address: Address, field: string, uploadId: string): BlobAddress {
   return {
     container: ARRIVALS_CONTAINER,
-    name: `${blobPrefix(address, field)}${uploadId}`,
+    name: blobName(address, field, uploadId),
   };
 }
 

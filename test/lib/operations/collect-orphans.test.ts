@@ -110,7 +110,9 @@ async function openClocked() {
           (t) => rowsIn(storage, t),
         ),
       );
-      return [...new Set(JSON.stringify(tables).match(/[\da-f]{3}\/\w+\/[\w-]{22}\/\w+\/[\da-f-]{36}/g))].sort();
+      return [
+        ...new Set(JSON.stringify(tables).match(/[\da-f]{3}\/\w+\/[\w-]{22}\/\w+\/[\w-]+\/[\da-f-]{36}/g)),
+      ].sort();
     },
   };
 }

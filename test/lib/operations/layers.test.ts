@@ -2,11 +2,13 @@ import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
 import type { PlacedLayer } from '../../../lib/define/places/placement.ts';
+import { createBlobName } from '../../../lib/engine/read/text-blobs.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
 import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { readAccountStates } from '../../../lib/operations/overview.ts';
 import { findOwner, layersIn, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
-import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
+import { placeOfBlob } from '../../../lib/storage/blob-owner.ts';
+import { listContainer, readBlob, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { changeLayers, changeSlots, indexIn, isOwned, requireRoom } from '../../../lib/storage/slot-row.ts';
@@ -181,11 +183,13 @@ test('continues a scan that finds nothing for long while a layer is carved in on
   expect(found).toEqual(keys.slice(1).sort());
 });
 
-test('moves the blobs of the rows of an entity with it, and those of a tenant not', async () => {
+const writeFile = (storage: Storage, name: string) =>
+  writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+
+test('moves the blobs of the rows of an entity with it', async () => {
   const { open, storage } = await storageWithTenants();
   const names = ['000/others/acme/1', `000/${TABLE}/acme/1`, `fff/${TABLE}/acme/2`, `${TABLE}/acme/3`];
-  for (const name of names)
-    await writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+  for (const name of names) await writeFile(storage, name);
   const listIn = (account: string) =>
     Array.fromAsync(listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
   await bring(open(), 'second');
@@ -262,6 +266,12 @@ test.each(
   const places = TABLES.flatMap((table) => TENANTS.map((partition) => ({ table, partition })));
   for (const place of places)
     await submit(storage, { ...place, actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }] });
+  const files = places.map((place) => createBlobName({ ...place, row: 'a' }, 'text'));
+  for (const name of files) await writeFile(storage, name);
+  const readFiles = async () => {
+    const process = open();
+    for (const name of files) expect(String(await readBlob(process, { container: 'files', name }))).toBe(name);
+  };
   const traffic = createTraffic(open, ['acme_1', 'globex']);
   let placed: PlacedLayer[] = [];
   const balance = async (process: Storage) => {
@@ -291,6 +301,7 @@ test.each(
     const isFaulty = random.below(2) === 0;
     const { storage: process } = openWith(isFaulty ? FAULTS[random.below(3)] : undefined, 1 + random.below(120));
     await work(process).catch(() => {});
+    await readFiles();
   }
   for (let round = 0; round < 2; round += 1) {
     await surely(balance);
@@ -319,6 +330,15 @@ test.each(
       const rows = await Array.fromAsync(account.table(table).listEntities({ queryOptions: { filter } }));
       expect(rows.length > 0, `${account.name}: ${table}/${partition} of ${label}`).toBe(isHere);
     }
+  await readFiles();
+  for (const { account } of placements) {
+    const accountOf = (name: string) =>
+      placed.find(({ layer }) => layerMatcher(layer)(placeOfBlob(name)))?.account ??
+      findOwner(placements, placeOfBlob(name).slot)?.account.name;
+    expect(await Array.fromAsync(listContainer(account, 'files'), ({ name }) => name), label).toEqual(
+      files.filter((name) => accountOf(name) === account.name).sort(),
+    );
+  }
   expect(Object.keys(await contentsOf(open()))).toEqual(expect.arrayContaining(Object.keys(traffic.rows())));
   expect(await contentsOf(open())).toMatchObject(traffic.rows());
 });

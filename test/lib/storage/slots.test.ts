@@ -1,13 +1,20 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { createBlobName } from '../../../lib/engine/read/text-blobs.ts';
+import { placeOfBlob } from '../../../lib/storage/blob-owner.ts';
 import {
   canOverlap,
+  hashKey,
+  intersectLayers,
   type LayerDefinition,
   layerMatcher,
   placeOf,
   slotAt,
   slotIndex,
   slotOf,
+  subtractLayers,
 } from '../../../lib/storage/slots.ts';
+import { sampleRuns } from '../../points.ts';
 
 test('spreads texts that are alike, and never changes', () => {
   expect(['Sales', 'Engineering', ''].map(slotOf)).toEqual(['8de', '729', 'e3b']);
@@ -61,4 +68,68 @@ test.each([
   [{ to: 'b' }, { to: 'c' }, true],
 ] as const)('tells whether a partition can be in both: %j, %j', (one, other, expected) => {
   expect([canOverlap(layer(one), layer(other)), canOverlap(layer(other), layer(one))]).toEqual([expected, expected]);
+});
+
+test('says of a partition key its beginnings and the whole, and never changes', () => {
+  expect(hashKey('acme')).toEqual(['cPRe_9oX']);
+  expect(hashKey('acme_eu-2026')).toHaveLength(3);
+  expect(hashKey('acme!5feu_2026')).toHaveLength(2);
+  expect(hashKey('a_'.repeat(100))).toHaveLength(8);
+  expect(hashKey('acme_')[0]).toBe(hashKey('acme_1')[0]);
+  expect(hashKey('acme_')[1]).not.toBe(hashKey('acme_')[0]);
+});
+
+const blobOf = (table: string, partition: string) =>
+  placeOfBlob(createBlobName({ table, partition, row: 'r' }, 'contents'));
+
+const SEPARATORS = ['_', '-', '_y-'];
+const parts = fc.array(fc.constantFrom('a', 'ü', '_', ...SEPARATORS), { minLength: 1, maxLength: 14, size: 'max' });
+
+/** A partition key, and two layers of tables, keys and a range, or of some of them. Most of their keys are beginnings of the partition key. */
+const cases = fc.tuple(parts, fc.constantFrom(...SEPARATORS)).chain(([key, separator]) => {
+  const beginnings = fc.integer({ min: 1, max: key.length }).map((end) => key.slice(0, end));
+  const keys = fc.oneof(fc.constant(key), beginnings, beginnings, parts);
+  const given = {
+    name: fc.constant('one'),
+    tables: fc.subarray(['orders', 'notes'], { minLength: 1 }),
+    keys: fc.array(
+      keys.map((each) => each.join('')),
+      { minLength: 1, maxLength: 3 },
+    ),
+    separator: fc.constant(separator),
+  };
+  const bound = fc.constantFrom('a', 'a_', 'ü');
+  const requiredKeys = ['name', 'separator'] as const;
+  const ofKeys = fc.record(given, { requiredKeys: [...requiredKeys] });
+  const ofRange = fc.record({ ...given, from: bound, to: bound }, { requiredKeys: [...requiredKeys] });
+  const definition: fc.Arbitrary<LayerDefinition> = fc.oneof(ofKeys, ofKeys, ofRange);
+  return fc.tuple(fc.constant(key.join('')), definition, definition);
+});
+
+test('has a blob only if it has its row, and always if it has no range and the key has little punctuation', () => {
+  fc.assert(
+    fc.property(cases, ([partition, definition]) => {
+      const matches = layerMatcher(definition);
+      const [hasBlob, hasRow] = [matches(blobOf('orders', partition)), matches(placeOf('orders', partition))];
+      const isRange = definition.from !== undefined || definition.to !== undefined;
+      if (isRange) expect(hasBlob).toBe(false);
+      else if ((partition.match(/[-_]/g) ?? []).length < 8) expect(hasBlob).toBe(hasRow);
+      else expect(hasRow || !hasBlob).toBe(true);
+    }),
+    sampleRuns(10_000),
+  );
+});
+
+test('has a blob in the parts of a layer if and only if the layer has it', () => {
+  fc.assert(
+    fc.property(cases, ([partition, one, other]) => {
+      const isIn = (definition: Omit<LayerDefinition, 'name'> | undefined) =>
+        definition !== undefined && layerMatcher(layer(definition))(blobOf('orders', partition));
+      const [both, rest] = [intersectLayers(one, other), subtractLayers(one, [other])];
+      if (isIn(both)) expect([isIn(one), isIn(other)]).toEqual([true, true]);
+      if (isIn(rest)) expect(isIn(one)).toBe(true);
+      if (isIn(one)) expect(isIn(rest) || isIn(other)).toBe(true);
+    }),
+    sampleRuns(10_000),
+  );
 });

@@ -127,6 +127,10 @@ test.each([
   [{ acme: { account: 'second' } }, 'placement "acme" places nothing.'],
   [{ acme: { from: 'b', to: 'a', account: 'second' } }, 'placement "acme" has no key from "b" before "a".'],
   [{ acme: { from: 'b', separator: '-', account: 'second' } }, 'placement "acme" has a separator without keys.'],
+  [
+    { acme: { keys: ['acme'], separator: '_x', account: 'second' } },
+    'placement "acme" has the separator "_x". Use one',
+  ],
   [{ all: { entities: ['trucks'], account: 'second' } }, '"trucks", which the model does not have. Use one of cars.'],
   [
     { one: { keys: ['a', 'b'], account: 'second' }, two: { keys: ['b_1'], account: 'second' } },

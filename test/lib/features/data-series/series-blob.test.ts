@@ -7,7 +7,7 @@ const rowNaming = (name: unknown) => ({ ...address, etag: '', properties: { Coun
 
 test('a row names only blobs of its own', () => {
   const name = createBlobName(address, 'counts');
-  expect(name).toMatch(/^[\da-f]{3}\/counts\/[\w-]{22}\/counts\/[\da-f-]{36}$/);
+  expect(name).toMatch(/^[\da-f]{3}\/counts\/[\w-]{22}\/counts\/[\w-]{8}\/[\da-f-]{36}$/);
   expect(blobOf(rowNaming(name))).toMatchObject({ name });
   const former = `${formerBlobPrefix(address, 'counts')}b7a1`;
   expect(blobOf(rowNaming(former))).toMatchObject({ name: former });
