@@ -24,7 +24,7 @@ import {
 import { scanAccounts } from './scan-accounts.ts';
 import { readAtOwner } from './slot-map.ts';
 import { isOfApp } from './slot-row.ts';
-import type { Storage } from './storage.ts';
+import type { Account, Storage } from './storage.ts';
 
 export type { Address, Properties, ReadBound, Row, RowPage } from './row-query.ts';
 export { textLength } from './row-query.ts';
@@ -103,8 +103,16 @@ export async function readRange(storage: Storage, range: RowRange): Promise<RowP
   const { counted, bound, mayPause, resume } = range;
   const query = { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
   return storage.accounts
-    ? readAtOwner(storage.accounts, range, (account) => queryRows(account, { ...query, keeps: isOfApp }))
+    ? readAtOwner(storage.accounts, range, (account) => queryPartition(account, query))
     : queryRows(storage, query);
+}
+
+/** A read that has paused in another account, from which a move has taken the partition since, continues after the last row that it returned. */
+async function queryPartition(account: Account, { resume, ...query }: Query): Promise<RowPage> {
+  const head = `${account.name}/`;
+  const token = resume?.startsWith(head) ? resume.slice(head.length) : undefined;
+  const page = await queryRows(account, { ...query, resume: token, keeps: isOfApp });
+  return page.resume === undefined ? page : { ...page, resume: head + page.resume };
 }
 
 export interface RowRange extends RowFilter, Pausing {

@@ -402,6 +402,32 @@ test('continues a paused scan whose account has got a slot with rows before its 
   expect((await scanTable(open(), { ...scan, resume })).rows).toMatchObject([{ partition: PARTITION, row: 'a' }]);
 });
 
+test('continues a paused read of a partition at its new owner without the continuation of the former one', async () => {
+  const { open, storage, memories, requests } = await beginMove('at rest');
+  for (const row of ['a', 'b']) await insert(storage, row);
+  const [memory] = memories;
+  if (!memory) throw new Error('There is no account.');
+  // The service returns a continuation if it finds nothing for five seconds.
+  memory.intercept = async (request, send) => {
+    const reply = await send();
+    if (request.method !== 'GET' || !decodeURIComponent(request.url).includes(`eq '${PARTITION}'`)) return reply;
+    reply.headers.set('x-ms-continuation-nextpartitionkey', 'cGFydGl0aW9u');
+    reply.headers.set('x-ms-continuation-nextrowkey', 'cm93');
+    return { ...reply, bodyAsText: JSON.stringify({ value: [] }) };
+  };
+  const range = { ...AT, from: '', limit: 10, mayPause: true };
+  const { resume, ...page } = await readRange(storage, range);
+  expect(page).toEqual({ rows: [], more: true });
+  expect((await readRange(storage, { ...range, resume })).resume).toBe(resume);
+  const sent = () => requests.filter(({ url }) => url.includes('NextRowKey=cm93')).map(({ account }) => account);
+  expect(new Set(sent())).toEqual(new Set(['first']));
+  memory.intercept = undefined;
+  await switchOwner(storage);
+  requests.length = 0;
+  expect((await readRange(open(), { ...range, resume })).rows).toHaveLength(2);
+  expect(sent()).toEqual([]);
+});
+
 test('seals a partition against a request that opens it between the two of the seal', async () => {
   const { storage, memories } = await beginMove();
   const first = accountNamed(storage, 'first');
