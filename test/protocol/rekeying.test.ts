@@ -355,6 +355,35 @@ test('a request for a key moves its entity first', async () => {
   expect(ranged.length).toBeGreaterThan(0);
 });
 
+test('a list that began at the former key goes on there, and begins again at the new one', async () => {
+  for (const one of Array.from({ length: 4 }, () => reel({ year: 1914 })))
+    await createEntity(world.engine, before, one);
+  const key = { studio: 'Keystone', year: 1914 };
+  const ofFormer = await readEntities(world.engine, before, key, { top: 1 });
+  const scanOfFormer = await scanEntities(world.engine, before, { top: 1 });
+  await guard(after);
+  const { next } = await readEntities(processOf(after), after, key, { top: 1, after: ofFormer.next });
+  const scanned = await scanEntities(processOf(after), after, { top: 1, after: scanOfFormer.next });
+  await start(after);
+  expect(await walk(after)).toEqual({ moved: 4, stuck: 0 });
+  const engine = processOf(after);
+  const rejected = {
+    code: 'invalid-input',
+    field: 'continuation',
+    message: expect.stringMatching(/^The key of reels/),
+  };
+  for (const position of [ofFormer.next, next])
+    await expect(readEntities(engine, after, key, { top: 1, after: position })).rejects.toMatchObject(rejected);
+  for (const position of [scanOfFormer.next, scanned.next])
+    await expect(scanEntities(engine, after, { top: 1, after: position })).rejects.toMatchObject(rejected);
+  const first = await readEntities(engine, after, key, { top: 1 });
+  const rest = await readEntities(engine, after, key, { top: 10, after: first.next });
+  expect([...first.items, ...rest.items]).toHaveLength(4);
+  expect(
+    (await scanEntities(engine, after, { top: 10, after: (await scanEntities(engine, after, { top: 1 })).next })).items,
+  ).toHaveLength(3);
+});
+
 test('the keys exchanged move the entities back, also from the middle', async () => {
   const all = Array.from({ length: 5 }, () => reel());
   for (const one of all) await createEntity(world.engine, before, one);

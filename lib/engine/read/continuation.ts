@@ -2,7 +2,8 @@ import { hash, randomBytes } from 'node:crypto';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
-import { keptFor, loadOnce } from '../../base/once.ts';
+import { keptFor, loadOnce, onceFor } from '../../base/once.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
 import { runUnexplained } from '../../storage/explain.ts';
 import { readRow, tryAction } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
@@ -28,17 +29,37 @@ const Position = z.object({
   member: z.string().optional(),
   resume: z.string().optional(),
   place: z.string().optional(),
+  key: z.string().optional(),
 });
 /**
  * The last row read, with its period if each period has a table, its partition if a whole table is read, and its last member
  * if the row is a list that is not read to its end. With `resume`, storage paused a read after this row, or from the beginning if it
  * is empty, and continues there. `place` names the partition of a read of several.
+ * `key` tells the key of the entities, while another one is being given up.
  */
 export type Position = z.infer<typeof Position>;
 
 /** The row after which the read of a page begins; undefined for the beginning of the range. */
 export function startOf(after: Position | undefined): string | undefined {
   return after?.resume !== undefined && after.row === '' ? undefined : after?.row;
+}
+
+const keyOf = onceFor(({ partition, row }: Pick<Entity, 'partition' | 'row'>) =>
+  hash('sha256', `${partition.template} ${row.template}`, 'base64url').slice(0, 8),
+);
+
+/** A list by the new key has another order than one by the former key, which the former release has begun. */
+export function bindToKey(entity: Entity, next: Position): Position {
+  return entity.formerKey ? { ...next, key: keyOf(entity) } : next;
+}
+
+/** Throws `invalid-input` for a position in a list by another key. */
+export function requireSameKey(entity: Entity, after: Position | undefined): void {
+  if (!after || (after.key === undefined ? !entity.formerKey : after.key === keyOf(entity))) return;
+  throw new RowkeyError('invalid-input', `The key of ${entity.name} has changed since the list began.`, {
+    field: 'continuation',
+    accepted: 'none: read the list from its beginning',
+  });
 }
 
 /** Creates a token for `position` in `query`, a text that identifies the query and its caller. */

@@ -27,7 +27,7 @@ import {
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
-import { type Position, startOf } from './continuation.ts';
+import { bindToKey, type Position, requireSameKey, startOf } from './continuation.ts';
 import {
   beingRekeyed,
   declarationOf,
@@ -229,6 +229,7 @@ export async function readEntityRows(
   const there = await declarationOf(engine, entity);
   if (there !== entity) return readEntityRows(engine, there, key, optionsAtFormer(entity, there, key, options));
   const { from, to, top, after, where } = options;
+  requireSameKey(entity, after);
   const partition = buildKey(entity.partition, key);
   const bounds = keyRange(entity.row, { from, to });
   const { wanted, read, select } = projectionOf(entity, options);
@@ -259,7 +260,7 @@ export async function readEntityRows(
       );
   const page = withinPage(rows, rowLength);
   if (paused.resume !== undefined && page.length === rows.length)
-    return { rows: page, next: toPausedPosition(after, paused) };
+    return { rows: page, next: bindToKey(entity, toPausedPosition(after, paused)) };
   const last = more || page.length < rows.length ? page.at(-1) : undefined;
   return { rows: page, next: last && toPosition(entity, last) };
 }
@@ -288,8 +289,9 @@ function optionsAtFormer<Options extends RangeOptions>(
 }
 
 /** The position after a row of a range. */
-export function toPosition({ period, table }: Entity, last: Row): Position {
-  return { row: last.row, period: period && periodOfTable(period.per, table, last.table) };
+export function toPosition(entity: Entity, last: Row): Position {
+  const { period, table } = entity;
+  return bindToKey(entity, { row: last.row, period: period && periodOfTable(period.per, table, last.table) });
 }
 
 /** The position of a read that paused: the same read continues there, from where it began. */
@@ -323,6 +325,7 @@ export const scanEntities = inPattern(
         'invalid-input',
         `${entity.name} has a table for each ${entity.period.per}; read it by partition.`,
       );
+    requireSameKey(entity, after);
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
     const pausing = { mayPause: true, resume: after?.resume };
     const { wanted, read, select } = projectionOf(entity, options);
@@ -338,9 +341,9 @@ export const scanEntities = inPattern(
     const page = withinPage(rows, rowLength);
     const items = entitiesIn(engine, entity, page, { where: options.where, select: wanted });
     const isCut = page.length < rows.length;
-    if (resume !== undefined && !isCut) return { items, next: toPausedPosition(after, { resume }) };
+    if (resume !== undefined && !isCut) return { items, next: bindToKey(entity, toPausedPosition(after, { resume })) };
     const last = more || isCut ? page.at(-1) : undefined;
-    return { items, next: last && { partition: last.partition, row: last.row } };
+    return { items, next: last && bindToKey(entity, { partition: last.partition, row: last.row }) };
   },
 );
 

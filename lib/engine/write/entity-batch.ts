@@ -418,7 +418,10 @@ export const deleteRange = inPattern(
     const most = mostActions(engine.storage);
     for (let at = 0; at < rows.length; at += most) {
       const last = rows[at - 1];
-      if (last && engine.now() >= until) return { deleted, failed, skipped, next: toPosition(entity, last) };
+      if (last && engine.now() >= until) {
+        const there = await declarationOf(engine, entity);
+        return { deleted, failed, skipped, next: toPosition(there, last) };
+      }
       const some = rows.slice(at, at + most);
       skipped += some.filter((row) => judgeRow(entity, row).is === 'invalid').length;
       const outcomes = await deleteRows(engine, entity, some);
