@@ -3,11 +3,11 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Locator, Page, Request, Route } from 'playwright-core';
-import { afterAll, beforeEach, expect } from 'vitest';
+import { beforeEach, expect } from 'vitest';
 import type { LocalApp } from '../local/instance/local-app.ts';
-import { launchBrowser } from './browser.ts';
 import { IS_EVERY_POINT, sampleItems } from './points.ts';
 import { type Product, useProduct } from './product.ts';
+import { useBrowser } from './use-browser.ts';
 
 /** Git ignores it. A run with POINTS=all writes the pictures for a person to look at. */
 const SCREENSHOTS = fileURLToPath(new URL('../artefacts/console', import.meta.url));
@@ -23,24 +23,20 @@ export interface ConsoleHarness {
 /** The app with the console and a browser, for a whole test file. No page may write to the console of the browser. */
 export async function useConsole(url: string, { app }: { readonly app?: LocalApp } = {}): Promise<ConsoleHarness> {
   const product = useProduct(url, app ? { app } : {});
-  const browser = await launchBrowser();
+  const browser = await useBrowser();
   const complaints: string[] = [];
-  beforeEach(({ skip }) => {
-    if (typeof browser === 'string') skip(browser);
+  beforeEach(() => {
     complaints.length = 0;
     return async () => {
-      if (typeof browser !== 'string') await Promise.all(browser.contexts().map((context) => context.close()));
+      const contexts = browser().contexts();
+      await Promise.all(contexts.map((context) => context.close()));
       expect(complaints, 'the console of the browser').toEqual([]);
     };
-  });
-  afterAll(async () => {
-    if (typeof browser !== 'string') await browser.close();
   });
   return {
     product,
     async open(hash, role) {
-      if (typeof browser === 'string') throw new Error(browser);
-      const context = await browser.newContext({
+      const context = await browser().newContext({
         // The packaged browser takes an invalid language from the environment of a container.
         locale: 'en-US',
         viewport: { width: WIDTHS.desktop, height: 800 },

@@ -1,23 +1,15 @@
-import { afterAll, beforeEach, expect, test } from 'vitest';
-import { launchBrowser } from '../../test/browser.ts';
+import { expect, test } from 'vitest';
 import { lookAt } from '../../test/console.ts';
 import { useStartProcess } from '../../test/start-process.ts';
+import { useBrowser } from '../../test/use-browser.ts';
 
 /** What a newcomer does in the first minute after `npm start`, on the app of the repository. */
 
 const started = useStartProcess({ deployed: true });
-const browser = await launchBrowser();
-
-beforeEach(({ skip }) => {
-  if (typeof browser === 'string') skip(browser);
-});
-afterAll(async () => {
-  if (typeof browser !== 'string') await browser.close();
-});
+const browser = await useBrowser();
 
 test('a newcomer signs in, finds a person by email, changes the title and sees the indexes follow', async () => {
-  if (typeof browser === 'string') throw new Error(browser);
-  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  const page = await browser().newPage({ viewport: { width: 1280, height: 800 } });
   const complaints: string[] = [];
   page.on('console', (message) => complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(String(error)));
@@ -53,8 +45,7 @@ test('a newcomer signs in, finds a person by email, changes the title and sees t
 });
 
 test('signs in, finds a person by email, changes the title and undoes it, by keyboard alone', async () => {
-  if (typeof browser === 'string') throw new Error(browser);
-  const context = await browser.newContext({ locale: 'en-US', viewport: { width: 375, height: 700 } });
+  const context = await browser().newContext({ locale: 'en-US', viewport: { width: 375, height: 700 } });
   const page = await context.newPage();
   const address = /(http\S+\/console)\b/.exec(started.process.said())?.[1] ?? '';
   /** Moves the focus as a user does who does not know the page, and shows that it can be seen. */

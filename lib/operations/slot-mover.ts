@@ -88,7 +88,7 @@ export interface MoveReport {
   readonly left: readonly string[];
 }
 
-export interface Mover extends CopyWork {
+interface Mover extends CopyWork {
   readonly accounts: Accounts;
   readonly grantedForMs: number;
   readonly timing: MoveTiming;

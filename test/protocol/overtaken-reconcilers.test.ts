@@ -65,6 +65,14 @@ async function changedEmail() {
   return { one, other, intent: await intentOf(one) };
 }
 
+/** Interrupts the reconciler of a changed email at each of its storage calls. */
+function overtakeReconciler(interrupt: (one: Values, intent: Message) => Promise<unknown>): Promise<void> {
+  return everywhere(async () => {
+    const { one, intent } = await changedEmail();
+    return { act: (through) => consume(through, intent), interrupt: () => interrupt(one, intent) };
+  });
+}
+
 /** A client of a patch that takes a row back, which stops after its claim and before its transaction. */
 function pauseBeforeCommit() {
   const { promise: goOn, resolve: release } = Promise.withResolvers<void>();
@@ -79,15 +87,9 @@ function pauseBeforeCommit() {
 
 describe('a reconciler that is overtaken at any storage call', () => {
   test('by a later change and its reconciler leaves no stale entry', async () => {
-    await everywhere(async () => {
-      const { one, intent } = await changedEmail();
-      return {
-        act: (through) => consume(through, intent),
-        interrupt: async () => {
-          await patch(one, { email: `third-${one.email}`, lastName: `Third${one.employeeId}` });
-          await consume(engine, await intentOf(one));
-        },
-      };
+    await overtakeReconciler(async (one) => {
+      await patch(one, { email: `third-${one.email}`, lastName: `Third${one.employeeId}` });
+      await consume(engine, await intentOf(one));
     });
     // No message is left that could repair a difference.
     await expectAgreement(employees).catch(async (error) => {
@@ -97,30 +99,18 @@ describe('a reconciler that is overtaken at any storage call', () => {
   });
 
   test('by a delete and its reconciler leaves no entry', async () => {
-    await everywhere(async () => {
-      const { one, intent } = await changedEmail();
-      return {
-        act: (through) => consume(through, intent),
-        interrupt: async () => {
-          await deleteEntity(engine, employees, one);
-          await consume(engine, await intentOf(one));
-        },
-      };
+    await overtakeReconciler(async (one) => {
+      await deleteEntity(engine, employees, one);
+      await consume(engine, await intentOf(one));
     });
     await expectAgreement(employees);
   });
 
   test('by a writer that claims the value again does not delete the claim', async () => {
     const takenBack: Values[] = [];
-    await everywhere(async () => {
-      const { one, intent } = await changedEmail();
-      return {
-        act: (through) => consume(through, intent),
-        interrupt: async () => {
-          await patch(one, { email: one.email });
-          takenBack.push(one);
-        },
-      };
+    await overtakeReconciler(async (one) => {
+      await patch(one, { email: one.email });
+      takenBack.push(one);
     });
     for (const { email } of takenBack)
       await expect(hire(somebody({ email }))).rejects.toMatchObject({ code: 'duplicate-value' });
@@ -129,15 +119,9 @@ describe('a reconciler that is overtaken at any storage call', () => {
   });
 
   test('by a writer that claims the value again, and its reconciler, keeps the entry', async () => {
-    await everywhere(async () => {
-      const { one, intent } = await changedEmail();
-      return {
-        act: (through) => consume(through, intent),
-        interrupt: async () => {
-          await patch(one, { email: one.email });
-          await consume(engine, await intentOf(one));
-        },
-      };
+    await overtakeReconciler(async (one) => {
+      await patch(one, { email: one.email });
+      await consume(engine, await intentOf(one));
     });
     await expectAgreement(employees);
   });
@@ -206,16 +190,10 @@ describe('a reconciler that is overtaken at any storage call', () => {
   });
 
   test('by a writer that claims the released value keeps the claim', async () => {
-    await everywhere(async () => {
-      const { one, intent } = await changedEmail();
+    await overtakeReconciler(async (one, intent) => {
       const heir = somebody({ email: one.email });
-      return {
-        act: (through) => consume(through, intent),
-        interrupt: async () => {
-          await consume(engine, { ...intent });
-          await hire(heir);
-        },
-      };
+      await consume(engine, { ...intent });
+      await hire(heir);
     });
     await world.settle();
     await expectAgreement(employees);

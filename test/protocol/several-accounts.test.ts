@@ -571,7 +571,7 @@ test.concurrent.each(AWAY)(
     const title = await textIn(storage, away, 'title');
     await before.store.visits.create({ ...key, title });
     const held = Promise.withResolvers<void>();
-    const memory = accounts.memories[NAMES.indexOf(away)] as (typeof accounts.memories)[0];
+    const memory = accounts.memoryOf(away);
     memory.intercept = async ({ abortSignal }, execute) => {
       const aborted = new Promise<never>((_, reject) =>
         abortSignal?.addEventListener('abort', () => reject(new DOMException('Aborted.', 'AbortError'))),
@@ -653,11 +653,11 @@ test.concurrent.each([
   const points = [1, 2, 3].flatMap((at) => (['before', 'after'] as const).map((when) => ({ at, when })));
   await Promise.all(
     points.map(async ({ at, when }) => {
-      const { memories, openWith, stopped } = createAccounts();
+      const { memoryOf, openWith, stopped } = createAccounts();
       const options = { accounts: openWith(undefined, 0).options, containers: placed ? { audit: placed } : {} };
       const engine = createEngine(openStorage(options));
       await provision(engine.storage, { tables: [], queues: [], containers: [AUDIT_CONTAINER] });
-      const memory = memories[NAMES.indexOf(own)] as (typeof memories)[0];
+      const memory = memoryOf(own);
       let calls = 0;
       memory.intercept = async (request, execute) => {
         calls += 1;

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { launchBrowser } from '../browser.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
+import { useBrowser } from '../use-browser.ts';
 import { somebody } from '../world.ts';
 
 /**
@@ -51,7 +51,7 @@ const allowed = `http://127.0.0.1:${port}`;
 const other = `http://localhost:${port}`;
 
 const product = useProduct(import.meta.url, { cors: ['https://app.contoso.com', allowed] });
-const browser = await launchBrowser();
+const browser = await useBrowser();
 const one = somebody({ employeeId: '000888', department: 'Browsing' });
 const path = `/api/employees/Browsing/${one.employeeId}`;
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
@@ -59,18 +59,13 @@ const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwA
 beforeAll(async () => {
   expect((await product.as('hr')('POST', '/api/employees', { body: one })).status).toBe(201);
 });
-beforeEach(({ skip }) => {
-  if (typeof browser === 'string') skip(browser);
-});
-afterAll(async () => {
-  if (typeof browser !== 'string') await browser.close();
+afterAll(() => {
   server.close();
 });
 
 /** Opens a page of an origin for a user with a token of this role. */
 async function open(origin: string, role: string): Promise<Page> {
-  if (typeof browser === 'string') throw new Error(browser);
-  const page = await browser.newPage();
+  const page = await browser().newPage();
   const given = { API: product.url, TOKEN: await product.token(role, one.email) };
   await page.addInitScript((values) => Object.assign(globalThis, values), given);
   // The reporter treats a failure location in the page as a file, and fails for a folder.

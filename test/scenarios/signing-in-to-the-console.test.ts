@@ -1,23 +1,15 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeEach, expect, test } from 'vitest';
-import { launchBrowser } from '../browser.ts';
+import { expect, test } from 'vitest';
 import { useProduct } from '../product.ts';
+import { useBrowser } from '../use-browser.ts';
 
 /** A person signs in to the served console with the identity provider for development, in a browser. */
 
 const product = useProduct(import.meta.url);
-const browser = await launchBrowser();
-
-beforeEach(({ skip }) => {
-  if (typeof browser === 'string') skip(browser);
-});
-afterAll(async () => {
-  if (typeof browser !== 'string') await browser.close();
-});
+const browser = await useBrowser();
 
 async function open(): Promise<{ page: Page; complaints: string[] }> {
-  if (typeof browser === 'string') throw new Error(browser);
-  const page = await (await browser.newContext()).newPage();
+  const page = await (await browser().newContext()).newPage();
   const complaints: string[] = [];
   page.on('console', (message) => complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(String(error)));

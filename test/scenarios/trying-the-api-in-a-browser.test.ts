@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
-import { afterAll, beforeEach, expect, test } from 'vitest';
-import { launchBrowser } from '../browser.ts';
+import { expect, test } from 'vitest';
 import { lookAt } from '../console.ts';
 import { useProduct } from '../product.ts';
+import { useBrowser } from '../use-browser.ts';
 
 /** The page /docs renders the OpenAPI description, and sends requests with the token of the session. */
 
@@ -13,18 +13,10 @@ const BY_RENDERER = [
 ];
 
 const product = useProduct(import.meta.url);
-const browser = await launchBrowser();
-
-beforeEach(({ skip }) => {
-  if (typeof browser === 'string') skip(browser);
-});
-afterAll(async () => {
-  if (typeof browser !== 'string') await browser.close();
-});
+const browser = await useBrowser();
 
 async function open(token?: string): Promise<{ page: Page; complaints: string[]; requested: string[] }> {
-  if (typeof browser === 'string') throw new Error(browser);
-  const page = await (await browser.newContext()).newPage();
+  const page = await (await browser().newContext()).newPage();
   const complaints: string[] = [];
   const requested: string[] = [];
   page.on('console', (message) => complaints.push(message.text()));

@@ -3,11 +3,11 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { rolldown } from 'rolldown';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { createClient } from '../../lib/client/index.ts';
-import { launchBrowser } from '../browser.ts';
 import type { model } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
+import { useBrowser } from '../use-browser.ts';
 import { somebody } from '../world.ts';
 
 /** Files that the typed client sends from a page in a real browser, where only `XMLHttpRequest` reports progress. */
@@ -30,7 +30,7 @@ const server = createServer((request, response) => {
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 const product = useProduct(import.meta.url, { cors: [origin] });
-const browser = await launchBrowser();
+const browser = await useBrowser();
 const one = somebody({ department: 'Uploading', employeeId: '000601' });
 
 beforeAll(async () => {
@@ -46,17 +46,12 @@ beforeAll(async () => {
   for (const file of output) if (file.type === 'chunk') files.set(file.fileName, file.code);
   expect((await product.as('hr')('POST', '/api/employees', { body: one })).status).toBe(201);
 });
-beforeEach(({ skip }) => {
-  if (typeof browser === 'string') skip(browser);
-});
-afterAll(async () => {
-  if (typeof browser !== 'string') await browser.close();
+afterAll(() => {
   server.close();
 });
 
 async function open(): Promise<Page> {
-  if (typeof browser === 'string') throw new Error(browser);
-  const page = await browser.newPage();
+  const page = await browser().newPage();
   const given = { API: `${product.url}/api`, TOKEN: await product.token('hr') };
   await page.addInitScript((values) => Object.assign(globalThis, values), given);
   await page.goto(`${origin}/page.html`);

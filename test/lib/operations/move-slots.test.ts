@@ -297,9 +297,8 @@ test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', as
 const LATE = { ...quick, timing: { ...QUICK, lateMs: 400 } };
 
 test('waits for copies without a reply before it hands over', async () => {
-  const { open, memories, slots } = await storageToMove(2);
-  const [, memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const { open, memoryOf, slots } = await storageToMove(2);
+  const memory = memoryOf('second');
   memory.intercept = async (request, send) => {
     if (request.method === 'GET' || !`${request.url}${request.body}`.includes('p1')) return send();
     memory.intercept = undefined;
@@ -313,9 +312,8 @@ test('waits for copies without a reply before it hands over', async () => {
 });
 
 test('hands over nothing while the last copy may still be executed', async () => {
-  const { open, memories, first } = await sealedMove();
-  const [source, target] = memories;
-  if (!source || !target) throw new Error('There are no accounts.');
+  const { open, memoryOf, first } = await sealedMove();
+  const [source, target] = [memoryOf('first'), memoryOf('second')];
   let writing: Promise<unknown> | undefined;
   source.intercept = async (request, send) => {
     if (!String(request.body).includes('~open_m1')) return send();

@@ -26,13 +26,12 @@ test('lets a mover write no longer than its hold', async () => {
 });
 
 test('counts the hold of a mover from the write that changed its row, if the reading of that write failed', async () => {
-  const { storage, memories } = await storageToMove(1);
+  const { storage, memoryOf } = await storageToMove(1);
   const [first] = storage.accounts.list;
   vi.useFakeTimers({ toFake: ['setInterval', 'performance'] });
   try {
     const hold = await becomeMover(first, { holdMs: 500, lateMs: 0 });
-    const [memory] = memories;
-    if (!memory) throw new Error('There is no account.');
+    const memory = memoryOf('first');
     let renewals = 0;
     memory.intercept = async (request, send) => {
       if (request.method === 'PUT') renewals += 1;

@@ -38,11 +38,10 @@ test('moves the rows of tables that the model no longer has, and leaves those of
 });
 
 test('keeps a blob that another process has written at the target since it was listed', async () => {
-  const { open, storage, memories } = await storageToMove(1);
+  const { open, storage, memoryOf } = await storageToMove(1);
   const [container = ''] = RESOURCES.containers;
   const [at, second] = [{ container, name: '07a/one' }, accountNamed(storage, 'second')];
-  const [, memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('second');
   await writeBlob(storage, at, Buffer.from('old'), { type: 'text/plain' });
   memory.intercept = async (request, send) => {
     if (request.method !== 'PUT' || !request.url.includes(at.name)) return send();
@@ -56,10 +55,9 @@ test('keeps a blob that another process has written at the target since it was l
 });
 
 test('moves the rows of a table that a model has which is deployed while the move begins', async () => {
-  const { open, storage, memories, slots } = await storageToMove(1);
+  const { open, storage, memoryOf, slots } = await storageToMove(1);
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('first');
   const insert = (row: string, properties = {}): Action[] => [{ kind: 'insert', row, properties }];
   memory.intercept = async (request, send) => {
     if (request.method === 'GET' || !String(request.body).includes('"Slots"')) return send();
@@ -85,10 +83,9 @@ test('moves the rows of a table that a model has which is deployed while the mov
 });
 
 test('leaves no row of a table that is dropped while it is copied, in one account after the other', async () => {
-  const { open, storage, memories, slots } = await storageToMove(1);
+  const { open, storage, memoryOf, slots } = await storageToMove(1);
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
-  const [, memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('second');
   const table = `${TABLE}2026`;
   for (const account of [first, second]) await account.table(table).createTable();
   await submit(first, { table, partition: 'p0', actions: [{ kind: 'insert', row: 'r', properties: {} }] });
@@ -108,11 +105,10 @@ test('leaves no row of a table that is dropped while it is copied, in one accoun
 });
 
 test('copies a blob again whose headers were replaced while it was copied', async () => {
-  const { open, storage, memories } = await storageToMove(1);
+  const { open, storage, memoryOf } = await storageToMove(1);
   const [container = ''] = RESOURCES.containers;
   const [at, second] = [{ container, name: '07a/one' }, accountNamed(storage, 'second')];
-  const [, memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('second');
   await writeBlob(storage, at, Buffer.from('one'), { type: 'text/html' });
   memory.intercept = async (request, send) => {
     if (request.method !== 'PUT' || !request.url.includes(at.name)) return send();
@@ -165,9 +161,8 @@ test('moves the blobs of slots, and leaves those of others and of containers wit
 });
 
 test('copies again what a lost request has not copied', async () => {
-  const { open, memories, keys, slots } = await storageToMove(2);
-  const [, memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const { open, memoryOf, keys, slots } = await storageToMove(2);
+  const memory = memoryOf('second');
   memory.intercept = async (request, send) => {
     if (request.method === 'GET' || !`${request.url}${request.body}`.includes('p1')) return send();
     memory.intercept = undefined;

@@ -118,14 +118,14 @@ test('serves the slots of the other accounts while one is away, and names it', a
 test.each(['callers', 'background'] as const)(
   'serves %s of the other accounts while one does not answer, also if it is asked more than once',
   async (who) => {
-    const { memories, storage } = await provisionAccounts();
+    const { memoryOf, storage } = await provisionAccounts();
     const placed = new Map<string | undefined, string>();
     for (let index = 0; placed.size < NAMES.length; index += 1)
       placed.set((await ownerOf(storage, `p${index}`)).name, `p${index}`);
     const read = (account: string) =>
       readRow(storage, { table: TABLE, partition: placed.get(account) ?? '', row: 'r' });
     const held = Promise.withResolvers<void>();
-    const second = memories[1] as (typeof memories)[0];
+    const second = memoryOf('second');
     let waiting = 0;
     second.intercept = async (_, execute) => {
       waiting += 1;

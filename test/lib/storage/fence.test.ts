@@ -219,9 +219,8 @@ test.each([
   ['opened after the mover has sealed it', /~open_/],
   ['registered after the mover has listed those that are', /slots-/],
 ])('writes nothing at the source if the partition is %s', async (_, late) => {
-  const { storage, open, memories } = await beginMove();
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const { storage, open, memoryOf } = await beginMove();
+  const memory = memoryOf('first');
   memory.intercept = async (request, send) => {
     if (!late.test(String(request.body))) return send();
     memory.intercept = undefined;
@@ -374,10 +373,9 @@ test.each([
   ['a fence', 'fencing'],
   ['no fence', 'at rest'],
 ] as const)('repeats a write with %s for a while only', async (_, phase) => {
-  const { storage, memories } = await beginMove(phase);
+  const { storage, memoryOf } = await beginMove(phase);
   await insert(storage, 'a');
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('first');
   const signals: unknown[] = [];
   memory.intercept = (request, send) => {
     signals.push(request.abortSignal);
@@ -403,10 +401,9 @@ test('continues a paused scan whose account has got a slot with rows before its 
 });
 
 test('continues a paused read of a partition at its new owner without the continuation of the former one', async () => {
-  const { open, storage, memories, requests } = await beginMove('at rest');
+  const { open, storage, memoryOf, requests } = await beginMove('at rest');
   for (const row of ['a', 'b']) await insert(storage, row);
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('first');
   // The service returns a continuation if it finds nothing for five seconds.
   memory.intercept = async (request, send) => {
     const reply = await send();
@@ -429,10 +426,9 @@ test('continues a paused read of a partition at its new owner without the contin
 });
 
 test('seals a partition against a request that opens it between the two of the seal', async () => {
-  const { storage, memories } = await beginMove();
+  const { storage, memoryOf } = await beginMove();
   const first = accountNamed(storage, 'first');
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('first');
   const rows = [`~open_${MOVE}`, `~own_${MOVE}`];
   let requests = 0;
   memory.intercept = async (_, send) => {
@@ -450,11 +446,10 @@ test('seals a partition against a request that opens it between the two of the s
 });
 
 test('reads again if the slot came back under another move during the read', async () => {
-  const { storage, open, memories } = await beginMove();
+  const { storage, open, memoryOf } = await beginMove();
   await insert(storage, 'a');
   const first = accountNamed(storage, 'first');
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('first');
   memory.intercept = async (request, send) => {
     const reply = await send();
     if (!/things/.test(request.url)) return reply;
@@ -478,7 +473,7 @@ test('changes slots of an account beside another process', async () => {
 });
 
 test('uses what it knows of a slot at rest for five seconds, and a read for less than the wait of a mover', async () => {
-  const { storage, open, memories } = await beginMove('at rest');
+  const { storage, open, memoryOf } = await beginMove('at rest');
   await insert(storage, 'a');
   const now = performance.now.bind(performance);
   let passed = 0;
@@ -486,8 +481,7 @@ test('uses what it knows of a slot at rest for five seconds, and a read for less
   try {
     const [reader, writer] = [open(), open()];
     for (const process of [reader, writer]) await ownerOf(process, PARTITION);
-    const [memory] = memories;
-    if (!memory) throw new Error('There is no account.');
+    const memory = memoryOf('first');
     memory.intercept = async (request, send) => {
       const reply = await send();
       if (!/things/.test(request.url)) return reply;
@@ -506,10 +500,9 @@ test('uses what it knows of a slot at rest for five seconds, and a read for less
 });
 
 test('repeats no write for so long that a move could have begun and ended, even if its caller waits', async () => {
-  const { storage, memories } = await provisionAccounts(['first', 'second']);
+  const { storage, memoryOf } = await provisionAccounts(['first', 'second']);
   await ownerOf(storage, PARTITION);
-  const [memory] = memories;
-  if (!memory) throw new Error('There is no account.');
+  const memory = memoryOf('first');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let sent = 0;
   memory.intercept = async (request) => {

@@ -20,6 +20,12 @@ export function createAccounts(names = NAMES) {
   const requests: { readonly account: string; readonly method: string; readonly url: string }[] = [];
   const stopped = new Set<string>();
 
+  function memoryOf(name: string) {
+    const memory = memories[names.indexOf(name)];
+    if (!memory) throw new Error(`There is no account ${name}.`);
+    return memory;
+  }
+
   /** A process. It sees a fault at one of its calls, counted from 1. */
   function openWith(fault: Fault | undefined, at: number, count = names.length) {
     let calls = 0;
@@ -28,8 +34,8 @@ export function createAccounts(names = NAMES) {
       hasCrashed = true;
       throw new Error('This process is dead.');
     };
-    const options = names.slice(0, count).map((name, index) => {
-      const memory = memories[index] as (typeof memories)[0];
+    const options = names.slice(0, count).map((name) => {
+      const memory = memoryOf(name);
       const sendRequest = async (request: PipelineRequest) => {
         requests.push({ account: name, method: request.method, url: request.url });
         calls += 1;
@@ -49,7 +55,14 @@ export function createAccounts(names = NAMES) {
     return { storage, options, countCalls: () => calls };
   }
 
-  return { openWith, open: (count?: number) => openWith(undefined, 0, count).storage, memories, requests, stopped };
+  return {
+    openWith,
+    open: (count?: number) => openWith(undefined, 0, count).storage,
+    memories,
+    memoryOf,
+    requests,
+    stopped,
+  };
 }
 
 /** Creates accounts with the tables of a test. */
