@@ -301,12 +301,8 @@ async function unlessCopied(
   reading: Promise<readonly Row[]>,
   hasCopy: () => Promise<boolean>,
 ): Promise<readonly Row[] | undefined> {
-  const ignoreAway = (error: unknown) => {
-    if (!isOutcomeUnknown(error)) throw error;
-  };
-  const rows = await unlessSlow(reading.catch(ignoreAway));
-  if (rows) return rows;
-  return (await hasCopy()) ? undefined : reading;
+  const rows = await unlessSlow(reading);
+  return rows || (await hasCopy()) ? rows : reading;
 }
 
 function describeEntity(entity: Entity): object {

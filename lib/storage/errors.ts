@@ -177,9 +177,13 @@ export async function unlessAway<Result>(
 /** The wait for an account that the work can do without. One that is slow then delays the work as little as one that is away. */
 const PATIENCE_MS = 5_000;
 
-/** Returns undefined if the call takes longer than work waits that can do without its result. */
+/** Returns undefined if storage is unavailable, or the call takes longer than work waits that can do without its result. */
 export function unlessSlow<Result>(call: Promise<Result>): Promise<Result | undefined> {
-  return Promise.race([call, sleep(PATIENCE_MS, undefined, { ref: false })]);
+  const ignoreUnavailable = (error: unknown) => {
+    if (!isOutcomeUnknown(error)) throw error;
+    return undefined;
+  };
+  return Promise.race([call.catch(ignoreUnavailable), sleep(PATIENCE_MS, undefined, { ref: false })]);
 }
 
 /** Asks an account that the work can do without. Returns the result, or its name if it does not respond in time and the app has several. */

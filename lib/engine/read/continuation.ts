@@ -4,8 +4,9 @@ import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import { keptFor, loadOnce, onceFor } from '../../base/once.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import { askAccount, unlessSlow } from '../../storage/errors.ts';
 import { runUnexplained } from '../../storage/explain.ts';
-import { readRow, tryAction } from '../../storage/rows.ts';
+import { type Row, readRow, submit, tryAction } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import type { Storage } from '../../storage/storage.ts';
 
@@ -18,6 +19,8 @@ export { SYSTEM_TABLE } from '../../storage/slot-row.ts';
  */
 
 const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
+/** In the partition of the account's own row, which a move neither copies nor deletes. */
+const COPY_ADDRESS = { table: SYSTEM_TABLE, partition: 'slots', row: 'continuation' };
 const SECRET_BYTES = 32;
 /** The secret is the key itself. */
 const ENCRYPTION = { alg: 'dir', enc: 'A256GCM' };
@@ -95,14 +98,34 @@ function digestOf(query: string): string {
 }
 
 /** Reads the secret once per process. The first process that needs the secret creates it. */
-const secretOf = keptFor((storage: Storage) => loadOnce(() => runUnexplained(() => readOrCreateSecret(storage))));
+const secretOf = keptFor((storage: Storage) => loadOnce(() => runUnexplained(() => loadSecret(storage))));
+
+/** With several accounts, each has a copy, for processes that start while the account of the secret is away. */
+async function loadSecret(storage: Storage): Promise<Uint8Array> {
+  const reading = readOrCreateSecret(storage);
+  if (!storage.accounts) return reading;
+  const { list } = storage.accounts;
+  const known = await unlessSlow(reading);
+  if (known) {
+    const actions = [{ kind: 'upsert', row: COPY_ADDRESS.row, properties: toProperties(known) }] as const;
+    const copy = (account: Storage) => submit(account, { ...COPY_ADDRESS, actions, isRepeatable: true });
+    await Promise.all(list.map((account) => askAccount(account, copy(account))));
+    return known;
+  }
+  const copies = await Promise.all(list.map((account) => askAccount(account, readRow(account, COPY_ADDRESS))));
+  const row = copies.find(({ result }) => result)?.result;
+  return row ? toSecret(row) : reading;
+}
+
+const toProperties = (secret: Uint8Array) => ({ Secret: Buffer.from(secret).toString('base64') });
+const toSecret = ({ properties }: Row): Uint8Array => Buffer.from(String(properties.Secret), 'base64');
 
 async function readOrCreateSecret(storage: Storage): Promise<Uint8Array> {
   for (;;) {
     const row = await readRow(storage, SECRET_ADDRESS);
-    if (row) return Buffer.from(String(row.properties.Secret), 'base64');
+    if (row) return toSecret(row);
     const secret = randomBytes(SECRET_BYTES);
-    const properties = { Secret: secret.toString('base64') };
+    const properties = toProperties(secret);
     // Nothing deletes the secret. Another process may be first.
     const where = { ...SECRET_ADDRESS, isRepeatable: true };
     if (await tryAction(storage, where, { kind: 'insert', row: SECRET_ADDRESS.row, properties })) return secret;
