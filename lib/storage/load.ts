@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { PipelinePolicy, PipelineResponse } from '@azure/core-rest-pipeline';
+import { type PipelinePolicy, type PipelineResponse, RestError } from '@azure/core-rest-pipeline';
 import type { Pace, Report } from '../base/pace.ts';
 
 /**
@@ -37,6 +37,39 @@ export function adaptToLoad(pace: Pace): PipelinePolicy {
         return response;
       } finally {
         end(report);
+      }
+    },
+  };
+}
+
+/** So long an account may respond to nobody while requests wait, before others do not wait with them. */
+const SILENT_MS = 10_000;
+
+/**
+ * Lets requests fail, as if the account refused them, while it responds to none: callers and queue messages that need other accounts as well
+ * would wait for each of them. One at a time is sent, to notice when the account responds again.
+ */
+export function failIfSilent(): PipelinePolicy {
+  /** The requests that wait, the oldest first. */
+  const waiting = new Set<{ readonly since: number }>();
+  let respondedAt = 0;
+  let isSilent = false;
+  return {
+    name: 'failIfSilent',
+    async sendRequest(request, next) {
+      const [oldest] = waiting;
+      isSilent ||= oldest !== undefined && performance.now() - Math.max(oldest.since, respondedAt) > SILENT_MS;
+      if (isSilent && oldest)
+        throw new RestError('The account has responded to no request for a while.', { code: 'ECONNREFUSED', request });
+      const own = { since: performance.now() };
+      waiting.add(own);
+      try {
+        const response = await next(request);
+        respondedAt = performance.now();
+        isSilent = false;
+        return response;
+      } finally {
+        waiting.delete(own);
       }
     },
   };

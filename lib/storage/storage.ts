@@ -20,7 +20,7 @@ import { conditionalDelete } from './conditional-delete.ts';
 import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
 import { createHeat, type Heat } from './heat.ts';
-import { adaptToLoad } from './load.ts';
+import { adaptToLoad, failIfSilent } from './load.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 
@@ -179,10 +179,13 @@ function openAccount(account: AccountOptions, { prefix, paceOf, clock, name }: O
   const insecure = 'connectionString' in account && INSECURE.test(account.connectionString);
   const transport = 'httpClient' in account && account.httpClient ? account.httpClient : createDefaultHttpClient();
   const heat = createHeat();
+  // The bytes of a blob may take long. With one account, nothing else can be done meanwhile.
+  const unlessSilent = name === undefined ? [] : [failIfSilent()];
   // Between the retries of an SDK and the network, from the outside to the inside.
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
     adaptToLoad(pace),
     noteOutcome,
+    ...(service === 'blob' ? [] : unlessSilent),
     countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat, account: name }),
   ];
   const table = through(

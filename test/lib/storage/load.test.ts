@@ -1,7 +1,7 @@
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { afterEach, expect, it, vi } from 'vitest';
 import { createPace } from '../../../lib/base/pace.ts';
-import { adaptToLoad, inBackground, retryAfterMs } from '../../../lib/storage/load.ts';
+import { adaptToLoad, failIfSilent, inBackground, retryAfterMs } from '../../../lib/storage/load.ts';
 import { readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, through } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
@@ -104,4 +104,39 @@ it('reads Retry-After as seconds and as a date', () => {
   expect(retryAfterMs('Fri, 20 Nov 2026 08:00:05 GMT')).toBe(5_000);
   expect(retryAfterMs('Fri, 20 Nov 2026 07:00:00 GMT')).toBe(0);
   for (const none of [undefined, null, '', 'soon']) expect(retryAfterMs(none)).toBeUndefined();
+});
+
+it('lets requests to an account fail that responds to none for ten seconds, but for one at a time', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const sent: PromiseWithResolvers<{ status: number }>[] = [];
+  const client = through([failIfSilent()], {
+    sendRequest() {
+      const reply = Promise.withResolvers<{ status: number }>();
+      sent.push(reply);
+      return reply.promise as never;
+    },
+  });
+  const send = () => client.sendRequest({ url: '', method: 'GET', headers: createHttpHeaders() } as never);
+  const fails = () => expect(send()).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  const first = send();
+  vi.advanceTimersByTime(9_000);
+  const second = send();
+  sent[1]?.resolve({ status: 503 });
+  await second;
+  // Others get responses: the first request alone takes long.
+  vi.advanceTimersByTime(9_000);
+  const third = send();
+  vi.advanceTimersByTime(2_000);
+  await fails();
+  expect(sent).toHaveLength(3);
+  for (const reply of sent) reply.reject(new Error('No response.'));
+  await Promise.allSettled([first, third]);
+  const fourth = send();
+  await fails();
+  expect(sent).toHaveLength(4);
+  sent[3]?.resolve({ status: 200 });
+  await fourth;
+  void send();
+  void send();
+  expect(sent).toHaveLength(6);
 });
