@@ -17,6 +17,14 @@ export function isoSeconds(instant: number | Date): string {
   return new Date(instant).toISOString().replace(/\.\d{3}Z$/, 'Z');
 }
 
+/**
+ * True if something began so recently: at `since` by the clock of the process, which stands still while its machine is suspended, and at `at` by
+ * that of the machine, which may be set.
+ */
+export function isRecent({ since, at }: { readonly since: number; readonly at: number }, withinMs: number): boolean {
+  return performance.now() - since < withinMs && Math.abs(Date.now() - at) < withinMs;
+}
+
 /** Waits for a random time before attempt `attempt + 1`: up to `stepMs` more for each attempt, at most `longestMs`. */
 export async function backOff(attempt: number, stepMs: number, longestMs: number): Promise<void> {
   await sleep(Math.random() * Math.min(stepMs * attempt, longestMs));

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
+import { isRecent } from '../base/time.ts';
 import { pick, type Values } from '../base/values.ts';
 import { TOMBSTONE, toValues } from '../define/codec/entity-codec.ts';
 import { type Entity, formerOf, withArchives } from '../define/declaration/entity.ts';
@@ -49,9 +50,8 @@ interface Lease {
   isLast?: boolean;
 }
 
-/** The clock of a process stands still while its machine is suspended, and that of the machine may be set back. */
-function isUsable({ since, at, isLast }: Lease): boolean {
-  return isLast || (performance.now() - since < PHASE_MS && Math.abs(Date.now() - at) < PHASE_MS);
+function isUsable(lease: Lease): boolean {
+  return lease.isLast || isRecent(lease, PHASE_MS);
 }
 
 /** Where the entities of changed keys are, as one process knows. Undefined if no key has changed. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { unavailable } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
+import { isRecent } from '../base/time.ts';
 import { ofAccount } from './errors.ts';
 import { runUnexplained } from './explain.ts';
 import type { Address } from './row-query.ts';
@@ -182,8 +183,7 @@ const NOT_FOUND = new Error('The account does not own the slot.');
 /** What the process may still use of the account's row. */
 function leased({ leases }: SlotMap, account: Account): Lease['known'] {
   const known = leases.get(account)?.known;
-  // The clock of a process stands still while its machine is suspended, and that of the machine may be set back.
-  return known && performance.now() - known.since < LEASE_MS && Date.now() - known.at < LEASE_MS ? known : undefined;
+  return known && isRecent(known, LEASE_MS) ? known : undefined;
 }
 
 /** Reads the row of an account by a read that begins after the call, one for all callers that wait. */
