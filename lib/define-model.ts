@@ -6,8 +6,8 @@ import type { Reserved } from './define/validate/validate-model.ts';
 import { POISON_TABLE } from './engine/consume/poison.ts';
 import { LIST } from './engine/read/member-list.ts';
 import { features } from './features/features.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from './features/high-volume-delete/period-archive.ts';
 import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from './storage/blob-owner.ts';
 
 /** Supplies what a model needs from rooms that lib/define cannot import. */
 const { tables, containers } = resourcesOf([]);

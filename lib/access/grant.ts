@@ -9,9 +9,9 @@ import { canWriteThroughGrant, type Entity } from '../define/declaration/entity.
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
 import { makeAndNote } from '../engine/note-change.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { isExplaining } from '../storage/explain.ts';
 import { type Address, readRange, readRow, submit, tryAction } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
 import type { RowRange } from './granted-rows.ts';

@@ -6,9 +6,9 @@ import { backOff, DAY_MS, HOUR_MS, isoInstant, MINUTE_MS, SECOND_MS } from '../b
 import { countDeeds, type Deed, describeLimit, type RequestLimit } from '../define/declaration/request-limit.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
 import type { Engine } from '../engine/engine.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { runUnexplained } from '../storage/explain.ts';
 import { type Address, type Row, readRow, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { Caller } from './token.ts';
 

@@ -1,5 +1,6 @@
 import type { Stored } from '../base/values.ts';
 import type { Attachment } from '../define/declaration/attachment.ts';
+import type { Slots } from '../define/declaration/declaration.ts';
 import type { TypesOf } from '../define/declaration/indexes.ts';
 import type { SeriesPoint, SpanBounds } from '../features/data-series/series-span.ts';
 import type {
@@ -22,8 +23,6 @@ import type {
   Selectable,
   Selected,
   TotalCalls,
-  TransactAction,
-  TransactResult,
   Types,
   Where,
 } from './entity-types.ts';
@@ -220,6 +219,21 @@ export interface FileCalls<Of extends Declared, As extends Binding> {
    * await store.vehicles.files.photo.delete({ depot: 'north', vehicleId: '1' });
    */
   delete(key: Key<Of>, options?: As['write']): One<As, void>;
+}
+
+/** One action of a transaction: that of one entity, by its name, such as `{ vehicles: { create: { … } } }`. */
+type TransactAction<All extends Entities> = {
+  readonly [Name in keyof All & string]: All[Name]['series'] extends Slots
+    ? never
+    : { readonly [Of in Name]: BatchAction<All[Name]> };
+}[keyof All & string];
+
+/** What an action of a transaction has done. */
+interface TransactResult {
+  readonly outcome: 'created' | 'stored' | 'unchanged' | 'deleted';
+  readonly etag?: string | undefined;
+  /** The fields of the key, also those that the app generates. */
+  readonly key: Readonly<Record<string, unknown>>;
 }
 
 /** The calls over all entities of a model. */

@@ -132,21 +132,6 @@ export type BatchAction<Of extends Declared> =
   | { readonly patch: Plain<Key<Of> & Patch<Of>>; readonly ifMatch?: string }
   | { readonly delete: Key<Of>; readonly ifMatch?: string };
 
-/** One action of a transaction: that of one entity, by its name, such as `{ vehicles: { create: { … } } }`. */
-export type TransactAction<All extends Entities> = {
-  readonly [Name in keyof All & string]: All[Name]['series'] extends Slots
-    ? never
-    : { readonly [Of in Name]: BatchAction<All[Name]> };
-}[keyof All & string];
-
-/** What an action of a transaction has done. */
-export interface TransactResult {
-  readonly outcome: 'created' | 'stored' | 'unchanged' | 'deleted';
-  readonly etag?: string | undefined;
-  /** The fields of the key, also those that the app generates. */
-  readonly key: Readonly<Record<string, unknown>>;
-}
-
 /**
  * What a binding of the calls decides: the options that it adds to them, and the form of what they return. The store binds them in
  * process, the client over fetch, and a query as the reads of one request.

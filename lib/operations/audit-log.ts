@@ -14,8 +14,6 @@ import { slotOf } from '../storage/slots.ts';
 import { accountsOf, type Storage } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
 
-export { AUDIT_CONTAINER } from '../storage/blob-owner.ts';
-
 /**
  * Log data in blobs pattern: each change is one JSON line in `slot/yyyy/MM/dd/HH00/nnnnnn.log`. The name has the hour of the
  * change, so a reader lists a day by its prefix and reads no other hour. The slot is that of the day, so that names do not begin

@@ -6,11 +6,11 @@ import type { Entity } from '../define/declaration/entity.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { LARGE_CONTAINER, ORPHAN_AFTER_MS, parseReferrer } from '../engine/read/text-blobs.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { inPattern } from '../telemetry/span.ts';
 
 /**

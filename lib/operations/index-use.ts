@@ -4,9 +4,9 @@ import type { Entity } from '../define/declaration/entity.ts';
 import { isUnique, projectionsOf } from '../define/places/index-entries.ts';
 import { lookupBy, referringFields } from '../define/places/relation.ts';
 import type { Engine } from '../engine/engine.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { indexKey, indexReads } from '../engine/read/index-reads.ts';
 import { readRange, submit } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Storage } from '../storage/storage.ts';
 import { readUsage } from '../telemetry/metrics.ts';
 

@@ -1,14 +1,13 @@
 import { type Entity, withFeatures } from '../define/declaration/entity.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { partNames } from '../engine/reconcile/queues.ts';
 import { operations } from '../engine/write/operation.ts';
 import { features } from '../features/features.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../features/high-volume-delete/period-archive.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
+import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../storage/blob-owner.ts';
 import type { Resources } from '../storage/provision.ts';
-import { AUDIT_CONTAINER } from './audit-log.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { containersOf } from './collect-orphans.ts';
 
 /** The engine's own entities, with their patterns. */

@@ -5,9 +5,9 @@ import { DAY_MS, isoInstant } from '../base/time.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { Finding } from '../define/declaration/finding.ts';
 import type { Engine } from '../engine/engine.ts';
-import { SYSTEM_TABLE } from '../engine/read/continuation.ts';
 import { measureCost } from '../storage/cost.ts';
 import { type Row, readRange, readRow, submit } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { count } from '../telemetry/metrics.ts';
 import { VerifyPosition, verifyPage } from './verify.ts';
 

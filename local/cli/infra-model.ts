@@ -1,9 +1,8 @@
 import type { LinkedModel } from '../../lib/define/define-model.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/features/large-entities/attachment.ts';
 import { rootOf } from '../../lib/http/route.ts';
-import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
 
 /** Returns the text of infra/model.json for a model. The tables of periods are omitted: the app creates and deletes them. */

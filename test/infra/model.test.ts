@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { mapValues } from '../../lib/base/values.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
 import { ARRIVALS_CONTAINER } from '../../lib/features/large-entities/attachment.ts';
-import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { formatInfraModel } from '../../local/cli/infra-model.ts';
 import { MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { model } from '../../model/model.ts';

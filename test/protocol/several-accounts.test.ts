@@ -23,7 +23,7 @@ import { requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts'
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { announceFile } from '../../lib/features/large-entities/attachment.ts';
-import { AUDIT_CONTAINER, createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
+import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { markBuilt, startRekey } from '../../lib/operations/model-record.ts';
@@ -36,7 +36,7 @@ import { verifyPage } from '../../lib/operations/verify.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 import { createRowkey } from '../../lib/rowkey.ts';
 import { listBlobs } from '../../lib/storage/append-blobs.ts';
-import { accountOfBlob } from '../../lib/storage/blob-owner.ts';
+import { AUDIT_CONTAINER, accountOfBlob } from '../../lib/storage/blob-owner.ts';
 import { listContainer } from '../../lib/storage/blobs.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { provision } from '../../lib/storage/provision.ts';

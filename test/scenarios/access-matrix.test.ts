@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { omit, pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { shapesOf } from '../../lib/define/places/index-entries.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/features/high-volume-delete/period-archive.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import {
   CALLERS,
   type Caller,

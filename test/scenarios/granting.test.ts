@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { GRANTS_PER_MINUTE, VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { ChangeRecord } from '../../lib/engine/note-change.ts';
-import { AUDIT_CONTAINER } from '../../lib/operations/audit-log.ts';
 import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
+import { AUDIT_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { type Client, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 

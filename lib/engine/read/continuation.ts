@@ -10,8 +10,6 @@ import { type Row, readRow, submit, tryAction } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import type { Storage } from '../../storage/storage.ts';
 
-export { SYSTEM_TABLE } from '../../storage/slot-row.ts';
-
 /**
  * A continuation token names the last row that was read, so it stays valid when data changes. It is encrypted, because the key
  * of a row at which storage paused may have fields that the caller may not read. It is bound to its query, so a caller can

@@ -26,8 +26,6 @@ import {
 import { type Row, readRow, scanTable } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 
-export { PERIOD_ARCHIVES_CONTAINER } from '../../storage/blob-owner.ts';
-
 /**
  * High volume delete pattern: the rows of a table are archived before the table is dropped.
  *

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { hasCode } from '../../base/errors.ts';
-import { SYSTEM_TABLE } from '../../engine/read/continuation.ts';
 import { describeMissing } from '../../storage/errors.ts';
 import { readRow } from '../../storage/rows.ts';
+import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import { accountsOf, type Storage } from '../../storage/storage.ts';
 import type { RequestContext, Route, RouteResult } from '../route.ts';
 

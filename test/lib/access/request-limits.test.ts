@@ -3,11 +3,11 @@ import { countRequest, deleteOldCounts } from '../../../lib/access/request-limit
 import { RowkeyError } from '../../../lib/base/errors.ts';
 import type { Deed, RequestLimit } from '../../../lib/define/declaration/request-limit.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import { SYSTEM_TABLE } from '../../../lib/engine/read/continuation.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { readRange, scanTable } from '../../../lib/storage/rows.ts';
+import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { tryFaults } from '../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { SYSTEM_TABLE } from '../../../lib/engine/read/continuation.ts';
 import { readPageQuery, toNextLink } from '../../../lib/http/query.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
+import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { testApp, testContext } from './request.ts';
 
 const app = testApp(import.meta.url);

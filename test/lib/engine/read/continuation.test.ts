@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { EncryptJWT, SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { fromContinuation, SYSTEM_TABLE, toContinuation } from '../../../../lib/engine/read/continuation.ts';
+import { fromContinuation, toContinuation } from '../../../../lib/engine/read/continuation.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
+import { SYSTEM_TABLE } from '../../../../lib/storage/slot-row.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { testStorage } from '../../../storage.ts';
 

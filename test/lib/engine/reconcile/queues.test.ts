@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { SYSTEM_TABLE } from '../../../../lib/engine/read/continuation.ts';
 import { existingPart, isFormerPart, isPartOf, partFor, partNames } from '../../../../lib/engine/reconcile/queues.ts';
 import { provision } from '../../../../lib/storage/provision.ts';
 import { ownerOf } from '../../../../lib/storage/slot-map.ts';
+import { SYSTEM_TABLE } from '../../../../lib/storage/slot-row.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../../lib/testing/memory-storage.ts';
 

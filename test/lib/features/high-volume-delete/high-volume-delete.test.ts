@@ -10,7 +10,7 @@ import type { Position } from '../../../../lib/engine/read/continuation.ts';
 import { periodsToRead, readEntities } from '../../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { rollPeriods } from '../../../../lib/features/high-volume-delete/high-volume-delete.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../../../lib/features/high-volume-delete/period-archive.ts';
+import { PERIOD_ARCHIVES_CONTAINER } from '../../../../lib/storage/blob-owner.ts';
 import { createTable, dropTable, listTables, provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { allItems, allPages } from '../../../all-pages.ts';
