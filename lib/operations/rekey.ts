@@ -201,15 +201,20 @@ export const rekeyPage = inPattern(
       findings.push(...moved.flat());
       checked += some.length;
     }
-    const left = position.left + findings.length;
-    const isStuck = position.isStuck || findings.some(({ repaired }) => !repaired);
-    const page = { checked, findings, left };
+    const stuck = findings.filter(({ repaired }) => !repaired);
+    const left = position.left + stuck.length;
+    const hasMoved = position.hasMoved || findings.length > stuck.length;
+    const { table, isLast } = position;
+    // What an operation has begun with another entity may be in the way until that one is moved.
+    const page = { checked, findings: isLast ? findings : findings.filter(({ repaired }) => repaired), left };
     const last = more || checked < rows.length ? rows[checked - 1] : undefined;
     const after = last && { partition: last.partition, row: last.row };
-    if (after) return { ...page, next: { table: position.table, after, left, isStuck } };
-    if (position.table + 1 < kinds.length) return { ...page, next: { table: position.table + 1, left, isStuck } };
-    if (left === 0) await endRekey(engine, entity);
-    return { ...page, next: left === 0 || isStuck ? undefined : { table: 0, left: 0 } };
+    if (after) return { ...page, next: { table, after, left, hasMoved, isLast } };
+    if (table + 1 < kinds.length) return { ...page, next: { table: table + 1, left, hasMoved, isLast } };
+    if (hasMoved) return { ...page, next: { table: 0, left: 0 } };
+    if (left > 0) return { ...page, next: isLast ? undefined : { table: 0, left: 0, isLast: true } };
+    await endRekey(engine, entity);
+    return { ...page, next: undefined };
   },
 );
 

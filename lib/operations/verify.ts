@@ -44,8 +44,10 @@ export const VerifyPosition = z.object({
   table: z.int(),
   after: z.object({ partition: z.string(), row: z.string(), member: z.string().optional() }).optional(),
   left: z.int().default(0),
-  /** True if a finding of an earlier page could not be repaired. */
-  isStuck: z.boolean().optional(),
+  /** Of a move to another key: true if an entity has been moved since the pass over the tables began. */
+  hasMoved: z.boolean().optional(),
+  /** Of a move to another key: true for a pass that reports what cannot be moved. */
+  isLast: z.boolean().optional(),
 });
 export type VerifyPosition = z.infer<typeof VerifyPosition>;
 

@@ -518,6 +518,31 @@ test('entities are moved and archived at their former key before the command, an
   await expectAllToAgree(after);
 });
 
+test('a move that has taken unique values at the former key gives them back', async () => {
+  const one = reel({ script: 'short' });
+  await createEntity(world.engine, before, one);
+  const transfer = await transferOf('move', one, byFormerRelease());
+  await outcomeOf(runTransfer(dyingAfter('"Confirmed":true'), before, transfer));
+  await begin();
+  expect(await walk(after, later(processOf(after)))).toMatchObject({ stuck: 0 });
+  await handle(transfer, byRelease());
+  await expectDone(transfer, one, 'after the command');
+  await expectAllToAgree(after);
+});
+
+test('an entity that cannot be moved is reported, and the others are moved', async () => {
+  const [one, ...others] = Array.from({ length: 8 }, () => reel({ script: 'short' })) as [Values, ...Values[]];
+  for (const each of [one, ...others]) await createEntity(world.engine, before, each);
+  const { table, partition, row } = addressOf(after, one);
+  await world.storage.table(table).createEntity({ partitionKey: partition, rowKey: row, EntityType: 'reels' });
+  await begin();
+  expect(await walk(after)).toEqual({ moved: others.length, stuck: 1 });
+  expect(await readRekey(world.engine, after)).toMatchObject({ phase: 'moving' });
+  await world.storage.table(table).deleteEntity(partition, row);
+  expect(await walk(after)).toEqual({ moved: 1, stuck: 0 });
+  await expectAllToAgree(after);
+});
+
 test('archived entities alone are moved, too', async () => {
   const one = reel({ script: 'short' });
   await createEntity(world.engine, before, one);
