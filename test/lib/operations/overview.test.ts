@@ -1,14 +1,20 @@
 import { expect, test } from 'vitest';
 import { listPoison, recordPoison, replayPage } from '../../../lib/engine/consume/poison.ts';
-import type { Engine } from '../../../lib/engine/engine.ts';
+import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
+import { createApiHandler } from '../../../lib/http/api-handler.ts';
+import { accountsRoute } from '../../../lib/http/routes/accounts-route.ts';
+import { operatorRoutes } from '../../../lib/http/routes/operator-routes.ts';
 import { moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { listPeriodTables, readAccountStates, readQueueStates } from '../../../lib/operations/overview.ts';
+import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { scanTable, submit } from '../../../lib/storage/rows.ts';
+import { ownerOf } from '../../../lib/storage/slot-map.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { testApp, testInvocation, testRequest } from '../http/request.ts';
 import { NAMES, provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';
 
 const timing: MoveTiming = {
@@ -132,6 +138,48 @@ test.each(NAMES)('lists the failed messages and period tables of the other accou
     items: [{ table: 'logins20260101', period: '2026-01-01' }],
     away: [name],
   });
+});
+
+test.each(NAMES)('the API for operators names %s, which is away, beside the items of the others', async (name) => {
+  const { storage, stopped } = await provisionAccounts();
+  await provision(storage, resourcesOf([]));
+  const engine = createEngine(storage);
+  const caller = { subject: 'ann', roles: ['operator'], claims: {} };
+  const app = testApp(import.meta.url, { engine, authenticate: async () => caller });
+  const handler = createApiHandler(() => app, [...operatorRoutes([], 'operator'), accountsRoute('operator')]);
+  const ask = async (path: string, body?: object) => {
+    const sent = body && { method: 'POST' as const, body: JSON.stringify(body) };
+    const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
+    const request = testRequest({
+      path: `operations/${path}`,
+      params: { path: `operations/${path}` },
+      headers,
+      ...sent,
+    });
+    const { status, body: text } = await handler(request, testInvocation().invocation);
+    return { status, body: JSON.parse(await new Response(text as ConstructorParameters<typeof Response>[0]).text()) };
+  };
+  stopped.add(name);
+  const [queues, poison, accounts, replays] = await Promise.all([
+    ask('queues'),
+    ask('poison'),
+    ask('accounts'),
+    ask('poison/replays', {}),
+  ]);
+  expect(queues).toMatchObject({ status: 200, body: { items: { length: 8 }, away: [name] } });
+  expect(poison).toMatchObject({ status: 200, body: { items: [], away: [name] } });
+  expect(replays).toMatchObject({ status: 202, body: { replayed: [], away: [name] } });
+  const isAway = accounts.body.items.map((item: { name: string; isAway: boolean }) => [item.name, item.isAway]);
+  expect(isAway).toEqual(NAMES.map((each) => [each, each === name]));
+  // What is in one partition.
+  const owner = await ownerOf(storage, 'verify', 'system').catch(() => ({ name }));
+  const verify = await ask('verify');
+  if (owner.name !== name) expect(verify.status).toBe(200);
+  else
+    expect(verify).toMatchObject({
+      status: 503,
+      body: { detail: expect.stringContaining(`the account ${name} does not respond`) },
+    });
 });
 
 test('asks nothing with one account', async () => {
