@@ -144,7 +144,7 @@ export function spawnCommand(script: string, words: readonly string[], app: AppO
   return spawnScript(`local/commands/${script}.ts`, words, app);
 }
 
-function spawnScript(path: string, words: readonly string[], app: AppOptions) {
+export function spawnScript(path: string, words: readonly string[], app: AppOptions = {}) {
   const child = spawn(process.execPath, [join(ROOT, path), ...words], {
     cwd: ROOT,
     env: envFor(app),

@@ -7,7 +7,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { TransactionAction, TransactionDone } from '../engine/write/entity-batch.ts';
 import { transactOnce } from '../engine/write/entity-store.ts';
 import { type Operation, type Part, toPart } from './operation.ts';
-import { AnyAction, create, keySchema, MAX_BATCH, patch, put, remove, toRequestId } from './writes.ts';
+import { AnyAction, create, keySchema, MAX_BATCH, patch, put, remove, toActionIds } from './writes.ts';
 
 /** Writes of several entities of one partition in one transaction. */
 
@@ -31,8 +31,7 @@ export function transact(entities: readonly Entity[]): Operation<TransactInput, 
     parts: ({ actions }) => actions.map(partOf),
     run: async (view, { actions, id }) => {
       const engine = await guardedEngine(view, ...new Set(actions.map(({ entity }) => entity)));
-      const ids = id === undefined ? undefined : actions.map((_, position) => toRequestId([id, String(position)]));
-      return transactOnce(engine, actions, ids);
+      return transactOnce(engine, actions, toActionIds(id, actions));
     },
   };
 }

@@ -11,20 +11,16 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Deed } from '../define/declaration/request-limit.ts';
 import { rolesTo } from '../define/places/reach.ts';
 import { moveSchema, requestArchive, requestMove } from '../engine/transfer/transfer.ts';
+import { type BatchAction, type BatchOutcome, deleteRange as deleteRangeOf } from '../engine/write/entity-batch.ts';
 import {
-  type BatchAction,
-  type BatchOutcome,
-  deleteRange as deleteRangeOf,
-  writeAtomically,
-  writeBatch,
-} from '../engine/write/entity-batch.ts';
-import {
+  batchOnce,
   createOnce,
   deleteEntity,
   mergeEntity,
   patchEntity,
   putEntity,
   replaceEntity,
+  writeAtomically,
 } from '../engine/write/entity-store.ts';
 import { readOperation, Operation as Transfer } from '../engine/write/operation.ts';
 import { openForWriter } from './open.ts';
@@ -38,6 +34,11 @@ export function toRequestId(parts: readonly (string | Uint8Array)[]): string {
   for (const part of parts) hash.update(part).update('\0');
   const [, ...groups] = /^(.{8})(.{4})(.{4})(.{4})(.{12})/.exec(hash.digest('hex')) ?? [];
   return groups.join('-');
+}
+
+/** An id for each action of a request, by its position. Undefined if the request is not repeated. */
+export function toActionIds(id: string | undefined, actions: readonly unknown[]): string[] | undefined {
+  return id === undefined ? undefined : actions.map((_, position) => toRequestId([id, String(position)]));
 }
 
 function writerSchema(entity: Entity): z.ZodType {
@@ -191,6 +192,8 @@ interface BatchInput {
   readonly actions: readonly BatchAction[];
   /** All actions in one transaction, or none. */
   readonly atomic: boolean;
+  /** Identify the actions of a request that may be repeated. */
+  readonly ids?: readonly string[] | undefined;
 }
 
 function deedOf(action: BatchAction): Deed {
@@ -214,14 +217,15 @@ export const batch = onceFor(
     deeds: ({ actions }) => actions.map(deedOf),
     roles: entity.access.write,
     input: () => batchSchema(actionSchema(entity)),
+    repeatable: true,
     async admit(caller, { actions }, view) {
       for (const action of actions) {
         if ('delete' in action) await requireRemover(view, entity, Object(action.delete));
         for (const fields of Object.values(action)) checkMentions(entity, caller, fields);
       }
     },
-    run: async (view, { actions, atomic }) =>
-      (atomic ? writeAtomically : writeBatch)(await guardedEngine(view, entity), entity, actions),
+    run: async (view, { actions, atomic, ids }) =>
+      (atomic ? writeAtomically : batchOnce)(await guardedEngine(view, entity), entity, actions, ids),
   }),
 );
 

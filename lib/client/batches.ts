@@ -25,11 +25,15 @@ export async function batch(
   { core, send }: EntityCalls,
   entity: EntityDescription,
   actions: readonly Readonly<Record<string, Values>>[],
-  { atomic, signal }: BatchOptions = {},
+  { atomic, idempotencyKey, signal }: BatchOptions = {},
 ): Promise<readonly BatchResult[]> {
   const { hasKey, pathOf } = core.tools;
   const path = `/${entity.name}/batch`;
-  const reply = await send({ method: 'POST', path, body: { actions, atomic }, signal, repeat: 'limited' });
+  const headers = { 'idempotency-key': idempotencyKey };
+  // After a lost reply, a delete or a condition would fail because of the first attempt.
+  const isRepeatable = actions.every((action) => !('delete' in action || 'ifMatch' in action));
+  const repeat = isRepeatable ? {} : ({ repeat: 'limited' } as const);
+  const reply = await send({ method: 'POST', path, body: { actions, atomic }, headers, signal, ...repeat });
   const { results }: { results: readonly ActionResult[] } = JSON.parse(reply.text);
   return results.map((result, index) => {
     const [values = {}] = Object.values(actions[index] ?? {});

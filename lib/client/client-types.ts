@@ -56,8 +56,8 @@ export type BatchResult =
   | { readonly outcome: BatchDone['outcome']; readonly error?: never }
   | { readonly outcome: 'failed'; readonly error: RowkeyClientError };
 
-export interface BatchOptions extends CallOptions {
-  /** All actions in one transaction, or none. A batch whose reply is lost is not repeated: it throws `network`. */
+export interface BatchOptions extends CreateOptions {
+  /** All actions in one transaction, or none. If a reply is lost, a batch with a delete or `ifMatch` is not repeated: it throws `network`. */
   readonly atomic?: boolean;
 }
 

@@ -192,10 +192,10 @@ const MAX_KEY_LENGTH = 200;
 
 /**
  * The id of a request that its caller may repeat. It is derived from the `Idempotency-Key` header, the caller, the route,
- * the path and the body. So a repetition finds what the first attempt created, and requests need no record. Undefined
+ * the path and the body, unless the `content` to identify is another one. So a repetition finds what the first attempt created, and requests need no record. Undefined
  * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
-export async function readRequestId(context: RequestContext): Promise<string | undefined> {
+export async function readRequestId(context: RequestContext, content?: string): Promise<string | undefined> {
   const key = context.headers.get('idempotency-key');
   if (key === null) return undefined;
   if (!/^[\x21-\x7e]+$/.test(key) || key.length > MAX_KEY_LENGTH)
@@ -208,6 +208,6 @@ export async function readRequestId(context: RequestContext): Promise<string | u
     context.route.name,
     JSON.stringify(context.params),
     key,
-    await context.bytes(),
+    content ?? (await context.bytes()),
   ]);
 }

@@ -39,6 +39,7 @@ import {
   remove,
   replace,
   type Started,
+  toActionIds,
 } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
@@ -70,7 +71,7 @@ export interface CreateOptions extends Pick<WriteOptions, 'by'> {
   readonly requestId?: string;
 }
 
-export interface BatchOptions extends Pick<WriteOptions, 'by'> {
+export interface BatchOptions extends CreateOptions {
   /** All actions in one transaction, or none. */
   readonly atomic?: boolean;
 }
@@ -233,8 +234,10 @@ function entityStore(entity: Entity, call: Call) {
       list: async (options: ListInput = {}) =>
         structuredClone(requireWhole(entity, await call(listWhole(entity), () => options))),
     }),
-    batch: (actions: readonly BatchAction[], { by, atomic = false }: BatchOptions = {}) =>
-      call(batch(entity), () => ({ actions, atomic }), { by }),
+    batch(actions: readonly BatchAction[], { by, requestId, atomic = false }: BatchOptions = {}) {
+      const ids = toActionIds(call.identify([entity.name, 'batch'], requestId), actions);
+      return call(batch(entity), () => ({ actions, atomic, ids }), { by });
+    },
     range: (key: Values, options: Omit<RangeInput, 'partition' | 'top' | 'after'> = {}) =>
       createListing((page) =>
         call(listRange(entity), () => ({

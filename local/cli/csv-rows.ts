@@ -10,6 +10,8 @@ export interface ImportRow {
   /** The line in the file; the header is line 1. */
   readonly line: number;
   readonly values: Values;
+  /** Tells the row from equal ones before it, if the row does not say its whole key. */
+  readonly copy?: string;
 }
 
 export interface ImportEvents {

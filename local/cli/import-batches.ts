@@ -31,7 +31,7 @@ interface Waiting {
   held: number;
 }
 
-/** Groups rows by partition, because a transaction is limited to one partition. */
+/** Groups rows by partition, because a transaction is limited to one partition. Equal rows are in different groups: their requests have different keys. */
 export async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<FiledRow>): AsyncGenerator<FiledRow[]> {
   const waiting = new Map<string, Waiting>();
   let [count, held] = [0, 0];
@@ -43,7 +43,8 @@ export async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<File
     return batch?.rows ?? [];
   };
   for await (const row of rows) {
-    const partition = JSON.stringify(entity.partition.fields.map((field) => readKeyField(entity, field, row.values)));
+    const fields = entity.partition.fields.map((field) => readKeyField(entity, field, row.values));
+    const partition = JSON.stringify([row.copy, ...fields]);
     const length = JSON.stringify(omitFiles(entity, row.values)).length;
     const size = row.files.length === 0 ? length : JSON.stringify(row.values).length;
     const before = waiting.get(partition)?.characters ?? 0;
@@ -67,19 +68,21 @@ export async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<File
 const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), problem: Problem.optional() })) });
 type Results = z.infer<typeof RouteResult>['results'];
 
+/** What the rows of a file are sent to. */
+export interface Receiver extends Target {
+  readonly entity: Entity;
+  /** Identifies the file: the API remembers for a day which key it has generated for a row of it. */
+  readonly source: string;
+}
+
 /** Returns the result of each row, in order. Rows that other writers changed concurrently (503) are sent again. */
-export async function sendBatch(
-  target: Target,
-  entity: Entity,
-  batch: readonly ImportRow[],
-  attempt = 1,
-): Promise<Results> {
-  const results = await post(target, entity, batch);
+export async function sendBatch(to: Receiver, batch: readonly ImportRow[], attempt = 1): Promise<Results> {
+  const results = await post(to, batch);
   const busy = results.flatMap(({ status }, index) => (status === 503 ? [index] : []));
   if (busy.length === 0 || attempt === MAX_ATTEMPTS) return results;
   await sleep(1_000 * attempt);
   const rows = busy.flatMap((index) => batch[index] ?? []);
-  const again = await sendBatch(target, entity, rows, attempt + 1);
+  const again = await sendBatch(to, rows, attempt + 1);
   for (const [position, index] of busy.entries()) results[index] = again[position] ?? { status: 503 };
   return results;
 }
@@ -88,9 +91,13 @@ function omitFiles({ attachments }: Entity, values: Values): Values {
   return omit(values, Object.keys(attachments));
 }
 
-async function post(target: Target, entity: Entity, batch: readonly ImportRow[]): Promise<Results> {
+async function post({ entity, source, ...target }: Receiver, batch: readonly ImportRow[]): Promise<Results> {
+  const copy = batch[0]?.copy;
   const body = JSON.stringify({ actions: batch.map(({ values }) => ({ put: omitFiles(entity, values) })) });
-  const headers = { 'content-type': 'application/json' };
+  const headers = {
+    'content-type': 'application/json',
+    ...(copy === undefined ? {} : { 'idempotency-key': `import-${source}-${copy}` }),
+  };
   const response = await ask(target, pathTo(target.root, entity.name, 'batch'), { method: 'POST', headers, body });
   if (response.ok) return RouteResult.parse(await response.json()).results;
   const problem = await readProblem(response);

@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Command } from 'commander';
@@ -39,7 +41,7 @@ interface ImportOptions extends TargetOptions {
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
 export function createImportCommand(own?: LocalApp): Command {
   return createTargetCommand(
-    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing, unless the file lacks fields of the key that are generated.',
+    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing; if the file lacks fields of the key that are generated, for a day.',
   )
     .argument('<entity>', 'the name of the entity')
     .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row; a row replaces the whole entity')
@@ -57,16 +59,17 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   if (folder !== undefined && !(await stat(folder).catch(() => undefined))?.isDirectory())
     throw new Error(`Folder ${folder} not found.`);
   const target = await resolveTarget(options);
+  const source = hash('sha256', basename(file));
   const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
   const files = { uploaded: 0, unchanged: 0 };
   const generated = new Set<string>();
-  const source = createReadStream(file);
+  const content = createReadStream(file);
   const countDone = () => counts.created + counts.stored + counts.unchanged + counts.rejected;
   const progress = startProgress({
     rows: countDone,
     ...(folder === undefined ? {} : { describe: () => `${files.uploaded + files.unchanged} files` }),
     // Bytes of the file before decompression, like its size; some rows that are read wait for others.
-    part: () => (counts.read === 0 ? 0 : (source.bytesRead / size) * (countDone() / counts.read)),
+    part: () => (counts.read === 0 ? 0 : (content.bytesRead / size) * (countDone() / counts.read)),
   });
   const reject = ({ line }: { line: number }, reason: string) => {
     counts.rejected += 1;
@@ -76,7 +79,7 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   let absent: readonly string[] = [];
   const onBad = (line: number, reason: string) => reject({ line }, reason);
   const readRows = /\.ndjson(\.gz)?$/.test(file) ? readNdjson : readCsv;
-  const rows = readRows(entity, readContent(source, file), {
+  const rows = readRows(entity, readContent(content, file), {
     onHeader: (columns) => {
       absent = Object.keys(omit(entity.columns, [...entity.decidedFields, ...columns]));
     },
@@ -100,7 +103,7 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
     await pMap(
       untilAborted(batches, progress.signal),
       async (batch) => {
-        const results = await sendBatch(target, entity, batch);
+        const results = await sendBatch({ ...target, entity, source }, batch);
         const put = async (row: FiledRow, index: number) => {
           const { status = 0, problem } = results[index] ?? {};
           const outcome = OUTCOMES[status];
@@ -128,11 +131,8 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   }
   progress.stop();
   if (progress.signal.aborted) {
-    const next =
-      generated.size > 0
-        ? sayGenerated(generated)
-        : 'Import the file again: rows that are stored already do not change.';
-    console.log(`Interrupted. ${formatCounts()} ${next}`);
+    console.log(`Interrupted. ${formatCounts()} Import the file again: rows that are stored already do not change.`);
+    if (generated.size > 0) console.log(sayGenerated(generated));
     process.exitCode = INTERRUPTED_EXIT_CODE;
     return;
   }
@@ -155,13 +155,13 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   if (rejected > 0) process.exitCode = 1;
 }
 
-/** The fields of the key that the row lacks and that do not follow from its other fields. The API gives them another value each time. */
+/** The fields of the key that the row lacks and that do not follow from its other fields. The API remembers for a day which values it gave them. */
 function generatedFields(entity: Entity, { values }: ImportRow): string[] {
   return entity.keyFields.filter((field) => readKeyField(entity, field, values) === undefined);
 }
 
 function sayGenerated(fields: ReadonlySet<string>): string {
-  return `The API generated ${[...fields].join(', ')} of rows without a value: importing these rows again creates their entities a second time.`;
+  return `The API generated ${[...fields].join(', ')} of rows without a value. It knows these rows for a day, in a file of this name: importing them again changes nothing until then, and later creates their entities a second time.`;
 }
 
 function reasonOf({ detail, errors = [] }: Problem): string {

@@ -9,7 +9,10 @@ import type { ImportRow } from './csv-rows.ts';
 /** A key takes about 250 bytes of memory. */
 export const MAX_KEYS = 1_000_000;
 
-/** Omits a row whose key is that of one of the `maxKeys` rows before it, and calls `onBad`: the row would overwrite the earlier one. */
+/**
+ * Omits a row whose key is that of one of the `maxKeys` rows before it, and calls `onBad`: the row would overwrite the earlier one. Counts
+ * equal rows without a whole key: each is an entity of its own.
+ */
 export async function* onePerKey(
   entity: Entity,
   rows: AsyncIterable<ImportRow>,
@@ -17,12 +20,26 @@ export async function* onePerKey(
   maxKeys = MAX_KEYS,
 ): AsyncGenerator<ImportRow> {
   const lines = new LRUCache<string, number>({ max: maxKeys });
+  const copies = new Map<string, number>();
+  let round = 0;
   for await (const row of rows) {
     const key = readKey(entity, row);
-    const first = key && lines.get(key);
+    if (!key) {
+      const content = hash('sha256', JSON.stringify(row.values), 'base64');
+      // A row is equal to none of another round.
+      if (copies.size === maxKeys && !copies.has(content)) {
+        copies.clear();
+        round += 1;
+      }
+      const before = copies.get(content) ?? 0;
+      copies.set(content, before + 1);
+      yield { ...row, copy: `${round}-${before}` };
+      continue;
+    }
+    const first = lines.get(key);
     if (first) onBad(row.line, `the key is that of line ${first}, and a key must be on one line only`);
     else {
-      if (key) lines.set(key, row.line);
+      lines.set(key, row.line);
       yield row;
     }
   }

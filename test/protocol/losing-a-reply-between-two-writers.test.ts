@@ -7,7 +7,7 @@ import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import {
   createEntity,
   deleteEntity,
@@ -15,6 +15,7 @@ import {
   patchEntity,
   putEntity,
   replaceEntity,
+  writeAtomically,
 } from '../../lib/engine/write/entity-store.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';

@@ -12,8 +12,14 @@ import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/re
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { moveToKey } from '../../lib/engine/transfer/move-to-key.ts';
 import { requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { writeAtomically, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import {
+  createEntity,
+  deleteEntity,
+  patchEntity,
+  putEntity,
+  writeAtomically,
+} from '../../lib/engine/write/entity-store.ts';
 import { commit } from '../../lib/engine/write/eventual-transaction.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';

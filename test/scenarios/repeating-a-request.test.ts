@@ -57,6 +57,60 @@ describe('a create that is repeated', () => {
   });
 });
 
+describe('a batch that is repeated', () => {
+  const of = (employeeId: string) => ({ employeeId, succeeded: true });
+  const loginsOf = async (employeeId: string) => (await hr('GET', `/api/logins/${employeeId}`)).body.items;
+
+  test.each([false, true])(
+    'creates each entity once whose key is generated, of equal actions one each (atomic: %s)',
+    async (atomic) => {
+      const id = atomic ? '000331' : '000330';
+      const actions = [{ create: of(id) }, { put: of(id) }, { put: of(id) }];
+      const request = keyed({ actions, atomic });
+      expect((await hr('POST', '/api/logins/batch', request)).status).toBe(200);
+      const items = await loginsOf(id);
+      expect(items).toHaveLength(3);
+      const { results } = (await hr('POST', '/api/logins/batch', request)).body;
+      expect(results.map(({ status }: { status: number }) => status)[0]).toBe(201);
+      expect(await loginsOf(id)).toEqual(items);
+      await hr('POST', '/api/logins/batch', keyed({ actions, atomic }));
+      expect(await loginsOf(id)).toHaveLength(6);
+    },
+  );
+
+  test('recognizes its actions in another batch with the same key, beside new ones', async () => {
+    const key = randomUUID();
+    const [one, two] = [of('000332'), { ...of('000332'), succeeded: false }];
+    await hr(
+      'POST',
+      '/api/logins/batch',
+      keyed({ actions: [{ put: one }, { put: { ...one, address: 'nowhere' } }] }, key),
+    );
+    const [first] = await loginsOf('000332');
+    await hr('POST', '/api/logins/batch', keyed({ actions: [{ put: two }, { put: one }] }, key));
+    const items = await loginsOf('000332');
+    expect(items).toHaveLength(2);
+    expect(items).toContainEqual(first);
+  });
+
+  test('returns 201 for what it has created, and the conflict of what it has not', async () => {
+    const [mine, theirs] = [somebody(), somebody()];
+    await hr('POST', '/api/employees', { body: theirs });
+    const request = keyed({ actions: [{ create: mine }, { create: theirs }] });
+    const send = () =>
+      eventually(
+        () => hr('POST', '/api/employees/batch', request),
+        ({ body }) => !body.results.some(({ status }: { status: number }) => status === 503),
+      );
+    for (const { body } of [await send(), await send()])
+      expect(body.results).toMatchObject([{ status: 201, etag: expect.any(String) }, { status: 409 }]);
+    expect((await hr('POST', '/api/employees/batch', keyed(request.body))).body.results).toMatchObject([
+      { status: 409 },
+      { status: 409 },
+    ]);
+  });
+});
+
 describe('other requests that are repeated', () => {
   test('increment once, and start one archive operation', async () => {
     const path = '/api/messagehours/000111/2026-11-20/9/increments';

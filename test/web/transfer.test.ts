@@ -1,8 +1,10 @@
 import Papa from 'papaparse';
 import { describe, expect, test } from 'vitest';
 import { describeModel } from '../../lib/http/routes/model-route.ts';
+import type { EntityClient } from '../../web/src/api/entity-client.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import { countUnreadable, toCsv } from '../../web/src/transfer/csv.ts';
+import { importRows } from '../../web/src/transfer/import-rows.ts';
 import { type FileRow, readRows } from '../../web/src/transfer/read-rows.ts';
 import { jsonValues } from '../fixtures/json-values.ts';
 import { model as declared } from '../fixtures/model.ts';
@@ -126,4 +128,28 @@ test('reads a cell of a Json column that is no JSON as text', async () => {
 test('leaves numbers to the API that a number cannot hold, or that are not decimal', async () => {
   const found = await read('employees', 'age\n9007199254740993\n0x10\nInfinity\n 30 \n');
   expect(found.map(({ values }) => values?.age)).toEqual(['9007199254740993', '0x10', 'Infinity', 30]);
+});
+
+test('an import repeats a batch without a response under its key, and rows that are busy under another one', async () => {
+  const sent: (readonly [rows: number, key: string | undefined])[] = [];
+  const busy = { outcome: 'failed', error: { status: 503 } };
+  const replies = [undefined, [{ outcome: 'created' }, busy], [{ outcome: 'created' }]];
+  const batch: EntityClient['batch'] = async (actions, { idempotencyKey } = {}) => {
+    const reply = replies[sent.push([actions.length, idempotencyKey]) - 1];
+    if (reply) return reply;
+    throw Object.assign(new Error('lost'), { code: 'network', status: 0 });
+  };
+  async function* chunks() {
+    yield { rows: [1, 2].map((line) => ({ line, values: { employeeId: '000001', succeeded: true } })), share: 1 };
+  }
+  const options = { client: { batch }, entity: logins, mode: 'put', onProgress: () => {}, pauseMs: 0 } as const;
+  const { written, rejected } = await importRows(chunks() as never, {
+    ...options,
+    signal: new AbortController().signal,
+  });
+  expect([written, rejected]).toEqual([2, []]);
+  const [[, first] = [], [, second] = [], [, third] = []] = sent;
+  expect(sent.map(([rows]) => rows)).toEqual([2, 2, 1]);
+  expect(first).toMatch(/^[\w-]+$/);
+  expect([second === first, third === first]).toEqual([true, false]);
 });

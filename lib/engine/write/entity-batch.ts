@@ -64,11 +64,12 @@ export async function writeBatch(
   engine: Engine,
   entity: Entity,
   actions: readonly BatchAction[],
+  incarnations: readonly (string | undefined)[] = [],
 ): Promise<BatchOutcome[]> {
   const there = await declarationOf(engine, entity);
-  const writes = actions.map((action) => {
+  const writes = actions.map((action, position) => {
     try {
-      return toWrite(engine, there, action);
+      return { ...toWrite(engine, there, action), incarnation: incarnations[position] };
     } catch (error) {
       return asOutcome(error);
     }
@@ -133,19 +134,6 @@ export interface TransactionAction extends Pick<EntityWrite, 'incarnation'> {
 
 export interface TransactionDone extends BatchDone {
   readonly key: Values;
-}
-
-/** Executes all actions on entities of one declaration as `transact` does. */
-export async function writeAtomically(
-  engine: Engine,
-  entity: Entity,
-  actions: readonly BatchAction[],
-): Promise<BatchDone[]> {
-  const done = await transact(
-    engine,
-    actions.map((action) => ({ entity, action })),
-  );
-  return done.map(({ key: _, ...rest }) => rest);
 }
 
 /**

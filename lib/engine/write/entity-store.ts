@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import { type ErrorCode, hasCode, isOutcomeUnknown } from '../../base/errors.ts';
 import { DAY_MS } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
@@ -10,7 +11,16 @@ import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { declarationOf, type EntityRowOptions, readLive } from '../read/entity-rows.ts';
 import { atAction } from './conflict.ts';
-import { type TransactionAction, type TransactionDone, transact, writeOne } from './entity-batch.ts';
+import {
+  type BatchAction,
+  type BatchDone,
+  type BatchOutcome,
+  type TransactionAction,
+  type TransactionDone,
+  transact,
+  writeBatch,
+  writeOne,
+} from './entity-batch.ts';
 import {
   type EntityWrite,
   prepareCreate,
@@ -66,36 +76,86 @@ export async function createOnce(
   return createEntity(engine, entity, await withRecordedKey(engine, entity, input, id), id);
 }
 
-/** The input of a create with the generated parts of its key, which are those of the first attempt. */
+/** The input of a create or a put with the generated parts of its key, which are those of the first attempt. */
 async function withRecordedKey(engine: Engine, entity: Entity, sent: unknown, id: string): Promise<unknown> {
   const input = withSetFields(engine, entity, sent);
-  const values = validate(entity, input);
   const given = Object(input);
   const computed = { ...entity.derived, ...entity.defaults };
   const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in computed));
   if (madeUp.length === 0) return input;
+  const values = validate(entity, input);
   return { ...given, ...(await recordedKey(engine, entity, id, pick(values, madeUp))) };
 }
 
+/** The ids of the actions of a request that may be repeated. Undefined if it is not repeated. */
+type RequestIds = readonly string[] | undefined;
+
+/** The action with the key of the first attempt. */
+async function identify(
+  engine: Engine,
+  { entity, action }: TransactionAction,
+  id: string | undefined,
+): Promise<TransactionAction> {
+  if (id === undefined || !('create' in action || 'put' in action)) return { entity, action };
+  if ('create' in action)
+    return { entity, action: { create: await withRecordedKey(engine, entity, action.create, id) }, incarnation: id };
+  return { entity, action: { ...action, put: await withRecordedKey(engine, entity, action.put, id) } };
+}
+
 /**
- * Executes a transaction once for a request that may be repeated. `ids` identify the request, one for each action. An earlier attempt
- * is recognized by the entities that it has created. Throws as `transact` does.
+ * Executes the actions of a batch once for a request that may be repeated. An earlier attempt of a create is recognized by its entity, and
+ * that of any other action has the same effect. Returns and throws as `writeBatch` does.
+ */
+export async function batchOnce(
+  engine: Engine,
+  entity: Entity,
+  actions: readonly BatchAction[],
+  ids: RequestIds,
+): Promise<BatchOutcome[]> {
+  if (!ids) return writeBatch(engine, entity, actions);
+  const identified = await pMap(
+    actions,
+    async (action, position) => {
+      // The batch has the same error for the action.
+      const found = await identify(engine, { entity, action }, ids[position]).catch(unlessInvalid);
+      return found ?? { entity, action };
+    },
+    { concurrency: RECORDS_CONCURRENCY },
+  );
+  const [keyed, incarnations] = [
+    identified.map(({ action }) => action),
+    identified.map(({ incarnation }) => incarnation),
+  ];
+  return pMap(
+    await writeBatch(engine, entity, keyed, incarnations),
+    async (outcome, position) => {
+      const action = identified[position];
+      if (action?.incarnation === undefined || !hasCode(outcome, ...BY_ITSELF)) return outcome;
+      const [done] = (await findDone(engine, [action])) ?? [];
+      return done ? { outcome: done.outcome, etag: done.etag } : outcome;
+    },
+    { concurrency: RECORDS_CONCURRENCY },
+  );
+}
+
+const RECORDS_CONCURRENCY = 16;
+
+/**
+ * Executes a transaction once for a request that may be repeated. An earlier attempt is recognized by the entities that it has created.
+ * Throws as `transact` does.
  */
 export async function transactOnce(
   engine: Engine,
   actions: readonly TransactionAction[],
-  ids: readonly string[] | undefined,
+  ids: RequestIds,
 ): Promise<TransactionDone[]> {
   if (!ids) return transact(engine, actions);
   const identified = await Promise.all(
-    actions.map(async ({ entity, action }, position): Promise<TransactionAction> => {
-      const incarnation = ids[position];
-      if (!('create' in action) || incarnation === undefined) return { entity, action };
-      const input = await withRecordedKey(engine, entity, action.create, incarnation).catch((error: unknown) => {
+    actions.map((action, position) =>
+      identify(engine, action, ids[position]).catch((error: unknown) => {
         throw atAction({ position }, error);
-      });
-      return { entity, action: { create: input }, incarnation };
-    }),
+      }),
+    ),
   );
   try {
     return await transact(engine, identified);
@@ -104,6 +164,17 @@ export async function transactOnce(
     if (!earlier) throw error;
     return earlier;
   }
+}
+
+/** Executes all actions on entities of one declaration as `transactOnce` does. */
+export async function writeAtomically(
+  engine: Engine,
+  entity: Entity,
+  actions: readonly BatchAction[],
+  ids?: RequestIds,
+): Promise<BatchDone[]> {
+  const all = actions.map((action) => ({ entity, action }));
+  return (await transactOnce(engine, all, ids)).map(({ key: _, ...done }) => done);
 }
 
 /** No attempt has executed an action that is not valid. */

@@ -13,6 +13,7 @@ import {
   remove,
   type Started,
   StartedSchema,
+  toRequestId,
 } from '../../api/writes.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Stored, Values } from '../../base/values.ts';
@@ -106,7 +107,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
       async read(context) {
         const { actions, atomic = false } = parse(AnyBatch, await context.json());
-        return { actions: actions.map(withStoredEtag), atomic };
+        return { actions: actions.map(withStoredEtag), atomic, ids: await readActionIds(context, actions) };
       },
       present: (outcomes, context) => ({
         status: 200,
@@ -115,6 +116,22 @@ export function entityWriteRoutes(entity: Entity): Route[] {
     }),
     ...transferRoutes(entity),
   ];
+}
+
+/**
+ * The ids of the actions of a batch that may be repeated: each is derived from the action, so that it is recognized in another batch with the
+ * same key, such as one of the actions that failed. Of equal actions, each has its own.
+ */
+async function readActionIds(context: RequestContext, actions: readonly BatchAction[]): Promise<string[] | undefined> {
+  const id = await readRequestId(context, '');
+  if (id === undefined) return undefined;
+  const counts = new Map<string, number>();
+  return actions.map((action) => {
+    const text = JSON.stringify(action);
+    const before = counts.get(text) ?? 0;
+    counts.set(text, before + 1);
+    return toRequestId([id, text, String(before)]);
+  });
 }
 
 const MINIMAL = 'return=minimal';

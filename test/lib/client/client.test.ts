@@ -169,6 +169,13 @@ describe('batches', () => {
     await expect(through(client.employees.batch(actions))).rejects.toMatchObject({ code: 'network' });
     expect(sent).toHaveLength(3);
   });
+
+  test('are repeated after a lost reply if they have neither a delete nor a condition, with the same key', async () => {
+    const { client, sent } = clientOf([lost, json({ results: [{ status: 201 }] })]);
+    expect(await through(client.employees.batch([{ create: PERSON }]))).toEqual([{ outcome: 'created' }]);
+    const keys = sent.map(({ headers }) => headers['idempotency-key']);
+    expect(keys).toEqual([expect.any(String), keys[0]]);
+  });
 });
 
 test('asks who the caller is', async () => {

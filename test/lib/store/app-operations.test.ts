@@ -43,7 +43,7 @@ const visits = defineSeries('visits', {
   access: { read: ['auditor'], write: ['auditor'] },
 });
 
-const steps = z.array(z.enum(['create', 'transact', 'increment'])).max(9);
+const steps = z.array(z.enum(['create', 'transact', 'batch', 'increment'])).max(9);
 const model = defineModel({
   roles: ['user', 'guest', 'auditor'],
   operatorRole: 'auditor',
@@ -133,6 +133,7 @@ const operations: Implementations<typeof model> = {
       const { notes, visits, transact } = position % 2 === 0 ? store : unlimited;
       if (step === 'create') await notes.create(note);
       else if (step === 'increment') await visits.increment({ owner }, position % 4, 1);
+      else if (step === 'batch') await notes.batch([position % 3 === 0 ? { create: note } : { put: note }]);
       else await transact([{ notes: { create: note } }]);
     }
     return { requestId };
@@ -273,7 +274,7 @@ test('a repeated request takes each step once, wherever the first attempt stoppe
 test.each(['the request', 'the reply', 'the reply, and the process died'])(
   'a repeated call takes each step once if a storage call lost %s',
   async (lost) => {
-    const given = ['create', 'increment', 'transact', 'increment', 'create'] as const;
+    const given = ['create', 'increment', 'transact', 'increment', 'batch'] as const;
     const attempt = async (intercept?: MemoryStorage['intercept']) => {
       const opened = await createTestStore(model, { operations });
       opened.storage.intercept = intercept;

@@ -9,7 +9,7 @@ import { onePerKey, readKeyField } from '../../../local/cli/one-per-key.ts';
 import { toModel } from '../../../web/src/api/model.ts';
 import { toCsv } from '../../../web/src/transfer/csv.ts';
 import { jsonValues } from '../../fixtures/json-values.ts';
-import { employees, logins, model } from '../../fixtures/model.ts';
+import { employees, expenses, logins, model } from '../../fixtures/model.ts';
 
 const events = { onRow: () => undefined, onBad: () => undefined };
 /** The entity as the console has it. */
@@ -134,6 +134,22 @@ test('leaves a row to the API whose derived key cannot be computed', async () =>
   ];
   const all = Readable.from(rows);
   const kept = await Array.fromAsync(onePerKey(shouting, all, (_, reason) => expect.fail(reason)));
-  expect(kept).toEqual(rows);
+  expect(kept).toMatchObject(rows);
   expect(rows.map(({ values }) => readKeyField(shouting, 'department', values))).toEqual([undefined, 'A']);
+});
+
+test('counts equal rows without a whole key, and begins again after the most that it remembers', async () => {
+  const row = (amount: number, claimId?: string) => ({
+    employeeId: '000001',
+    at: '2026-11-20T08:00:00Z',
+    amount,
+    claimId,
+  });
+  const given = [row(1), row(2), row(1), row(3, 'a0000000-0000-4000-8000-000000000000'), row(1), row(3), row(1)];
+  const rows = Readable.from(given.map((values, index) => ({ line: index + 1, values })));
+  const copies = await Array.fromAsync(
+    onePerKey(expenses, rows, () => {}, 2),
+    ({ copy }) => copy,
+  );
+  expect(copies).toEqual(['0-0', '0-0', '0-1', undefined, '0-2', '1-0', '1-0']);
 });

@@ -45,7 +45,10 @@ export interface EntityClient {
   archive(key: Values, options?: CreateOptions): Promise<Operation>;
   move(key: Values, to: Values, options?: CreateOptions): Promise<Operation>;
   readonly files: Readonly<Record<string, FileClient>>;
-  batch(actions: readonly Values[], options?: CallOptions & { readonly atomic?: boolean }): Promise<readonly Values[]>;
+  batch(
+    actions: readonly Values[],
+    options?: CreateOptions & { readonly atomic?: boolean },
+  ): Promise<readonly Values[]>;
   /** Sets the counts of slots. Only entities with a data series have `set`, `increment` and `span`. */
   set(key: Values, counts: Readonly<Record<number, number>>, options?: WriteOptions): Promise<void>;
   increment(key: Values, slot: number, by: number, options?: CreateOptions): Promise<number | undefined>;

@@ -41,8 +41,8 @@ const MAX_ATTEMPTS = 5;
 const PAUSE_MS = 1_000;
 
 /**
- * Sends the rows in batches, each of one partition. A row that is busy, and a batch without a response, is sent again. After a
- * lost response, a row that exists already counts as written.
+ * Sends the rows in batches, each of one partition. A row that is busy, and a batch without a response, is sent again. The API recognizes a
+ * batch without a response.
  */
 export async function importRows(chunks: AsyncIterable<RowChunk>, options: ImportOptions): Promise<ImportProgress> {
   const { entity, signal, onProgress } = options;
@@ -97,28 +97,46 @@ function groupIntoBatches({ key }: Entity, rows: readonly FileRow[]): (readonly 
   return batches;
 }
 
-async function sendBatch(batch: readonly FileRow[], options: ImportOptions, attempt = 1): Promise<BatchResult[]> {
+interface Attempt {
+  readonly attempt: number;
+  /** Repeats of a batch without a response have the same. */
+  readonly idempotencyKey: string;
+}
+
+/** `crypto.randomUUID` exists only in secure contexts. */
+function randomKey(): string {
+  return crypto.getRandomValues(new Uint32Array(4)).join('-');
+}
+
+async function sendBatch(
+  batch: readonly FileRow[],
+  options: ImportOptions,
+  { attempt, idempotencyKey }: Attempt = { attempt: 1, idempotencyKey: randomKey() },
+): Promise<BatchResult[]> {
   const { client, mode, signal, pauseMs = PAUSE_MS } = options;
   const actions = batch.map(({ values = {} }): Values => ({ [mode]: values }));
-  const again = async (rows: readonly FileRow[]) => {
+  const again = async (rows: readonly FileRow[], key: string) => {
     await new Promise((resolve) => setTimeout(resolve, pauseMs * attempt));
     signal.throwIfAborted();
-    return sendBatch(rows, options, attempt + 1);
+    return sendBatch(rows, options, { attempt: attempt + 1, idempotencyKey: key });
   };
   let results: BatchResult[];
   try {
-    results = (await client.batch(actions, { signal })) as unknown as BatchResult[];
+    results = (await client.batch(actions, { signal, idempotencyKey })) as unknown as BatchResult[];
   } catch (error) {
     if (signal.aborted) throw error;
     const failed = error as RowkeyClientError;
     const isWorthRepeating = failed.code === 'network' || failed.status === 502 || failed.status >= 503;
     if (!isWorthRepeating || attempt === MAX_ATTEMPTS) return batch.map(() => ({ outcome: 'failed', error: failed }));
-    const repeated = await again(batch);
-    return repeated.map((result) => (result.error?.code === 'duplicate-key' ? { outcome: 'stored' } : result));
+    return again(batch, idempotencyKey);
   }
   const busy = results.flatMap(({ error }, index) => (error?.status === 503 ? [index] : []));
   if (busy.length === 0 || attempt === MAX_ATTEMPTS) return results;
-  const repeated = await again(busy.flatMap((index) => batch[index] ?? []));
+  // Nothing was done for these rows, and an equal row may have been stored under the key.
+  const repeated = await again(
+    busy.flatMap((index) => batch[index] ?? []),
+    randomKey(),
+  );
   for (const [position, index] of busy.entries()) results[index] = repeated[position] ?? { outcome: 'failed' };
   return results;
 }

@@ -8,18 +8,14 @@ import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../
 import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
-import {
-  type BatchAction,
-  type BatchOutcome,
-  writeAtomically,
-  writeBatch,
-} from '../../../../lib/engine/write/entity-batch.ts';
+import { type BatchAction, type BatchOutcome, writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
 import {
   createEntity,
   deleteEntity,
   mergeEntity,
   patchEntity,
   putEntity,
+  writeAtomically,
 } from '../../../../lib/engine/write/entity-store.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';

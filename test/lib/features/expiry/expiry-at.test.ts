@@ -13,7 +13,7 @@ import {
 } from '../../../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, readWithChildren, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../../../lib/engine/transfer/transfer.ts';
-import { writeAtomically, writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
+import { writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
 import {
   changeEntity,
   createEntity,
@@ -22,6 +22,7 @@ import {
   patchEntity,
   putEntity,
   replaceEntity,
+  writeAtomically,
 } from '../../../../lib/engine/write/entity-store.ts';
 import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
