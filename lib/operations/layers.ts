@@ -53,6 +53,8 @@ export async function arrangeLayers(
     const rows = placements.map(({ owned }) => owned);
     const before = newestLayers(rows);
     const tidied = { ...before, list: joinLayers(removeFormer(before.list, rows), placed, rows) };
+    if (!isTidying)
+      for (const layer of tidied.list) for (const { layer: wanted } of placed) requireSeparator(layer, wanted);
     const layers = isTidying ? tidied : refine(tidied, placed);
     if (isDeepStrictEqual(layers.list, before.list)) return;
     const { length } = layers.list;
@@ -81,7 +83,6 @@ function refine({ version, list }: Layers, placed: readonly PlacedLayer[]): Laye
   let number = version;
   for (const layer of list) {
     for (const { layer: wanted } of placed) {
-      requireSeparator(layer, wanted);
       const both = intersectLayers(layer, wanted);
       const part = both && subtractLayers(both, refined);
       if (!part) continue;
@@ -103,6 +104,16 @@ function refine({ version, list }: Layers, placed: readonly PlacedLayer[]): Laye
     refined.push({ ...layer, ...part, number });
   }
   return { version: number, list: refined };
+}
+
+/** The names of the placements that have other partitions in the model than in the accounts. */
+export function changedPlacements(placements: readonly Placement[], placed: readonly PlacedLayer[]): Set<string> {
+  const before = newestLayers(placements.map(({ owned }) => owned));
+  const { list } = refine(before, placed);
+  const partsOf = (name: string, layers: readonly Layer[]) =>
+    layers.filter((layer) => layer.name === name && !layer.isFormer);
+  const names = placed.map(({ layer }) => layer.name);
+  return new Set(names.filter((name) => !isDeepStrictEqual(partsOf(name, list), partsOf(name, before.list))));
 }
 
 function requireSeparator(layer: Layer, wanted: PlacedLayer['layer']): void {

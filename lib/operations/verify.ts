@@ -4,7 +4,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
-import type { Entity, Feature, VerifySubject } from '../define/declaration/entity.ts';
+import { type Entity, type Feature, formerOf, type VerifySubject } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
 import {
@@ -269,7 +269,12 @@ async function checkEntity(
   if (MovingFrom || Leaving)
     return only === undefined ? [{ kind: 'unfinished', of: MovingFrom ? 'MovingFrom' : 'Leaving', ...address }] : [];
   // Nothing is repaired: the row would claim unique values and index entries, and a delete would lose data.
-  if (!entity.series && !isDeepStrictEqual(addressIfAny(entity, snapshot.values), address))
+  const isElsewhere = (other: Entity) => !isDeepStrictEqual(addressIfAny(other, snapshot.values), address);
+  const former = formerOf(entity);
+  // A request for its key finds it, and moves it.
+  if (former && isElsewhere(entity) && !isElsewhere(former) && (await engine.rekey?.phaseOf(engine, entity.name)))
+    return [];
+  if (!entity.series && isElsewhere(entity))
     return only === undefined ? [{ kind: 'unreachable', of: entity.name, ...address }] : [];
   const found: Suspicion[] = [];
   for (const feature of entity.features)

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { commandLine } from '../../lib/command-line.ts';
 import type { PlacedLayer } from '../../lib/define/places/placement.ts';
-import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
+import { arrangeLayers, changedPlacements, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
 import type { MoveProgress, Work } from '../../lib/operations/mover-hold.ts';
 import { readAccountStates } from '../../lib/operations/overview.ts';
@@ -101,7 +101,8 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       const hasLayers = layersIn(await readPlacement(severalAccounts(storage))).length > 0;
       if (placed.length > 0 || hasLayers) await arrangeLayers(storage, placed, given);
       const placements = await readPlacement(severalAccounts(storage));
-      const plans = [...planLayers(placements, placed), ...planBalance(placements)];
+      const byAccount = Map.groupBy([...planLayers(placements, placed), ...planBalance(placements)], ({ to }) => to);
+      const plans = [...byAccount].map(([to, parts]) => ({ slots: parts.flatMap(({ slots }) => slots), to }));
       if (plans.length === 0) return console.log('The slots are spread evenly.');
       for (const { slots, to } of plans) console.log(`${slots.length} slots to ${to}.`);
       await show((shown) => moveSlots(storage, plans, { ...given, ...shown }));
@@ -253,6 +254,7 @@ function describeMover({ isAlive, startedAt, saidAt, phase }: Work & { readonly 
 /** Where the slots of each layer are, and what the model says about them. */
 function describeLayers(placements: readonly Placement[], placed: readonly PlacedLayer[]): string[] {
   const known = Map.groupBy(layersIn(placements), ({ name, isFormer }) => (isFormer ? `${name} (former)` : name));
+  const changed = changedPlacements(placements, placed);
   const balance = commandLine('accounts', 'balance');
   const whereIs = (name: string) => {
     const counts = placements.flatMap(({ account, owned }) => {
@@ -270,12 +272,17 @@ function describeLayers(placements: readonly Placement[], placed: readonly Place
     if (!known.has(name) && !subtractLayers(layer, earlier))
       return `${name}: nothing. Placements before it have it all`;
     const where = known.has(name) ? whereIs(name) : 'with all others';
-    return `${name}: ${where}${where === account ? '' : `. The model places it in ${account}: run ${balance}`}`;
+    if (where !== account) return `${name}: ${where}. The model places it in ${account}: run ${balance}`;
+    return `${name}: ${where}${changed.has(name) ? `. The model has changed what it places: run ${balance}` : ''}`;
   });
   const isPlaced = (name: string) => placed.some(({ layer }) => layer.name === name);
   for (const [of, [first]] of known) {
     const { name, isFormer } = first ?? { name: of, isFormer: false };
     if (isPlaced(of)) continue;
+    if (isFormer && planToLayer0(placements, name).length === 0) {
+      lines.push(`${of}: with all others. To forget it, run ${commandLine('accounts', 'clean-up')}`);
+      continue;
+    }
     const command = isPlaced(name) ? 'balance' : `remove ${name}`;
     const advice = `run ${commandLine('accounts', command)}${isFormer ? ', then clean-up' : ''}`;
     lines.push(`${of}: ${whereIs(of)}. The model does not place it: ${advice}`);

@@ -87,7 +87,8 @@ async function rekey(entity: string, options: VerifyOptions): Promise<void> {
   const { rate, data, path: root = '' } = options;
   const target = await resolveTarget(options);
   const path = `${target.root}/operations/rekey/${encodeURIComponent(entity)}?top=100`;
-  const walked = await walkPages(target, { path, bookmark: join(data, root, `rekey-${entity}`), rate });
+  const bookmark = join(data, root, `rekey-${entity}`);
+  const walked = await walkPages(target, { path, bookmark, rate, printsLeft: true });
   if (!walked) return;
   const { checked, found, repaired } = walked;
   console.log(`${checked} rows read: ${repaired} of ${found} entities moved.`);

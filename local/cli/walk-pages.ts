@@ -13,6 +13,8 @@ export interface Walk {
   readonly bookmark: string;
   /** Storage transactions a second, on average. */
   readonly rate: number;
+  /** Prints only what is left, of work that has a finding for each entity. */
+  readonly printsLeft?: boolean;
 }
 
 const Walked = z.object({ checked: z.int(), found: z.int(), repaired: z.int() });
@@ -24,7 +26,10 @@ const Bookmark = Walked.extend({ next: z.string() });
  * Requests the pages of an operator route one after another, within the rate, and prints their findings. Returns undefined if Ctrl-C
  * ended it; the next run then resumes.
  */
-export async function walkPages(target: Target, { path, bookmark, rate }: Walk): Promise<Walked | undefined> {
+export async function walkPages(
+  target: Target,
+  { path, bookmark, rate, printsLeft = false }: Walk,
+): Promise<Walked | undefined> {
   const kept = await readBookmark(bookmark);
   if (kept) process.stderr.write(`Resuming after ${kept.checked} rows; the bookmark is ${bookmark}.\n`);
   const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0 };
@@ -39,9 +44,10 @@ export async function walkPages(target: Target, { path, bookmark, rate }: Walk):
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
       // The API returns keys only to a token that may read the entity.
       for (const { kind, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
-        say(
-          `${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}`,
-        );
+        if (!(printsLeft && repaired))
+          say(
+            `${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}`,
+          );
       next = link;
       await mkdir(dirname(bookmark), { recursive: true });
       if (next) await writeBookmark(bookmark, { ...walked, next });

@@ -349,6 +349,7 @@ test('a request for a key moves its entity first', async () => {
   });
   await createEntity(engine, after, { ...deleted, minutes: 1 });
   await expect(readEntities(engine, after, read, { top: 10 })).rejects.toMatchObject(closed);
+  expect(await verifyPage(engine, after, { top: 100, repair: false, patience: 0 })).toMatchObject({ findings: [] });
 
   expect(await walk(after)).toEqual({ moved: expect.any(Number), stuck: 0 });
   expect(await guard(after)).toEqual([]);

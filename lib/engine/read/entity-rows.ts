@@ -77,9 +77,11 @@ export function readEntityRow({ storage }: Engine, { period }: Entity, address: 
 
 /** The error while entities are at their former key, or some of them are. */
 export function beingRekeyed({ name }: Entity): RowkeyError {
-  return new RowkeyError('busy', `The entities of ${name} are being moved to another key.`, {
-    retryAfter: REKEY_RETRY_S,
-  });
+  return new RowkeyError(
+    'busy',
+    `The entities of ${name} are not all at their key yet. This request is served when they have been moved.`,
+    { retryAfter: REKEY_RETRY_S },
+  );
 }
 
 /** The declaration with which an operation begins: that of the former key while all entities are there. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { hasCode } from '../../../lib/base/errors.ts';
 import type { PlacedLayer } from '../../../lib/define/places/placement.ts';
 import { createBlobName } from '../../../lib/engine/read/text-blobs.ts';
-import { arrangeLayers, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
+import { arrangeLayers, changedPlacements, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
 import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { readAccountStates } from '../../../lib/operations/overview.ts';
 import { findOwner, layersIn, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
@@ -139,6 +139,22 @@ test('carves no layer while a slot moves', async () => {
   await changeSlots(accountNamed(storage, 'first'), [slotOf('acme')], () => state);
   await expect(arrangeLayers(open(), [{ layer: ACME, account: 'second' }], quick)).rejects.toThrow('Slots are moving.');
   expect(layersIn(await readPlacement(storage.accounts))).toEqual([]);
+});
+
+test('names the placements that have other partitions in the model than in the accounts', async () => {
+  const { open, storage } = await storageWithTenants();
+  const umbrella = { name: 'umbrella', keys: ['umbrella'], separator: '_' };
+  const place = (...layers: (typeof ACME)[]) => layers.map((layer) => ({ layer, account: 'second' }));
+  await arrangeLayers(open(), place(ACME, umbrella), quick);
+  const placements = await readPlacement(storage.accounts);
+  const changed = (...layers: (typeof ACME)[]) => [...changedPlacements(placements, place(...layers))];
+  expect(changed(ACME, umbrella)).toEqual([]);
+  expect(changed(umbrella, ACME)).toEqual([]);
+  expect(changed(umbrella)).toEqual([]);
+  expect(changed({ ...ACME, keys: ['acme', 'globex'] }, umbrella)).toEqual(['acme']);
+  expect(changed({ ...ACME, keys: ['acme_1'] }, umbrella)).toEqual(['acme']);
+  expect(changed({ ...ACME, keys: ['umbrella'] }, { ...umbrella, keys: ['acme'] })).toEqual(['acme', 'umbrella']);
+  expect(changed({ ...ACME, separator: '-' }, umbrella)).toEqual(['acme']);
 });
 
 test('reads no row of ownership again because an added account lacks a layer', async () => {

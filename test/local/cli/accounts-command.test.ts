@@ -71,6 +71,10 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
     `engineering: 4095 slots in first, 1 slots in third. The model places it in first: ${run} balance`,
   );
   expect((await accounts('balance'))[0]).toBe('1 slots to first.');
+  placed = [{ layer: { name: 'engineering', keys: ['Engineering', 'Sales'], separator: '_' }, account: 'first' }];
+  expect((await accounts('status'))[3]).toBe(
+    `engineering: first. The model has changed what it places: ${run} balance`,
+  );
   await expect(accounts('remove', 'engineering')).rejects.toThrow('Remove it from placement first.');
   placed = [{ layer: { name: 'sales', keys: ['Sales'], separator: '_' }, account: 'fifth' }];
   await expect(accounts('balance')).rejects.toThrow('"sales" in the storage account "fifth", which STORAGE_ACCOUNTS');
@@ -81,6 +85,7 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   expect((await accounts('remove', 'engineering')).at(-1)).toBe(
     'The name goes with what its slots have left: run npm run accounts -- clean-up.',
   );
+  expect((await accounts('status'))[3]).toBe(`engineering (former): with all others. To forget it, ${run} clean-up`);
   expect((await accounts('clean-up')).at(-1)).toBe('"engineering" is removed.');
   await expect(accounts('remove', 'engineering')).rejects.toThrow('The accounts have no placement "engineering".');
   await accounts('move', '--key', 'Engineering', '--to', 'third');
