@@ -585,13 +585,13 @@ test.concurrent.each(AWAY)(
       Promise.race([work, sleep(seconds * 1_000).then(() => Promise.reject(new Error(`not within ${seconds} s`)))]);
     const { store, runtime } = start();
     // The parts of the start wait for the account one after another.
-    expect(await within(25, store.visits.get(key))).toMatchObject({ values: { title } });
-    expect(await within(1, store.visits.get(key))).toBeDefined();
+    expect(await within(40, store.visits.get(key))).toMatchObject({ values: { title } });
+    expect(await within(4, store.visits.get(key))).toBeDefined();
     // The audit log gives its own account ten seconds.
     const second = { ...key, visitId: 'v2' };
-    await within(away === 'first' ? 16 : 6, store.visits.create({ ...second, title }));
-    expect(await within(1, store.visits.get(second))).toBeDefined();
-    const { away: named } = await within(6, readQueueStates(createEngine(accounts.open())));
+    await within(away === 'first' ? 20 : 9, store.visits.create({ ...second, title }));
+    expect(await within(4, store.visits.get(second))).toBeDefined();
+    const { away: named } = await within(9, readQueueStates(createEngine(accounts.open())));
     expect(named).toEqual([away]);
     const reading = Array.fromAsync(store.visits.by.title({ title }));
     held.resolve();
