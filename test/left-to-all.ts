@@ -1,4 +1,4 @@
-/** The files that test the product as a whole and take longest. `npm test` leaves them to `npm run test:all`. */
+/** The files that test the product as a whole, or for a fixed time, and take longest. `npm test` leaves them to `npm run test:all`. */
 const LEFT = [
   'examples/directory/changing-a-key',
   'examples/directory/console',

@@ -3,13 +3,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
+import { z } from 'zod';
+import { hasCode, RowkeyError } from '../../lib/base/errors.ts';
+import { pick as pickValues, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
+import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
+import { startMoves, startRekey } from '../../lib/operations/model-record.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
 import { layersIn, readPlacement } from '../../lib/operations/placement.ts';
+import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { MOVE_TIMING, type MoveReport } from '../../lib/operations/slot-mover.ts';
 import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
@@ -20,14 +31,18 @@ import { ownerOf } from '../../lib/storage/slot-map.ts';
 import { isOfApp } from '../../lib/storage/slot-row.ts';
 import { SLOTS, slotAt, slotOf } from '../../lib/storage/slots.ts';
 import { compareAll } from '../../local/walk/compare-answers.ts';
+import { compareStored } from '../../local/walk/compare-stored.ts';
 import { learnMessages } from '../../local/walk/known-messages.ts';
+import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { type Step, takeStep } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { openWorld, TIMING, type WalkWorld } from '../../local/walk/walk-world.ts';
 import { model as deployed } from '../../model/model.ts';
+import { deploy } from '../fixtures/deploy.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { log as silent } from '../silent-log.ts';
 
 /**
  * Writers, queue functions and the consistency check of several processes, beside movers of which some die: afterwards, every answer agrees
@@ -251,3 +266,138 @@ test.concurrent.each(Object.entries(MODELS))(
   },
   300_000,
 );
+
+const OLD = { partition: '{studio}', row: '{title}_{year:4}' } as const;
+const NEW = { partition: '{studio}_{year:4}', row: '{title}_reel' } as const;
+const declareReels = (key: { partition: string; row: string; former?: { partition: string; row: string } }): Entity =>
+  deploy(
+    defineEntity('reels', {
+      schema: z.object({
+        studio: z.string(),
+        title: z.string(),
+        year: z.int32(),
+        code: z.string(),
+        minutes: z.int32(),
+        script: z.string().optional(),
+      }),
+      table: 'reels',
+      key,
+      large: ['script'],
+      indexes: {
+        code: interPartitionIndex({ table: 'reelsbycode', partition: '{code}', row: 'code', unique: true }),
+        minutes: intraPartitionIndex({ row: 'min_{minutes:4}_{title}_{year:4}', copies: 'keys' }),
+        titles: indexEntity({ table: 'reelsbytitle', partition: '{title}', row: 'all', holds: '{year:4}_{studio}' }),
+      },
+      totals: { perStudio: total({ table: 'reelsperstudio', partition: '{studio}', row: 'all', sum: ['minutes'] }) },
+      access: { read: [], write: [] },
+    }),
+  ).reels;
+
+test.concurrent('entities move to another key while their slots move to other accounts', async () => {
+  const [before, after] = [declareReels(OLD), declareReels({ ...NEW, former: OLD })];
+  const { next, pick } = createRandom(Number(inject('seed')));
+  const { open, openWith } = createWalkAccounts();
+  // Each process reads the map when it begins.
+  const timing = { ...QUICK, leaseMs: 200, lateMs: 2_000, holdMs: 2_000 };
+  const given = { resources: resourcesOf([after], Date.now()), timing };
+  await provision(open(), given.resources);
+  const openProcess = () => createEngine(open(), { timing: TIMING, keys, rekey: createRekey([after]) });
+  const known = new Map<string, Values>();
+  const reels = Array.from({ length: 60 }, (_, at) => ({
+    studio: `s${at % 5}`,
+    title: `t${Math.floor(at / 5) % 6}`,
+    year: 1914 + Math.floor(at / 30),
+    code: `c${at}`,
+    minutes: at,
+    ...(at % 4 === 0 ? { script: 'x'.repeat(40_000) } : {}),
+  }));
+  const first = createEngine(open(), { timing: TIMING, keys });
+  for (const reel of reels) {
+    await createEntity(first, before, reel);
+    known.set(JSON.stringify(pickValues(reel, after.keyFields)), reel);
+  }
+  await guardModel(first, [before], undefined);
+  await guardModel(first, [after], undefined);
+  await startRekey(first, after);
+  await startMoves(first, after);
+  const slots = [
+    ...new Set(reels.flatMap((reel) => [before, after].map((entity) => slotOf(addressOf(entity, reel).partition)))),
+    ...['t0', 't1', 'c1', 'c2', 's0', 'model'].map(slotOf),
+  ];
+  let isOver = false;
+  let round = 0;
+  async function write(at: number): Promise<void> {
+    const own = reels.filter((_, index) => index % WRITERS === at);
+    while (!isOver) {
+      const engine = openProcess();
+      const key = pickValues(pick(own), after.keyFields);
+      const minutes = Math.floor(next() * 500);
+      const last = known.get(JSON.stringify(key));
+      try {
+        await patchEntity(engine, after, key, { minutes });
+        known.set(JSON.stringify(key), { ...last, minutes });
+        expect((await readEntity(engine, after, key)).values.minutes).toBe(minutes);
+      } catch (error) {
+        // Nothing has changed.
+        if (!hasCode(error, 'busy')) throw error;
+      }
+      await sleep(next() * PAUSE_MS);
+    }
+  }
+  async function move(): Promise<void> {
+    while (!isOver) {
+      const some = slots.filter(() => next() < 0.6);
+      const dies = next() < 0.3;
+      const { storage } = openWith(dies ? 'crash after' : undefined, 20 + Math.floor(next() * 400));
+      round += 1;
+      await moveSlots(storage, [{ slots: [...new Set(some)], to: pick(NAMES) }], given).catch(async (error) => {
+        if (!dies && !(error instanceof RowkeyError)) throw error;
+        for (let isDone = false; !isDone; )
+          isDone = await pick([resumeMoves, abortMoves])(open(), given).then(
+            () => true,
+            () => false,
+          );
+      });
+    }
+  }
+  const worker = () =>
+    createQueueWorker({ engine: openProcess(), entities: [after], log: silent }, { lastLogged: () => '' });
+  async function rekey(): Promise<void> {
+    while (!isOver) {
+      let position: VerifyPosition | undefined;
+      try {
+        // Slowly, so that entities are at both keys during several moves.
+        for (let isFirst = true; isFirst || position; isFirst = false) {
+          position = (await rekeyPage(openProcess(), after, { position, top: 3 })).next;
+          if (round < 6) await sleep(400);
+          if (isOver) return;
+        }
+      } catch (error) {
+        if (!hasCode(error, 'busy')) throw error;
+      }
+    }
+  }
+  async function handle(): Promise<void> {
+    while (!isOver) if ((await worker().handleVisible()) === 0) await sleep(10 * IDLE_MS);
+  }
+  setTimeout(() => {
+    isOver = true;
+  }, 30_000);
+  await Promise.all([...Array.from({ length: WRITERS }, (_, at) => write(at)), move(), rekey(), handle()]);
+  await resumeMoves(open(), given);
+  await worker().settle();
+  const engine = openProcess();
+  for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false)
+    position = (await rekeyPage(engine, after, { position, top: 50 })).next;
+  await worker().settle();
+  await cleanUp(open(), { ...given, timing: { ...timing, keepMs: 0 } });
+  const { values, differences } = await compareStored(open(), after);
+  expect(differences).toEqual([]);
+  const read = await Promise.all(
+    values.map(async (one) => (await readEntity(engine, after, pickValues(one, after.keyFields))).values),
+  );
+  const shown = (all: Iterable<Values>) =>
+    [...all].map((one) => JSON.stringify([one.studio, one.title, one.year, one.code, one.minutes])).sort();
+  expect(shown(read)).toEqual(shown(known.values()));
+  expect(round).toBeGreaterThan(2);
+}, 300_000);

@@ -22,6 +22,7 @@ import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { deleteSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
 import { announceFile } from '../../lib/features/large-entities/attachment.ts';
 import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
@@ -50,8 +51,10 @@ import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { messageyears as years } from '../fixtures/model.ts';
 import { accountNamed, createAccounts, FAULTS, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { putAll } from '../put-all.ts';
+import { slots } from '../slots.ts';
 
 const access = { read: ['hr'], write: ['hr'] } as const;
 const declaredProjects = defineEntity('projects', {
@@ -193,7 +196,7 @@ test('deletes what it leaves to nobody else, also if a move has given it another
   const { cars } = deploy(declared);
   const { open: openAll, memories } = createAccounts();
   const storage = openAll() as Several;
-  await provision(storage, resourcesOf([cars], Date.now()));
+  await provision(storage, resourcesOf([cars, years], Date.now()));
   const engine = createEngine(storage);
   const moved = new Set<string>();
   for (const memory of memories)
@@ -214,11 +217,17 @@ test('deletes what it leaves to nobody else, also if a move has given it another
   await requestMove(engine, cars, { yard: 'north', plate: 'p1' }, { yard: 'south' });
   while ((await worker.handleVisible()) > 0);
   await deleteEntity(engine, cars, { yard: 'south', plate: 'p1' });
+  await setCounts(engine, years, { employeeId: '000001', year: 2026 }, slots({ 1: 5, 366: 7 }));
+  await deleteSeries(engine, years, { employeeId: '000001', year: 2026 }, { ifMatch: '*' });
   const left = await Promise.all(
-    ['cars', 'carsbyowner', 'carsperyard'].map(async (table) => (await scanTable(storage, { table, limit: 10 })).rows),
+    ['cars', 'carsbyowner', 'carsperyard', years.table].map(
+      async (table) => (await scanTable(storage, { table, limit: 10 })).rows,
+    ),
   );
   expect(left.flat()).toEqual([]);
-  expect([...moved].map((url) => /\/(\w+)\(/.exec(url)?.[1])).toEqual(expect.arrayContaining(['cars', 'carsperyard']));
+  expect([...moved].map((url) => /\/(\w+)\(/.exec(url)?.[1])).toEqual(
+    expect.arrayContaining(['cars', 'carsperyard', years.table]),
+  );
   expect(log.warn).not.toHaveBeenCalled();
 
   const message = { queue: 'index-changes', id: 'm1', attempts: 5, insertedAt: Date.now(), body: {} };

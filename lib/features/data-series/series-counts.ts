@@ -14,7 +14,7 @@ import { runExclusive } from '../../engine/run-exclusive.ts';
 import { checkWritable } from '../../engine/write/entity-write.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
 import { StorageConflict } from '../../storage/errors.ts';
-import { type Action, type Address, type Properties, type Row, submit, tryAction } from '../../storage/rows.ts';
+import { type Action, type Address, deleteSame, type Properties, type Row, submit } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import {
   blobOf,
@@ -186,7 +186,7 @@ async function deleteUnderEtags(
     if (isWrittenBy(rows, id)) {
       noteChange(engine, change);
       // Another writer may have written the series again since, and kept the id of this writer.
-      return rows.flatMap((row) => (row && row.properties.EntityType === TOMBSTONE && !hasCounts(row) ? [row] : []));
+      return rows.flatMap((row) => (row && isTombstone(row) ? [row] : []));
     }
     const etag = etagOf(rows);
     if (etag === undefined) throw notFound(entity, key);
@@ -204,8 +204,7 @@ async function deleteUnderEtags(
     return addresses.map((address, index) => ({ ...address, etag: etags.get(address.row) ?? rows[index]?.etag }));
   });
   for (const { etag, ...address } of tombstones)
-    if (etag !== undefined)
-      await unlessFailed(tryAction(engine.storage, address, { kind: 'delete', row: address.row, etag }));
+    if (etag !== undefined) await unlessFailed(deleteSame(engine.storage, { ...address, etag }, isTombstone));
 }
 
 /**
@@ -310,9 +309,13 @@ function readRows(engine: Engine, entity: Entity, addresses: readonly Address[])
 
 /** The ETag of the row, or a hash of the ETags of several. Undefined if the series does not exist. */
 function etagOf(rows: readonly (Row | undefined)[]): string | undefined {
-  const etags = rows.map((row) => (row && (row.properties.EntityType !== TOMBSTONE || hasCounts(row)) ? row.etag : ''));
+  const etags = rows.map((row) => (row && !isTombstone(row) ? row.etag : ''));
   if (etags.every((etag) => etag === '')) return undefined;
   return etags.length === 1 ? etags[0] : `W/"${sha256(JSON.stringify(etags))}"`;
+}
+
+function isTombstone(row: Row): boolean {
+  return row.properties.EntityType === TOMBSTONE && !hasCounts(row);
 }
 
 /** A client with a grant may add a count to a tombstone, which is then a row again. */
