@@ -345,7 +345,7 @@ describe('npm run import of rows without a field of the key', () => {
     if (IS_EVERY_POINT) {
       const { child } = spawnScript('local/commands/import.ts', [...words, '--data', product.folder]);
       onLast = () => child.kill('SIGKILL');
-      await once(child, 'close');
+      expect(await once(child, 'close')).toEqual([null, 'SIGKILL']);
     }
     expect(await importing(...words)).toMatchObject({ code: 0 });
     expect(batches).toBeGreaterThan(lost);
