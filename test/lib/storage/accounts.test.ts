@@ -144,6 +144,31 @@ test.each(['callers', 'background'] as const)(
   },
 );
 
+test('fails instead of waiting for an account that has responded to no request for ten seconds', async () => {
+  const { memories, storage } = await provisionAccounts();
+  const [second] = memories.slice(1);
+  if (!second) throw new Error('There is no second account.');
+  let partition = 'p';
+  while ((await ownerOf(storage, partition)).name !== 'second') partition += 'p';
+  const read = () => readRow(storage, { table: TABLE, partition, row: 'r' });
+  const held = Promise.withResolvers<void>();
+  let sent = 0;
+  second.intercept = async (_, execute) => {
+    sent += 1;
+    await held.promise;
+    return execute();
+  };
+  const first = read();
+  await vi.waitUntil(() => sent === 1);
+  const now = performance.now();
+  const spy = vi.spyOn(performance, 'now').mockReturnValue(now + 10_500);
+  await expect(read()).rejects.toThrow('the account second does not respond');
+  expect(sent).toBe(1);
+  spy.mockRestore();
+  held.resolve();
+  expect([await first, await read()]).toEqual([undefined, undefined]);
+});
+
 test('lists, drops and misses tables of any account', async () => {
   const { storage } = await provisionAccounts();
   await storage.accounts?.list[2]?.table('things2026').createTable();
