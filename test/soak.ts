@@ -12,6 +12,7 @@ import { createEmulatorAccount, formatConnectionString } from '../local/instance
 import { signToken } from '../local/instance/identity-provider.ts';
 import { readSecrets } from '../local/instance/secrets.ts';
 import { type Product, startProduct } from '../local/instance/start-product.ts';
+import { PNG } from '../local/walk/png.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 
@@ -21,7 +22,6 @@ interface Options {
   readonly build: boolean;
 }
 
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const DEPARTMENTS = 8;
 /** Of each caller, also if the time ends first. */
 const LEAST_REQUESTS = 4;
@@ -69,7 +69,7 @@ const REQUESTS: readonly [weight: number, send: (traffic: Traffic) => Promise<vo
   ],
   [2, (traffic) => ask(traffic, 'GET', `departments/Soak${Math.floor(Math.random() * DEPARTMENTS)}`, [200, 404])],
   [5, (traffic) => ask(traffic, 'PATCH', pathOf(oneOf(traffic.mine)), [200, 404], { phone: String(Math.random()) })],
-  [1, (traffic) => ask(traffic, 'PUT', `${pathOf(oneOf(traffic.mine))}/photo`, [200, 404], Buffer.from(PNG, 'base64'))],
+  [1, (traffic) => ask(traffic, 'PUT', `${pathOf(oneOf(traffic.mine))}/photo`, [200, 404], PNG)],
   [2, (traffic) => ask(traffic, 'DELETE', pathOf(takeOne(traffic.mine)), [204, 404])],
   [1, (traffic) => ask(traffic, 'POST', `${pathOf(takeOne(traffic.mine))}/archive`, [202, 404])],
   [

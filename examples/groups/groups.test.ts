@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { createStore, type UnlimitedStore } from '../../lib/store/store.ts';
 import { makeExampleRequests } from '../../local/packs/example-requests.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp } from '../../test/access-app.ts';
 import { model } from './model.ts';
 
@@ -30,11 +31,6 @@ const send = async (caller: typeof ann, path: string, body: object) =>
   (await app.ask(caller, 'POST', path, body)).status;
 const statusOf = async (caller: typeof ann, path: string) => (await app.ask(caller, 'GET', path)).status;
 const itemsOf = async (caller: typeof ann, path: string) => (await app.ask(caller, 'GET', path)).body.items;
-
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 /** As the function `join`. */
 const join = ({ subject }: typeof ann) => store.members.put({ groupId, userId: subject }, { name: subject });

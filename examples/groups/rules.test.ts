@@ -6,6 +6,7 @@ import { isIndexed } from '../../lib/define/places/index-entries.ts';
 import { indexFields, isOfMany } from '../../lib/define/places/index-range.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { model as packs } from '../../model/model.ts';
 import { openAccessApp, type Reply } from '../../test/access-app.ts';
 import { IS_EVERY_POINT, sampleItems } from '../../test/points.ts';
@@ -25,12 +26,6 @@ const MOST = 4;
 const TARGETS = IS_EVERY_POINT ? 2 : 1;
 /** The paths of a route in a usual run. */
 const PATHS = 2;
-const PNG = new Uint8Array(
-  Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-    'base64',
-  ),
-);
 
 type Ask = Awaited<ReturnType<typeof openAccessApp>>['ask'];
 

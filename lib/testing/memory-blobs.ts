@@ -299,7 +299,6 @@ export function createMemoryBlobs(options: Options) {
     return { status: 200, headers: versionHeaders(stored) };
   }
 
-  /** Copies a blob of this account while the caller waits. */
   /** The blob at a signed URL of this account, from which a request copies. */
   function sourceOf({ headers }: StorageRequest, url: string): Blob {
     const { pathname, searchParams: query } = new URL(url);
@@ -322,6 +321,7 @@ export function createMemoryBlobs(options: Options) {
 
   accounts.set(options.account, new WeakRef(sourceOf));
 
+  /** Copies a blob of an account of this process while the caller waits. */
   function copy(request: StorageRequest, at: BlobAddress, rights: BlobRights): StorageReply {
     const { headers, origin } = request;
     const url = headers.get('x-ms-copy-source') ?? '';

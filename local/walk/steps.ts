@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { PNG } from './png.ts';
 import { creationOf, keyOf, patchOf } from './values.ts';
 import type { WalkWorld } from './walk-world.ts';
 
@@ -52,11 +53,6 @@ const WRITES = {
   putFile: (world, { name }, { key, field }) => world.call(`${name}-file-${field}-put`, key, PNG),
   deleteFile: (world, { name }, { key, field }) => world.call(`${name}-file-${field}-delete`, key),
 } satisfies Record<string, Write>;
-
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 /** Takes a step, and returns `ok` or the code of the error that rejected it. Throws any other error. */
 export async function takeStep(world: WalkWorld, step: Step): Promise<string> {

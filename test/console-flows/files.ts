@@ -1,11 +1,8 @@
 import { expect, test } from 'vitest';
+import { PNG } from '../../local/walk/png.ts';
 import { type ConsoleHarness, dropFile, holdFirst, lookAt } from '../console.ts';
 import { somebody } from '../world.ts';
 
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 const photo = (bytes: Buffer = PNG) => ({ name: 'photo.png', mimeType: 'image/png', buffer: bytes });
 
 /** Files of a model whose employees have a photo. */

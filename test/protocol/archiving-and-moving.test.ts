@@ -19,6 +19,7 @@ import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { listContainer } from '../../lib/storage/blobs.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';
@@ -29,10 +30,6 @@ import { expectIndexesToAgree, laterBy, openWorld, rowsOf, somebody, type World 
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 const { desks } = deploy(
   defineEntity('desks', {

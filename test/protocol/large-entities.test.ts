@@ -20,6 +20,7 @@ import {
   removeAttachment,
 } from '../../lib/features/large-entities/attachment.ts';
 import { BLOCK_UPLOAD_PERMISSIONS, listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { costOf } from '../cost-of.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
@@ -36,10 +37,6 @@ beforeAll(async () => {
   world = await openWorld(import.meta.url);
 });
 
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 const JPEG = Buffer.concat([Buffer.from('ffd8ffe000104a46494600010100000100010000ffdb', 'hex'), randomBytes(4_000)]);
 
 const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;

@@ -24,6 +24,7 @@ import { compareResources, createTable, listTables } from '../../lib/storage/pro
 import { tryAction } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, logins, model } from '../fixtures/model.ts';
@@ -54,10 +55,6 @@ const blogin = defineEntity('blogins', {
   access: { read: [], write: [] },
 });
 const { notes, blogins } = deploy(note, blogin);
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 const worlds = new Map<Prefix, World>();
 beforeAll(async () => {

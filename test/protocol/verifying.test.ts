@@ -13,6 +13,7 @@ import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { type FaultTrial, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
@@ -282,11 +283,7 @@ describe('a consistency check', () => {
 
   test('finds a lost blob, and reports that it cannot be restored', async () => {
     const one = await hire();
-    const png = Buffer.from(
-      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-      'base64',
-    );
-    const { values } = await putAttachment(world.engine, { entity: employees, key: one, field: 'photo' }, png);
+    const { values } = await putAttachment(world.engine, { entity: employees, key: one, field: 'photo' }, PNG);
     await world.settle();
     const { blob } = values.photo as { blob: string };
     await world.storage.blobs.getContainerClient('photos').deleteBlob(blob);

@@ -7,6 +7,7 @@ import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createStore } from '../../lib/store/store.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { creationOf } from '../../local/walk/values.ts';
 import type { Stored } from './declared-rules.ts';
 
@@ -20,10 +21,6 @@ export interface Marked extends Stored {
 }
 
 const TOMORROW = new Date(Date.now() + 86_400_000).toISOString();
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 /** The store of the app, which has no rules. Its types are those of no model in particular. */
 // biome-ignore lint/suspicious/noExplicitAny: the values follow from the model

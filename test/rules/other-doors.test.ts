@@ -8,6 +8,7 @@ import { defineSeries } from '../../lib/define/define-series.ts';
 import { between, oneOf, subject } from '../../lib/define.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { createStore } from '../../lib/store/store.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp, type Reply } from '../access-app.ts';
 
 /** Rules at the doors that no random model has: files, series, references, archives, moves and totals. */
@@ -78,12 +79,6 @@ const model = defineModel({
 let app: Awaited<ReturnType<typeof openAccessApp>>;
 const root = { subject: 'root', roles: ['root'] };
 const ann = { subject: 'ann', roles: ['user'] };
-const png = new Uint8Array(
-  Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-    'base64',
-  ),
-);
 
 beforeAll(async () => {
   app = await openAccessApp(import.meta.url, model);
@@ -94,7 +89,7 @@ beforeAll(async () => {
     ['home', '4', 'ann', 'closed'],
   ]) {
     expect((await app.ask(root, 'POST', 'albums', { place, albumId, owner, state })).status).toBe(201);
-    expect((await app.ask(root, 'PUT', `albums/${place}/${albumId}/photo`, png)).status).toBe(200);
+    expect((await app.ask(root, 'PUT', `albums/${place}/${albumId}/photo`, PNG)).status).toBe(200);
   }
 });
 
@@ -107,10 +102,10 @@ const said = ({ status, headers, text }: Reply) => ({
 
 test.each([
   ['GET', 'photo', undefined],
-  ['PUT', 'photo', png],
+  ['PUT', 'photo', PNG],
   ['DELETE', 'photo', undefined],
   ['POST', 'photo/grants', undefined],
-  ['POST', 'photo/uploads', { type: 'image/png', bytes: png.length }],
+  ['POST', 'photo/uploads', { type: 'image/png', bytes: PNG.length }],
   ['POST', 'archive', undefined],
   ['POST', 'move', { place: 'attic' }],
 ] as const)('%s …/%s of a hidden entity is that of an absent one', async (method, path, body) => {
@@ -123,10 +118,10 @@ test.each([
 test('an upload is accepted only by a caller who may still change the entity', async () => {
   const album = { place: 'home', albumId: '5', owner: 'ann', state: 'open' };
   expect((await app.ask(ann, 'POST', 'albums', album)).status).toBe(201);
-  const asked = { type: 'image/png', bytes: png.length };
+  const asked = { type: 'image/png', bytes: PNG.length };
   const { body } = await app.ask(ann, 'POST', 'albums/home/5/photo/uploads', asked);
   const headers = { ...body.headers, 'content-type': 'image/png' };
-  expect((await fetch(body.url, { method: 'PUT', headers, body: png })).status).toBe(201);
+  expect((await fetch(body.url, { method: 'PUT', headers, body: PNG })).status).toBe(201);
   const accept = () => app.ask(ann, 'POST', `albums/home/5/photo/uploads/${body.uploadId}`);
   await app.ask(root, 'PATCH', 'albums/home/5', { owner: 'bob' });
   expect((await accept()).status).toBe(404);
@@ -137,9 +132,9 @@ test('an upload is accepted only by a caller who may still change the entity', a
 test('a file, an archive and a move of a readable entity need the rule of the write', async () => {
   expect((await app.ask(ann, 'GET', 'albums/attic/3/photo')).status).toBe(200);
   for (const [method, path, body] of [
-    ['PUT', 'albums/attic/3/photo', png],
+    ['PUT', 'albums/attic/3/photo', PNG],
     ['DELETE', 'albums/attic/3/photo', undefined],
-    ['POST', 'albums/attic/3/photo/uploads', { type: 'image/png', bytes: png.length }],
+    ['POST', 'albums/attic/3/photo/uploads', { type: 'image/png', bytes: PNG.length }],
     ['POST', 'albums/home/4/archive', undefined],
     ['POST', 'albums/attic/3/move', { place: 'home' }],
     ['POST', 'albums/home/1/move', { place: 'attic' }],
@@ -152,14 +147,14 @@ test('the files of a store of a caller follow the rules', async () => {
   const source = { engine: async () => app.engine, record: <Done>(_: string, write: () => Promise<Done>) => write() };
   const store = createStore<typeof model.entities>(model.list, source);
   const { photo } = store.as({ ...ann, claims: {} }).albums.files;
-  expect((await photo.get({ place: 'attic', albumId: '3' }))?.blob.size).toBe(png.length);
-  expect(await photo.put({ place: 'home', albumId: '4' }, png)).toMatchObject({ type: 'image/png' });
+  expect((await photo.get({ place: 'attic', albumId: '3' }))?.blob.size).toBe(PNG.length);
+  expect(await photo.put({ place: 'home', albumId: '4' }, PNG)).toMatchObject({ type: 'image/png' });
   const hidden = { place: 'home', albumId: '2' } as const;
   expect(await photo.get(hidden)).toBeUndefined();
-  await expect(photo.put(hidden, png)).rejects.toMatchObject({ code: 'not-found' });
+  await expect(photo.put(hidden, PNG)).rejects.toMatchObject({ code: 'not-found' });
   await expect(photo.delete(hidden)).rejects.toMatchObject({ code: 'not-found' });
   await expect(photo.delete({ place: 'attic', albumId: '3' })).rejects.toMatchObject({ code: 'forbidden' });
-  expect((await store.albums.files.photo.get(hidden))?.blob.size).toBe(png.length);
+  expect((await store.albums.files.photo.get(hidden))?.blob.size).toBe(PNG.length);
 });
 
 test('a caller can refer to readable entities only', async () => {

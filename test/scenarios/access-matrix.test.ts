@@ -5,6 +5,7 @@ import { omit, pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { shapesOf } from '../../lib/define/places/index-entries.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
+import { PNG } from '../../local/walk/png.ts';
 import {
   CALLERS,
   type Caller,
@@ -32,10 +33,6 @@ import { useProduct } from '../product.ts';
  */
 
 const product = useProduct(import.meta.url);
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 const sampled = sampleTargets();
 

@@ -6,18 +6,13 @@ import { defineEntity } from '../../lib/define/define-entity.ts';
 import { defineModel } from '../../lib/define-model.ts';
 import { recordPoison } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 
 /** Rights that overlap only in part: what a caller may not do by one route must not be possible by another. */
 
 const text = z.string().min(1).max(100);
 const id = z.string().regex(/^\d+$/);
-const PNG = new Uint8Array(
-  Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-    'base64',
-  ),
-);
 const file = (container: string) => ({ container, maxBytes: 1_000, types: ['image/png'] });
 
 const people = defineEntity('people', {

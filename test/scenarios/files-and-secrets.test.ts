@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
@@ -7,10 +8,6 @@ import { rowsOf, somebody } from '../world.ts';
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 const one = somebody({ department: 'Pictured', nationalId: '295847284' });
 const path = `/api/employees/Pictured/${one.employeeId}`;
 const owner = product.as('reader', one.email);

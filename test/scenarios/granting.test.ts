@@ -4,6 +4,7 @@ import { GRANTS_PER_MINUTE, VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { ChangeRecord } from '../../lib/engine/note-change.ts';
 import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
 import { AUDIT_CONTAINER } from '../../lib/storage/blob-owner.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { type Client, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -11,10 +12,6 @@ const product = useProduct(import.meta.url);
 const operator = product.as(['operator', 'hr']);
 const ROW = { entity: 'employees', scope: 'own' };
 const PARTITION = { entity: 'expenses', scope: 'own', permissions: 'ra' };
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 const UPLOAD = { type: 'image/png', bytes: 3 };
 
 /** An employee that can request grants. The email is the subject of its token. */

@@ -7,11 +7,12 @@ import { buffer } from 'node:stream/consumers';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { pick } from '../../lib/base/values.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
 import { spawnScript, startCommand } from '../start-process.ts';
 
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const BASE64 = PNG.toString('base64');
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
@@ -79,7 +80,7 @@ describe('npm run import', () => {
         lastName: 'A',
         ...more,
       });
-    const photo = { base64: PNG };
+    const photo = { base64: BASE64 };
     const lines = [
       row(0, { more: 'x'.repeat(1_100_000) }),
       row(1, { photo: { base64: 'no base64' } }),
@@ -103,18 +104,18 @@ describe('npm run import', () => {
     expect(said).toContain('Line 7: the row nests arrays and objects more than 1000 deep\n');
     expect(said).toMatch(/7 read: 1 created, 0 stored, 0 unchanged, 6 rejected/);
     // A rejected row must not change the photo of an accepted row.
-    await writeFile(file, row(4, { age: -1, photo: { base64: `${PNG.slice(0, -4)}AAA=` } }));
+    await writeFile(file, row(4, { age: -1, photo: { base64: `${BASE64.slice(0, -4)}AAA=` } }));
     expect((await importing('employees', file)).said).toMatch(/Line 1: .*age/);
     const { items } = (await (await ask('GET', 'employees/Files')).json()) as { items: { employeeId: string }[] };
     expect(items.map(({ employeeId }) => employeeId)).toEqual(['810004']);
     const there = await ask('GET', 'employees/Files/810004/photo');
-    expect(Buffer.from(await there.arrayBuffer()).toString('base64')).toBe(PNG);
+    expect(Buffer.from(await there.arrayBuffer()).toString('base64')).toBe(BASE64);
   });
 
   test('uploads the files that a column names, skips those that are stored already, and lists those it rejects', async () => {
     const folder = join(product.folder, 'photos');
     await mkdir(join(folder, 'more'), { recursive: true });
-    const png = (extra: number) => Buffer.concat([Buffer.from(PNG, 'base64'), Buffer.alloc(extra)]);
+    const png = (extra: number) => Buffer.concat([PNG, Buffer.alloc(extra)]);
     await writeFile(join(product.folder, 'secret.png'), png(0));
     await symlink(join(product.folder, 'secret.png'), join(folder, 'link.png'));
     await writeFile(join(folder, 'no-picture.png'), 'no picture');
@@ -371,7 +372,7 @@ describe('npm run export', () => {
         expect([path, status]).toEqual([path, 201]);
       }
       const photo = { method: 'PUT', headers: { authorization: `Bearer ${await product.token('hr')}` } };
-      const bytes = new Uint8Array(Buffer.from(PNG, 'base64'));
+      const bytes = new Uint8Array(PNG);
       const put = await fetch(`${product.url}/api/employees/Sales/000123/photo`, { ...photo, body: bytes });
       expect(put.ok).toBe(true);
       // A review needs its employee, and an order its customer.

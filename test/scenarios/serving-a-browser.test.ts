@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PNG } from '../../local/walk/png.ts';
 import { useProduct } from '../product.ts';
 import { useBrowser } from '../use-browser.ts';
 import { somebody } from '../world.ts';
@@ -54,7 +55,6 @@ const product = useProduct(import.meta.url, { cors: ['https://app.contoso.com', 
 const browser = await useBrowser();
 const one = somebody({ employeeId: '000888', department: 'Browsing' });
 const path = `/api/employees/Browsing/${one.employeeId}`;
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 beforeAll(async () => {
   expect((await product.as('hr')('POST', '/api/employees', { body: one })).status).toBe(201);
@@ -126,7 +126,7 @@ describe('a page of an allowed origin', () => {
         ],
         photo: await uploadPhoto(path, await (await fetch(`data:image/png;base64,${png}`)).blob()),
       }),
-      { path, png: PNG },
+      { path, png: PNG.toString('base64') },
     );
     expect(done.own).toMatchObject({ status: 200, body: { employeeId: one.employeeId, lastName: one.lastName } });
     expect(done.own.headers.etag).toMatch(/^W\//);
@@ -168,7 +168,7 @@ describe('a page of an allowed origin', () => {
           missing: await readPhoto('/api/employees/Browsing/999999'),
         };
       },
-      { path, png: PNG },
+      { path, png: PNG.toString('base64') },
     );
     expect(seen.put).toBe(200);
     expect(seen.photo).toEqual({ status: 200, type: 'image/png', bytes: 70 });

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { PNG } from '../../local/walk/png.ts';
 import { launchBrowser } from '../browser.ts';
 import { checkTypes } from '../check-types.ts';
 import { useProduct } from '../product.ts';
@@ -27,7 +28,7 @@ const { ROWKEY_TOKEN: given = '', JONES_TOKEN: tokenOfJones = '', PHOTO = '' } =
 const msal = { acquireTokenSilent: async (_: { scopes: string[]; forceRefresh: boolean }) => ({ accessToken: given }) };
 const bytes = Buffer.from(PHOTO, 'base64');
 `;
-const PHOTO = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const PHOTO = PNG.toString('base64');
 
 const run = promisify(execFile);
 let page = '';

@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { createClient } from '../../lib/client/index.ts';
+import { PNG } from '../../local/walk/png.ts';
 import type { model } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
 import { useBrowser } from '../use-browser.ts';
@@ -17,7 +18,6 @@ declare const connect: typeof createClient<typeof model>;
 declare const API: string;
 declare const TOKEN: string;
 
-const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const BYTES = 4_000_000;
 
 const entry = fileURLToPath(new URL('../../lib/client/index.ts', import.meta.url));
@@ -86,7 +86,7 @@ function upload(page: Page, { stopsAt, blockBytes }: { stopsAt?: number; blockBy
       return { calls, progress, outcome, size: found?.blob.size };
     },
     {
-      ...{ png: PNG, bytes: BYTES, key: { department: 'Uploading', employeeId: '000601' } },
+      ...{ png: PNG.toString('base64'), bytes: BYTES, key: { department: 'Uploading', employeeId: '000601' } },
       ...{ stop: stopsAt, block: blockBytes },
     },
   );

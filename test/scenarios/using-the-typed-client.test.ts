@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { type Call, type ClientOptions, createClient, RowkeyClientError } from '../../lib/client/index.ts';
+import { PNG } from '../../local/walk/png.ts';
 import type { model } from '../fixtures/model.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
@@ -8,10 +9,6 @@ import { somebody } from '../world.ts';
 /** The typed client against the app under the host, and against storage with its grants. */
 
 const product = useProduct(import.meta.url);
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 
 type Person = Parameters<ReturnType<typeof createClient<typeof model>>['employees']['create']>[0];
 

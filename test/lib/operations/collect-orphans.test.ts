@@ -17,6 +17,7 @@ import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { PNG } from '../../../local/walk/png.ts';
 import { createQueueWorker } from '../../../local/walk/queue-worker.ts';
 import { collectAllOrphans } from '../../collect-all-orphans.ts';
 import { costOf } from '../../cost-of.ts';
@@ -225,8 +226,4 @@ describe('the daily search', () => {
 
 const upTo = (last: number) => Array.from({ length: last + 1 }, (_, index) => index);
 
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 const png = () => Buffer.concat([PNG, randomBytes(100)]);

@@ -5,6 +5,7 @@ import { RowkeyError } from '../../../lib/base/errors.ts';
 import { readChanges } from '../../../lib/operations/audit-log.ts';
 import { createRowkey } from '../../../lib/rowkey.ts';
 import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
+import { PNG } from '../../../local/walk/png.ts';
 import { model } from '../../fixtures/writers.ts';
 import { openApp } from '../../open-app.ts';
 
@@ -20,12 +21,6 @@ const ann = { country: 'NO', writerId: 'ann' };
 const annWhole = { ...ann, email: 'ann@example.com', age: 40, tags: ['crime', 'sea'] };
 /** The model derives them. */
 const initials = 'AB';
-const png = new Uint8Array(
-  Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-    'base64',
-  ),
-);
 const secrets = { iban: 'NO93 8601 1117 947', biography: 'Ann writes. '.repeat(30_000) };
 
 describe('the store of an entity', () => {
@@ -133,17 +128,20 @@ test('requests of two callers with the same id are two requests', async () => {
 test('the store writes, reads and deletes the file of an entity', async () => {
   const { portrait } = store.writers.files;
   const key = { country: 'NL', writerId: 'tom' };
-  await expect(portrait.put(key, png)).rejects.toMatchObject({ code: 'not-found' });
+  await expect(portrait.put(key, PNG)).rejects.toMatchObject({ code: 'not-found' });
   await store.writers.create({ ...key, email: 'tom@example.com' });
   expect(await portrait.get(key)).toBeUndefined();
   // The type is detected, whatever the caller says.
-  const stored = await portrait.put(key, new Blob([png], { type: 'text/plain' }), { ifNoneMatch: '*', by: 'tom' });
-  expect(stored).toMatchObject({ type: 'image/png', bytes: png.length });
+  const stored = await portrait.put(key, new Blob([PNG], { type: 'text/plain' }), { ifNoneMatch: '*', by: 'tom' });
+  expect(stored).toMatchObject({ type: 'image/png', bytes: PNG.length });
   const found = await portrait.get(key);
-  expect({ type: found?.blob.type, bytes: await found?.blob.bytes() }).toEqual({ type: 'image/png', bytes: png });
+  expect({ type: found?.blob.type, bytes: await found?.blob.bytes() }).toEqual({
+    type: 'image/png',
+    bytes: new Uint8Array(PNG),
+  });
   expect((await store.writers.get(key))?.values.portrait).toEqual(stored);
   const ifMatch = '"other"';
-  await expect(portrait.put(key, png, { ifMatch })).rejects.toMatchObject({ code: 'etag-mismatch' });
+  await expect(portrait.put(key, PNG, { ifMatch })).rejects.toMatchObject({ code: 'etag-mismatch' });
   await expect(portrait.delete(key, { ifMatch })).rejects.toMatchObject({ code: 'etag-mismatch' });
   await expect(portrait.put(key, new Uint8Array(2))).rejects.toMatchObject({ code: 'unsupported-media-type' });
   await expect(portrait.put(key, new Uint8Array(1_001))).rejects.toMatchObject({ code: 'too-large' });
@@ -156,9 +154,9 @@ test('the store of a caller has the files that the roles of the caller open', as
   const key = { country: 'NL', writerId: 'eef' };
   await store.writers.create({ ...key, email: 'eef@example.com' });
   const as = (...roles: string[]) => store.as({ subject: 'eef', roles, claims: {} }).writers.files.portrait;
-  await as('hr').put(key, png);
-  expect((await as('reader').get(key))?.blob.size).toBe(png.length);
-  for (const call of [as('reader').put(key, png), as('reader').delete(key), as().get(key)])
+  await as('hr').put(key, PNG);
+  expect((await as('reader').get(key))?.blob.size).toBe(PNG.length);
+  for (const call of [as('reader').put(key, PNG), as('reader').delete(key), as().get(key)])
     await expect(call).rejects.toMatchObject({ code: 'forbidden' });
 });
 

@@ -9,13 +9,10 @@ import { requestMove } from '../../../../lib/engine/transfer/transfer.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../../../lib/engine/write/stored-values.ts';
 import { acceptFile, announceFile, putAttachment } from '../../../../lib/features/large-entities/attachment.ts';
+import { PNG } from '../../../../local/walk/png.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { openWorld } from '../../../world.ts';
 
-const PNG = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-  'base64',
-);
 /** The highest quality, which is the default, takes seconds. */
 const QUICK = { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } };
 
