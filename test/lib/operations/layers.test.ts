@@ -202,18 +202,19 @@ test('continues a scan that finds nothing for long while a layer is carved in on
 const writeFile = (storage: Storage, name: string) =>
   writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
 
+const filesIn = (storage: Several, account: string) =>
+  Array.fromAsync(listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
+
 test('moves the blobs of the rows of an entity with it', async () => {
   const { open, storage } = await storageWithTenants();
   const names = ['000/others/acme/1', `000/${TABLE}/acme/1`, `fff/${TABLE}/acme/2`, `${TABLE}/acme/3`];
   for (const name of names) await writeFile(storage, name);
-  const listIn = (account: string) =>
-    Array.fromAsync(listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
   await bring(open(), 'second');
-  expect(await listIn('second')).toEqual([]);
+  expect(await filesIn(storage, 'second')).toEqual([]);
   await bring(open(), 'second', { name: 'work', tables: [TABLE] });
-  expect(await listIn('second')).toEqual(names.slice(1, 3));
+  expect(await filesIn(storage, 'second')).toEqual(names.slice(1, 3));
   await cleanUp(open(), quick);
-  expect(await listIn('first')).toEqual([names[0], names[3]]);
+  expect(await filesIn(storage, 'first')).toEqual([names[0], names[3]]);
   expect(await Array.fromAsync(listContainer(open(), 'files'), ({ name }) => name)).toEqual(names);
   expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2', 'acmeco', 'globex', 'p0']);
 });
@@ -224,6 +225,10 @@ test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any ca
   const play = async (call: number) => {
     const { openWith, open, storage } = await storageWithTenants();
     const label = `${fault} at call ${call}`;
+    const [file, other] = ['acme_1', 'acmeco'].map((partition) =>
+      createBlobName({ ...at(partition), row: 'a' }, 'text'),
+    ) as [string, string];
+    for (const name of [file, other]) await writeFile(storage, name);
     const traffic = createTraffic(open, ['acme_1', 'globex']);
     const mover = openWith(call === 0 ? undefined : fault, call);
     const again = async (attempts = 10): Promise<unknown> =>
@@ -231,9 +236,16 @@ test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any ca
         if (attempts === 0 || !hasCode(error, 'busy')) throw error;
         return resume(open).then(() => again(attempts - 1));
       });
-    await bring(mover.storage, 'second').catch(() => resume(open).then(() => again()));
+    const hasFile = async () => (await readBlob(open(), { container: 'files', name: file }))?.toString() === file;
+    await bring(mover.storage, 'second').catch(async () => {
+      expect(await hasFile(), label).toBe(true);
+      await resume(open);
+      await again();
+    });
     await traffic.end();
     expect(await partitionsIn(storage, 'second'), label).toEqual(['acme', 'acme_1', 'acme_2']);
+    expect(await filesIn(storage, 'second'), label).toEqual([file]);
+    expect(await hasFile(), label).toBe(true);
     const others = Object.fromEntries(['acme', 'acme_2', 'acmeco', 'p0'].map((key) => [`${key}/a`, key]));
     expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
     return mover.countCalls();
@@ -351,7 +363,7 @@ test.each(
     const accountOf = (name: string) =>
       placed.find(({ layer }) => layerMatcher(layer)(placeOfBlob(name)))?.account ??
       findOwner(placements, placeOfBlob(name).slot)?.account.name;
-    expect(await Array.fromAsync(listContainer(account, 'files'), ({ name }) => name), label).toEqual(
+    expect(await filesIn(storage, account.name), label).toEqual(
       files.filter((name) => accountOf(name) === account.name).sort(),
     );
   }
