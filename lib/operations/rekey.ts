@@ -5,7 +5,7 @@ import { pick, type Values } from '../base/values.ts';
 import { TOMBSTONE, toValues } from '../define/codec/entity-codec.ts';
 import { type Entity, formerOf, withArchives } from '../define/declaration/entity.ts';
 import type { Finding } from '../define/declaration/finding.ts';
-import { addressIfAny, addressOf, isSibling, projectionsOf } from '../define/places/index-entries.ts';
+import { addressIfAny, addressOf } from '../define/places/index-entries.ts';
 import type { Engine, Rekey, RekeyPhase } from '../engine/engine.ts';
 import { beingRekeyed, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -105,7 +105,7 @@ export function createRekey(entities: readonly Entity[]): Rekey | undefined {
         return { found, live: found && judgeRow(declared, found).is === 'entity' ? found : undefined };
       };
       const move = async (key: Values) => {
-        if ((await moveEntity(engine, kind, key)) !== undefined) throw beingRekeyed(entity);
+        if ((await moveToKey(engine, entity, key, kind)) !== undefined) throw beingRekeyed(entity);
       };
       /** Before the move. A process of the release before may still move entities in the other direction. */
       const findUnmoved = async (key: Values) => {
@@ -147,15 +147,6 @@ interface Kind {
 }
 
 const kindsOf = (owner: Entity) => withArchives([owner]);
-
-/** Moves an entity. Returns why it cannot be moved. */
-async function moveEntity(engine: Engine, { entity, owner }: Kind, key: Values): Promise<string | undefined> {
-  const former = formerOf(entity);
-  const hasSiblings = projectionsOf(entity).some(isSibling);
-  if (hasSiblings && former && addressOf(former, key).partition === addressOf(entity, key).partition)
-    return 'Both keys are in one partition, in which the entity has index entries.';
-  return moveToKey(engine, entity, key, { owner });
-}
 
 interface RekeyPageOptions {
   readonly position: VerifyPosition | undefined;
@@ -222,7 +213,7 @@ export const rekeyPage = inPattern(
 async function moveRow(engine: Engine, kind: Kind, row: Row): Promise<Finding[]> {
   const key = keyToMove(kind.entity, row);
   if (!key) return [];
-  const reason = await moveEntity(engine, kind, key);
+  const reason = await moveToKey(engine, kind.entity, key, kind);
   const { table, partition } = row;
   const found = { kind: 'unreachable', of: kind.entity.name, table, partition, row: row.row } as const;
   return [reason === undefined ? { ...found, repaired: true } : { ...found, reason, repaired: false }];

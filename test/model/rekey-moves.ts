@@ -52,7 +52,13 @@ type Procedure =
 
 type Request =
   | { readonly place: Place }
-  | { readonly place: Place; readonly if: Cell; readonly cell: Omit<Cell & object, 'etag'>; readonly leaves?: boolean };
+  | {
+      readonly place: Place;
+      readonly if: Cell;
+      readonly cell: Omit<Cell & object, 'etag'>;
+      readonly leaves?: boolean;
+      readonly copy?: Place;
+    };
 type Result = Cell | boolean;
 type Next =
   | { readonly end: 'done' | 'gone' | 'refused' | 'busy' | number }
@@ -71,6 +77,8 @@ interface Actor {
 
 interface State {
   rows: Record<Place, Cell>;
+  /** The owner of a row of an index in the partition of both rows of a key. */
+  copies: Record<Key, Place | 'none'>;
   /** The value that each key has, 0 for none. */
   truth: Record<Key, number>;
   /** Requests of a process that worked at the former keys: each is executed late or never. */
@@ -94,6 +102,7 @@ export const RULES = {
   lateTombstone: 'a tombstone is deleted whose entity has arrived after the read of its destination',
   trustArrival: 'a read before the move in the other direction returns an entity that arrives',
   noLookAgain: 'a read before the move in the other direction that finds no entity does not look again',
+  keepCopies: 'an entity that does not leave its key does not get back the rows that it also has under the other one',
   wayBack: 'the tombstone of a move in the other direction stays in the way',
 } as const;
 export type Rule = keyof typeof RULES;
@@ -152,9 +161,16 @@ export const SCRIPTS = {
 } satisfies Readonly<Record<string, Script>>;
 
 function initialState({ rows, actors, late = [], crashes = 0 }: Script): State {
+  const isThere = (cell: Cell | undefined) => cell?.state === 'live' || cell?.state === 'arriving';
+  // An entity that arrives at the former key has taken the row of the index.
+  const ownerOf = (key: Key) => {
+    const places = [`old${key}`, `new${key}`] as const;
+    return places.find((place) => isThere((rows as Script['rows'])[place])) ?? 'none';
+  };
   const hasLeft = rows.oldA?.state !== 'live' && rows.oldB !== undefined;
   return {
     rows: { oldA: ABSENT, oldB: ABSENT, newA: ABSENT, newB: ABSENT, ...rows },
+    copies: { A: ownerOf('A'), B: ownerOf('B') },
     truth: hasLeft ? { A: 0, B: 1 } : { A: 1, B: 0 },
     late: [...late],
     actors: actors.map((first) => ({ first, stack: [first], results: [], seen: [] })),
@@ -170,8 +186,13 @@ function* read(place: Place): Generator<Request, Cell, Result> {
   return (yield { place }) as Cell;
 }
 
-function* write(place: Place, found: Cell, cell: object, leaves = false): Generator<Request, boolean, Result> {
-  return (yield { place, if: found, cell: cell as Cell, leaves }) as boolean;
+function* write(
+  place: Place,
+  found: Cell,
+  cell: object,
+  more: { readonly leaves?: boolean; readonly copy?: Place } = {},
+): Generator<Request, boolean, Result> {
+  return (yield { place, if: found, cell: cell as Cell, ...more }) as boolean;
 }
 
 /** lib/operations/rekey.ts */
@@ -319,7 +340,8 @@ function* transfer(work: Extract<Procedure, { is: 'transfer' }>, broken: Rule | 
   if (!isOurs(reached) && reached.state !== 'absent' && reached.state !== 'tombstone') return { end: 'refused' };
   if (isUndone) {
     if (!isOurs(reached)) return { end: 'refused' };
-    yield* write(to, reached, ABSENT);
+    const isSameKey = from.slice(3) === to.slice(3) && broken !== 'keepCopies';
+    yield* write(to, reached, ABSENT, isSameKey ? { copy: from } : {});
     return again;
   }
   if (reached.state === 'tombstone') {
@@ -332,7 +354,7 @@ function* transfer(work: Extract<Procedure, { is: 'transfer' }>, broken: Rule | 
     const copy = { state: 'arriving', value: source.value, life: operation, from };
     return (yield* write(to, reached, copy)) ? { again: { ...work, etag: source.etag } } : again;
   }
-  yield* write(from, source, { state: 'tombstone', value: 0, life: operation }, true);
+  yield* write(from, source, { state: 'tombstone', value: 0, life: operation }, { leaves: true });
   return again;
 }
 
@@ -414,6 +436,13 @@ function execute(
   state.etags += 1;
   rows[request.place] = request.cell.state === 'absent' ? ABSENT : ({ ...request.cell, etag: state.etags } as Cell);
   const key = request.place.slice(3) as Key;
+  const isSameKey = by?.is !== 'transfer' || by.from.slice(3) === by.to.slice(3);
+  const isOpened = found.state === 'arriving' && request.cell.state === 'live';
+  const isWritten = request.cell.state === 'live' || request.cell.state === 'arriving';
+  if (isWritten && !isOpened) state.copies[key] = request.place;
+  // A tombstone has no other rows.
+  else if (!isWritten && found.state !== 'tombstone' && !(request.leaves && isSameKey))
+    state.copies[key] = request.copy ?? 'none';
   if (request.leaves && by?.is === 'transfer' && by.operation === OPERATION) {
     if (truth.B !== 0) return { result: true, violation: 'two entities have the key' };
     state.truth = { A: 0, B: truth.A };
@@ -444,6 +473,8 @@ function violationIn(state: State): string | undefined {
   for (const key of ['A', 'B'] as const) {
     const cell = rows[`new${key}`];
     const value = cell.state === 'live' ? cell.value : 0;
+    const owner = cell.state === 'absent' ? 'none' : `new${key}`;
+    if (state.copies[key] !== owner) return `the row of the index of ${key} is of ${state.copies[key]}`;
     if (value !== truth[key]) return `${key} has ${value}, and ${truth[key]} was written last`;
   }
   return undefined;

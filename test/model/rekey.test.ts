@@ -38,6 +38,7 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   noSettling: ['delete', /the entity has 1, and 0 was written last/],
   blindOpen: ['delete', /the entity has 1, and 0 was written last/],
   keepLate: ['delete', /a read found 1, not one of 0/],
+  dropCopies: ['patch', /the row of the index is of none/],
   trustArrival: ['delete', /a read found 1, not one of 0/],
 };
 const rules = (Object.keys(RULES) as Rule[]).filter((rule) => IS_EVERY_POINT || FOUND[rule][0] !== 'delete');
@@ -73,13 +74,14 @@ const FOUND_IN_MOVES: Readonly<Record<moves.Rule, readonly [script: MovesName, v
   foreignTombstone: ['leftAlone', /B has 0, and 1 was written last/],
   foreignArrival: ['twice', /says that it has not moved/],
   unsettledArrival: ['backLeft', /nothing can end/],
-  blindUndo: ['backLeft', /A has 0, and 1 was written last/],
+  blindUndo: ['backLeft', /of A is of none/],
   unsettledKeys: ['patched', /says that it has not moved/],
   formerLife: ['patched', /says that it has not moved/],
   formerEnd: ['ended', /says that it has not moved/],
   lateTombstone: ['backOpened', /A has 0, and 1 was written last/],
   trustArrival: ['readDeleted', /a read found 1, not one of 0/],
   noLookAgain: ['read', /a read found 0, not one of 1/],
+  keepCopies: ['backCopied', /the row of the index of A is of none/],
   wayBack: ['backOpened', /nothing can end/],
 };
 const inMoves = Object.entries(FOUND_IN_MOVES) as [moves.Rule, (typeof FOUND_IN_MOVES)[moves.Rule]][];

@@ -66,6 +66,8 @@ interface State {
   early: Early[];
   old: Cell;
   new: Cell;
+  /** The owner of a row of an index in the partition of both keys, which the transactions of the entity write. */
+  copy: Place | 'none';
   /** The value of the entity, 0 if there is none. */
   truth: number;
   /** Requests of the previous release, which are executed late or never. */
@@ -93,6 +95,7 @@ export const RULES = {
   noSettling: 'an entity is deleted before its tombstone at the former key',
   blindOpen: 'an entity that arrives is opened although the row has changed since it was read, before its source was',
   keepLate: 'a copy that was written after its entity had been moved by another process is opened',
+  dropCopies: 'an entity that leaves its former key deletes the rows that it also has under the new one',
   trustArrival: 'a read returns an entity that arrives, without a look at the former key',
 } as const;
 export type Rule = keyof typeof RULES;
@@ -141,6 +144,7 @@ function initialState({ initial, actors, late = [], early = [], leftAt, crashes 
     early: early.map((does, at) => ({ does, value: 20 + at, step: 'choose', isSure: false, found: ABSENT, seen: [] })),
     old: leftAt === 'new' ? ABSENT : cell,
     new: leftAt === 'new' ? cell : ABSENT,
+    copy: initial ? (leftAt ?? 'old') : 'none',
     truth: initial,
     late: [...late],
     actors: first,
@@ -270,6 +274,7 @@ const newLife = (state: State, value: number) => {
 /** Writes an entity for a request, which is its new value. */
 function put(state: State, place: Place, cell: Omit<Exclude<Cell, { state: 'absent' }>, 'etag'>): undefined {
   store(state, place, cell);
+  state.copy = place;
   state.truth = cell.value;
 }
 
@@ -338,6 +343,7 @@ function write(state: State, actor: Actor): string | undefined {
   if (found.state === 'absent') return undefined;
   if (does === 'patch') return put(state, 'new', { ...found, value });
   state.new = ABSENT;
+  state.copy = 'none';
   state.truth = 0;
   return undefined;
 }
@@ -374,12 +380,15 @@ function moveOn(state: State, actor: Actor, broken: Rule | undefined): string | 
       if (broken === 'blindCopy' && state.new.state === 'live')
         state.truth = state.truth === source.value ? state.truth : -1;
       store(state, 'new', { state: 'arriving', value: source.value, life: source.life });
+      state.copy = 'new';
       actor.destination = state.new;
       actor.step = broken === 'openFirst' ? 'open' : 'leave';
       return undefined;
     case 'leave':
-      if (isSame(state.old, source) && source.state === 'live')
+      if (isSame(state.old, source) && source.state === 'live') {
         store(state, 'old', { state: 'tombstone', value: 0, life: source.life });
+        if (broken === 'dropCopies') state.copy = 'none';
+      }
       return void again();
     case 'open':
       if (!isSame(state.new, destination) && broken !== 'blindOpen' && broken !== 'dropFirst') return void again();
@@ -393,7 +402,10 @@ function moveOn(state: State, actor: Actor, broken: Rule | undefined): string | 
     default:
       // A tombstone, or a copy whose source is gone.
       if (source.state === 'tombstone' && isSame(state.old, source)) state.old = ABSENT;
-      else if (source.state === 'absent' && isSame(state.new, destination)) state.new = ABSENT;
+      else if (source.state === 'absent' && isSame(state.new, destination)) {
+        state.new = ABSENT;
+        state.copy = 'none';
+      }
       if (broken === 'dropFirst' && source.state === 'tombstone') actor.step = 'open';
       else moved(actor);
       if (broken === 'dropFirst' && actor.step === 'open') actor.source = ABSENT;
@@ -411,6 +423,7 @@ function violationIn(state: State): string | undefined {
   if (!isOver(state)) return undefined;
   const value = state.new.state === 'live' ? state.new.value : 0;
   if (state.new.state === 'arriving') return undefined;
+  if (state.copy !== (value === 0 ? 'none' : 'new')) return `the row of the index is of ${state.copy}`;
   return value === state.truth ? undefined : `the entity has ${value}, and ${state.truth} was written last`;
 }
 

@@ -76,11 +76,46 @@ const before = declare(OLD);
 const after = declare({ ...NEW, former: OLD });
 const back = declare({ ...OLD, former: NEW });
 
+/** Cards whose two keys are in one partition, with rows there. Their box counts them. */
+const declareCards = (key: { partition: string; row: string; former?: { partition: string; row: string } }) => {
+  const cards = defineEntity('cards', {
+    schema: z.object({
+      box: z.string(),
+      id: z.string().regex(/^\d{4}$/),
+      color: z.string(),
+      suit: z.string(),
+    }),
+    table: 'boxes',
+    key,
+    indexes: {
+      color: intraPartitionIndex({ row: 'color_{color}' }),
+      ids: intraPartitionIndex({ row: 'by_{id}_{color}', copies: 'keys' }),
+      suits: indexEntity({ row: 'suit_{suit}', holds: '{id}' }),
+    },
+    access: { read: [], write: [] },
+  });
+  const boxes = defineEntity('boxes', {
+    schema: z.object({ box: z.string(), cardCount: z.int32().max(3) }),
+    table: 'boxes',
+    key: { partition: '{box}', row: 'box' },
+    counts: { cardCount: cards },
+    access: { read: [], write: [] },
+  });
+  return deploy(cards, boxes).cards as Entity;
+};
+const [OLD_CARD, NEW_CARD] = [
+  { partition: '{box}', row: 'c_{id}' } as const,
+  { partition: '{box}', row: 'card_{id}' } as const,
+];
+const cardsBefore = declareCards(OLD_CARD);
+const cardsAfter = declareCards({ ...NEW_CARD, former: OLD_CARD });
+const cardsBack = declareCards({ ...OLD_CARD, former: NEW_CARD });
+
 let world: World;
 /** The release whose queue functions run. */
-let running = after;
+let running: Entity = after;
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [after], { rekeyed: () => running });
+  world = await openWorld(import.meta.url, [after, cardsAfter], { rekeyed: () => running });
 });
 
 /** A process of the release that knows both keys. */
@@ -202,7 +237,16 @@ async function expectAllToAgree(entity: Entity): Promise<readonly Values[]> {
 }
 
 beforeEach(async () => {
-  const tables = ['reels', 'oldreels', 'reelsbycode', 'reelsbyactor', 'reelsbytitle', 'reelsperstudio', 'reelsexpiry'];
+  const tables = [
+    'reels',
+    'boxes',
+    'oldreels',
+    'reelsbycode',
+    'reelsbyactor',
+    'reelsbytitle',
+    'reelsperstudio',
+    'reelsexpiry',
+  ];
   for (const table of tables)
     for (const { partitionKey, rowKey } of await rowsOf(world.storage, table))
       await world.storage.table(table).deleteEntity(String(partitionKey), String(rowKey));
@@ -604,6 +648,62 @@ test.each(['move', 'archive'] as const)(
     await expectAllToAgree(after);
   },
 );
+
+/** Begins the move of cards that the previous release has written. */
+async function beginCards(declared: Entity, previous = cardsBefore): Promise<void> {
+  const rows = await rowsOf(world.storage, 'system');
+  if (previous === cardsBefore && rows.some(({ rowKey }) => rowKey === 'cards'))
+    await world.storage.table('system').deleteEntity('model', 'cards');
+  if (previous === cardsBefore) await guard(previous);
+  await guard(declared);
+  await start(declared);
+}
+
+test('rows in the partition of both keys follow, and counts stay, whenever the command dies', async () => {
+  let box = 0;
+  const card = (id: string, color: string) => ({ box: `Box ${box}`, id, color, suit: 'wild' });
+  await tryFaults(
+    async ({ client, timing, label }) => {
+      box += 1;
+      const all: Values[] = [card('0001', 'red'), card('0002', 'green'), card('0003', 'blue')];
+      for (const one of all) await createEntity(world.engine, cardsBefore, one);
+      await expect(createEntity(world.engine, cardsBefore, card('0004', 'white'))).rejects.toMatchObject({
+        code: 'partition-full',
+      });
+      await beginCards(cardsAfter);
+      await outcomeOf(walk(cardsAfter, processOf(cardsAfter, world.engineThrough(client, timing))));
+      const engine = later(processOf(cardsAfter));
+      const [first, second] = all as [Values, Values, Values];
+      await patchEntity(engine, cardsAfter, first, { color: 'gold', suit: 'coins' });
+      await deleteEntity(engine, cardsAfter, second);
+      expect(await walk(cardsAfter, engine), label).toMatchObject({ stuck: 0 });
+      await createEntity(processOf(cardsAfter), cardsAfter, { ...second, color: 'red' });
+    },
+    { faults: CRASHES, moreCallsThan: 10, size: 2 },
+  );
+  const cards = await expectAllToAgree(cardsAfter);
+  expect(cards.filter(({ box: name }) => name === `Box ${box}`)).toHaveLength(3);
+  const { color } = cardsAfter.indexes;
+  const given = { box: `Box ${box}`, color: 'gold' };
+  expect(await readByCopy(processOf(cardsAfter), cardsAfter, color as CopyIndex, given)).toMatchObject({ id: '0001' });
+});
+
+test('rows in the partition of both keys come back from the middle of a move', async () => {
+  const all: Values[] = ['red', 'green', 'blue'].map((color, at) => ({
+    box: 'Back',
+    id: `100${at}`,
+    color,
+    suit: 'cups',
+  }));
+  for (const one of all) await createEntity(world.engine, cardsBefore, one);
+  await beginCards(cardsAfter);
+  const [copied, left] = all as [Values, Values, Values];
+  await outcomeOf(moveToKey(dyingAfter('"MovingFrom":'), cardsAfter, copied));
+  await outcomeOf(moveToKey(dyingAfterLeave(), cardsAfter, left));
+  await beginCards(cardsBack, cardsAfter);
+  expect(await walk(cardsBack, later(processOf(cardsBack)))).toMatchObject({ stuck: 0 });
+  expect(await expectAllToAgree(cardsBack)).toEqual(expect.arrayContaining(all));
+});
 
 test('writers at any storage call of the command lose nothing', async () => {
   const act = (through: Engine) => walk(after, processOf(after, through));

@@ -29,6 +29,8 @@ export interface Change {
   readonly movedTo?: string;
   /** The id of the operation that has closed the entity with its children, and now deletes the last of them. */
   readonly leaving?: string;
+  /** True if the entity only gets another key: it is counted once, and no relation is checked. */
+  readonly isRekey?: boolean;
   /** With `movedTo`: true if the entity stays one of its declaration, under another key. */
   readonly isMove?: boolean;
 }

@@ -155,11 +155,8 @@ export interface Reference extends Required<DeclaredReference> {
 /** A change in a transaction, which may have changes of several entities. */
 export interface EntityChange extends Change {
   readonly entity: Entity;
-  /**
-   * Set if the entity only gets another key: the entity under the key that it also has. Index entries that it has under both keys stay, and
-   * no relation is checked.
-   */
-  readonly rekeyed?: Entity;
+  /** With `isRekey`: the entity under the key that it also has, and its values there. What it has under both keys stays. */
+  readonly other?: { readonly entity: Entity; readonly values: Values };
 }
 
 /** A maintained count of an entity. */

@@ -1,7 +1,7 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
 import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
 import { limitErrors, type RequestLimit } from '../declaration/request-limit.ts';
-import { isSibling, projectionsOf, tablesOf } from '../places/index-entries.ts';
+import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { type Placement, placementErrors } from '../places/placement.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
@@ -151,7 +151,7 @@ function* operationErrors({ operations, entities, roles }: ModelParts, { routes 
   }
 }
 
-/** Rows that are found by the key of an entity, in its partition, in other tables or by messages, do not move with it. */
+/** Rows that are found by the key of an entity do not move with it. */
 function* rekeyErrors(entity: Entity): Generator<string> {
   if (!entity.formerKey) return;
   const { children, countedBy, dependents, formerKey, partition } = entity;
@@ -160,12 +160,12 @@ function* rekeyErrors(entity: Entity): Generator<string> {
   const reasons: readonly (readonly [what: string, isSo: boolean])[] = [
     ['has children', children.length > 0],
     ['is a child', entity.childOf !== undefined],
-    ['counts or is counted', Object.keys(entity.counts).length + countedBy.length > 0],
+    ['counts', Object.keys(entity.counts).length > 0],
+    ['is counted in its partition', !isSamePartition && countedBy.length > 0],
     ['copies fields or is copied from', Object.keys(entity.denormalized).length + dependents.length > 0],
     ['has a period', entity.period !== undefined],
     ['is a series', entity.series !== undefined],
     ['is granted', own !== undefined && 'through' in own],
-    ['has indexes in the partition of both keys', isSamePartition && projectionsOf(entity).some(isSibling)],
   ];
   for (const [what, isSo] of reasons)
     if (isSo)

@@ -246,17 +246,20 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
   const { operationId } = transfer;
   const arrival = { incarnation: operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
   const isSameKind = destination.name === entity.name;
-  const there = { entity: destination, address: to, arrival };
-  const arriving = { ...there, ...(isRekey(work) ? { rekeyed: entity } : {}) };
+  const isOtherKey = isRekey(work);
+  const under = (other: NonNullable<EntityChange['other']>) => (isOtherKey ? { other } : {});
+  const there = { entity: destination, address: to, arrival, isRekey: isOtherKey };
   const leave = (before: Live) => ({
     ...departure(entity, transfer, from, before),
-    ...(isRekey(work) ? { rekeyed: destination } : {}),
+    ...under({ entity: destination, values: after }),
+    isRekey: isOtherKey,
   });
   const leavingFamily = { engine, entity, address: from, operationId, hold };
   const arrivingFamily = { engine, entity: destination, address: to, operationId, hold };
-  const dropDestination = async (before: Live, { isGone }: { readonly isGone: boolean }) => {
-    // Only a source that is still there needs the index entries that it has under both keys.
-    const change = { ...(isGone ? there : arriving), before, after: undefined };
+  const dropDestination = async (before: Live, source?: Live) => {
+    // Only a source that is still there needs what it has under both keys.
+    const kept = source ? under({ entity, values: source.values }) : {};
+    const change = { ...there, ...kept, before, after: undefined };
     try {
       return await tryCommit(engine, [change]);
     } catch (error) {
@@ -293,7 +296,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
       // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) return undefined;
-      if (!ours || (await dropDestination(ours, { isGone: true }))) return GONE;
+      if (!ours || (await dropDestination(ours))) return GONE;
       continue;
     }
     const { arrived, ours } = reached;
@@ -306,7 +309,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
       if (!ours && (!Leaving || (await mark(leavingFamily, source, { Leaving: '' })))) return refused;
       if (!ours) continue;
       if (isSameKind) await handBack(work, source.values, ours.system.Incarnation);
-      await dropDestination(ours, { isGone: false });
+      await dropDestination(ours, source);
       continue;
     }
     try {
@@ -329,7 +332,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
         const rows = await readCarriedRows(work);
         // A duplicate may have deleted some of them.
         if (Leaving && !isDeepStrictEqual((await readSource(work))[0], source)) continue;
-        const change = { ...arriving, before: arrived, after: placed };
+        const change = { ...there, ...under({ entity, values: source.values }), before: arrived, after: placed };
         const [committed] = (await tryCommit(engine, [Leaving ? change : { ...change, carried: rows }])) ?? [];
         if (!committed) continue;
         if (Leaving && (await putChildren(arrivingFamily, committed.etag, rows)) === undefined) continue;

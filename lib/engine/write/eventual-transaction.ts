@@ -160,7 +160,7 @@ async function commitAnnounced(
 
 async function checkRelated(engine: Engine, changes: readonly EntityChange[]): Promise<void> {
   for (const [entity, some] of Map.groupBy(changes, (change) => change.entity)) {
-    if (some[0]?.rekeyed) continue;
+    if (some[0]?.isRekey) continue;
     for (const { write } of entity.features) await write?.checkRelated?.(engine, entity, some, changes);
   }
 }
@@ -307,8 +307,8 @@ function withoutDeletes(plan: Plan, rows: ReadonlySet<string>): Plan {
 
 /** Notes each change for the audit log. Without `done` the outcome is unknown. */
 function noteChanges({ engine, changes }: Write, done: readonly Stored[] | undefined): void {
-  for (const [index, { entity, address, before, after, isUnchanged, rekeyed }] of changes.entries()) {
-    if (isUnchanged || rekeyed) continue;
+  for (const [index, { entity, address, before, after, isUnchanged, isRekey }] of changes.entries()) {
+    if (isUnchanged || isRekey) continue;
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
     const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));

@@ -34,8 +34,8 @@ export interface Followed extends EntityChange {
 export function follow(change: EntityChange): Followed {
   const before = liveValues(change.before);
   const entries = entriesOfChange(change.entity, before, change.after);
-  if (!change.rekeyed || change.after) return { ...change, entries };
-  const kept = indexEntriesOf(change.rekeyed, before);
+  if (!change.other || change.after) return { ...change, entries };
+  const kept = indexEntriesOf(change.other.entity, before);
   const former = entries.former.filter((entry) => !kept.some((other) => isSameEntry(entry, other)));
   return { ...change, entries: { ...entries, former } };
 }
@@ -78,7 +78,7 @@ function intentItem(entity: Entity, change: Followed): IntentItem | undefined {
   const isUpgraded = before.state === 'live' && before.system.EntityVersion !== entity.version;
   const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : changedEntries(entity, entries);
   // A move deletes its own tombstone.
-  const isLeft = leavesTombstone(entity, change) && !change.rekeyed;
+  const isLeft = leavesTombstone(entity, change) && !(change.isRekey && change.movedTo);
   return indexEntries.length > 0 || isLeft ? { partition, row, indexEntries } : undefined;
 }
 

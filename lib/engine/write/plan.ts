@@ -13,6 +13,7 @@ import {
 } from '../../define/declaration/change.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import type { IndexEntry, Projection } from '../../define/declaration/projection.ts';
+import { buildKey } from '../../define/keys/key-template.ts';
 import { isSameEntry, isSibling, projectionsOf, siblingsByFeature } from '../../define/places/index-entries.ts';
 import {
   type Action,
@@ -101,7 +102,8 @@ export function siblingRowsOf(changes: readonly EntityChange[]): string[] {
   const rows = actingOf(changes).flatMap((change) => {
     const { entity } = change;
     const ofFeatures = entity.features.flatMap(({ write }) => [...(write?.siblings?.(entity, change) ?? [])]);
-    return [...ofFeatures, ...listRowsOf(entity, change)];
+    const copies = change.other ? sharedRowsOf(entity, change) : [];
+    return [...ofFeatures, ...listRowsOf(entity, change), ...copies];
   });
   return [...new Set(rows)];
 }
@@ -291,7 +293,7 @@ function unreadAction(
 /** Plans the rows in the partition that follow from its entities: copies and lists. */
 
 /** The row keys of the lists that an entity leaves or joins. They must be read before the change is planned. */
-function listRowsOf(entity: Entity, change: Change): string[] {
+function listRowsOf(entity: Entity, change: EntityChange): string[] {
   return listsOf(entity).flatMap((projection) => {
     const { left, joined } = compareRows(projection, change);
     return [...left, ...joined].map(({ row }) => row);
@@ -302,8 +304,30 @@ const listsOf = onceFor((entity: Entity) =>
   projectionsOf(entity).filter((projection) => isSibling(projection) && projection.merge?.list),
 );
 
+/** The row keys of the copies that an entity has under both of its keys. They must be read, too. */
+function sharedRowsOf(entity: Entity, change: EntityChange): string[] {
+  const copies = projectionsOf(entity).filter((projection) => isSibling(projection) && !projection.merge);
+  return copies.flatMap((projection) => {
+    const rows = [liveValues(change.before), change.after].flatMap((values) => (values ? projection.rows(values) : []));
+    const there = underOtherKey(projection, change)?.rows ?? [];
+    return rows.filter((entry) => hasEntry(there, entry)).map(({ row }) => row);
+  });
+}
+
+/** The rows of a projection that an entity has under its other key. */
+function underOtherKey({ name }: Projection, { other }: EntityChange) {
+  if (!other) return undefined;
+  const { entity, values } = other;
+  const projection = projectionsOf(entity).find((each) => each.name === name);
+  return {
+    owner: buildKey(entity.row, values),
+    rows: projection?.rows(values) ?? [],
+    properties: projection?.properties?.(values),
+  };
+}
+
 /** Appends the actions of the projections of a feature for all changes of one partition. Pure. */
-function planProjections(siblings: readonly Projection[], changes: readonly Change[], draft: PlanDraft): void {
+function planProjections(siblings: readonly Projection[], changes: readonly EntityChange[], draft: PlanDraft): void {
   if (siblings.length === 0) return;
   for (const change of changes)
     for (const projection of siblings) if (!projection.merge) planCopies(projection, change, draft);
@@ -311,21 +335,32 @@ function planProjections(siblings: readonly Projection[], changes: readonly Chan
 }
 
 /** A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten. */
-function planCopies(projection: Projection, change: Change, { actions }: PlanDraft): void {
-  const { left, joined, kept } = compareRows(projection, change);
+function planCopies(projection: Projection, change: EntityChange, { siblings, actions }: PlanDraft): void {
+  const { left, joined, kept, shared } = compareRows(projection, change);
   const part = { of: 'copy', fields: projection.at.row.fields } as const;
   const put = (kind: 'insert' | 'upsert', { row }: IndexEntry, values: Values) =>
     actions.push({ action: { kind, row, properties: projection.properties?.(values) ?? {} }, part });
-  const { after } = change;
+  const { address, after } = change;
   if (after) for (const entry of kept) put('upsert', entry, after);
   if (after) for (const entry of joined) put('insert', entry, after);
   for (const { row } of left) actions.push({ action: { kind: 'delete', row }, part });
+  if (shared.length === 0) return;
+  const other = underOtherKey(projection, change);
+  // A copy goes to the key at which the entity will be.
+  for (const { row } of shared) {
+    const found = siblings.get(row);
+    const owner = found?.properties.SourceRow;
+    const isOwn = owner === address.row || (after && owner === other?.owner);
+    const properties = (after ? projection.properties?.(after) : other?.properties) ?? {};
+    if (found && isOwn) actions.push({ action: { kind: 'replace', row, properties, etag: found.etag }, part });
+    else if (after) actions.push({ action: { kind: 'insert', row, properties }, part });
+  }
 }
 
 /** Two indexes may have a list in one row, which a transaction can name only once. */
 function planLists(
   projections: readonly Projection[],
-  changes: readonly Change[],
+  changes: readonly EntityChange[],
   { siblings, actions, writeId }: PlanDraft,
 ): void {
   const members = changes.flatMap((change) =>
@@ -351,15 +386,26 @@ function planLists(
   }
 }
 
-/** The rows, or members of lists, that a change removes, adds and keeps. */
-function compareRows({ rows }: Projection, { before, after }: Change) {
+/**
+ * The rows, or members of lists, that a change removes, adds and keeps. Those that an entity also has under its other key are apart, unless
+ * they are members of a list.
+ */
+function compareRows(projection: Projection, change: EntityChange) {
+  const { before, after } = change;
   const values = liveValues(before);
-  const former = values ? rows(values) : [];
-  const next = after ? rows(after) : [];
-  const [left, joined, kept]: [IndexEntry[], IndexEntry[], IndexEntry[]] = [[], [], []];
-  for (const entry of former) if (!hasEntry(next, entry)) left.push(entry);
-  for (const entry of next) (hasEntry(former, entry) ? kept : joined).push(entry);
-  return { left, joined, kept };
+  const former = values ? projection.rows(values) : [];
+  const next = after ? projection.rows(after) : [];
+  const there = change.other && underOtherKey(projection, change)?.rows;
+  const [left, joined, kept, shared]: [IndexEntry[], IndexEntry[], IndexEntry[], IndexEntry[]] = [[], [], [], []];
+  for (const entry of former)
+    if (there && hasEntry(there, entry)) shared.push(entry);
+    else if (!hasEntry(next, entry)) left.push(entry);
+  for (const entry of next) {
+    const isShared = there && !projection.merge && hasEntry(there, entry);
+    if (!isShared) (hasEntry(former, entry) ? kept : joined).push(entry);
+    else if (!hasEntry(former, entry)) shared.push(entry);
+  }
+  return { left, joined, kept, shared };
 }
 
 function hasEntry(entries: readonly IndexEntry[], entry: IndexEntry): boolean {

@@ -89,8 +89,10 @@ async function verifyCounts(
     if (counter.row.fields.length > 0) continue;
     const address = { table, partition, row: buildKey(counter.row, {}) };
     const found = await readRow(storage, address);
-    const select = ['EntityType', 'SourceRow'];
+    const select = ['EntityType', 'SourceRow', 'MovingFrom'];
     const { rows } = await readRange(storage, { table, partition, from: '', type: entity.name, select });
+    // An entity that gets another key has two rows, and counts once.
+    if (rows.some(({ properties }) => properties.MovingFrom)) continue;
     const counted = rows.filter(({ properties }) => properties.SourceRow === undefined).length;
     const by = counted - Number(found?.properties[field] ?? 0);
     const action = planCounts(address.row, found, new Map([[field, by]]));
@@ -116,12 +118,13 @@ function readCounts(entity: Entity, before: Change['before']): Values {
 /** Returns the difference for each count, by the key of the row with the counts. */
 function sumCountChanges(
   entity: Entity,
-  changes: readonly Pick<Change, 'before' | 'after'>[],
+  changes: readonly Pick<Change, 'before' | 'after' | 'isRekey'>[],
 ): Map<string, Map<string, number>> {
   const rows = new Map<string, Map<string, number>>();
-  for (const { before, after } of changes) {
+  for (const { before, after, isRekey } of changes) {
     const left = liveValues(before);
-    const by = Number(after !== undefined) - Number(left !== undefined);
+    // Its other key is in the same partition.
+    const by = isRekey ? 0 : Number(after !== undefined) - Number(left !== undefined);
     for (const { target, field } of by === 0 ? [] : entity.countedBy) {
       const row = buildKey(target().row, after ?? left ?? {});
       const counts = rows.get(row) ?? new Map<string, number>();

@@ -73,12 +73,6 @@ testRejections([
         /"city" is movable and is not in the former partition key\. Remove it from movable/,
       ],
       [
-        'in the partition that has indexes of the entity',
-        { partition: '{city}', row: 'former_{id}' },
-        { indexes: { name: intraPartitionIndex({ row: 'n_{name}' }) } },
-        /that has indexes in the partition of both keys cannot get/,
-      ],
-      [
         'that is the key of another archived entity',
         { partition: 'things_{id}', row: '{city}' },
         { archive: { table: 'oldthings' } },
