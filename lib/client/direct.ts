@@ -19,6 +19,8 @@ export interface Direct {
 
 interface DirectRead {
   readonly key: Values;
+  /** An ETag that the row had before. */
+  readonly spent?: string | undefined;
   /** All without it. */
   readonly select: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -109,7 +111,7 @@ export function createDirect(transport: Transport): Direct {
 
   return {
     grant,
-    read: (name, entity, { key, select: names, signal }) =>
+    read: (name, entity, { key, select: names, signal, spent }) =>
       attempt(name, { signal }, async ({ url, token, key: own, fields: visible }) => {
         const fields = names ?? visible;
         if (!entity.key.fields.every((field) => String(own[field]) === String(key[field]))) return undefined;
@@ -120,7 +122,9 @@ export function createDirect(transport: Transport): Direct {
           signal,
         });
         const values = toValues(name, entity, fields, JSON.parse(reply.text));
-        return values && { etag: reply.headers.get('etag') ?? '', values };
+        const etag = reply.headers.get('etag') ?? '';
+        if (etag === spent) throw new Error('The row has moved to another account, and is here as it was.');
+        return values && { etag, values };
       }),
     page: (name, entity, { key, select, top = 100, after, signal }) =>
       attempt(name, { signal, after }, async ({ url, token, partition, key: own, fields: visible }) => {

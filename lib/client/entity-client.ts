@@ -61,6 +61,8 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
   const base = createEntityCalls(core, { name, explains, isArchive });
   const { run, send } = base;
   const isDirect = core.directNames.includes(name) && !isArchive;
+  /** The last ETag of each row that the API has replaced or rejected: no row has it any more. */
+  const spent = new Map<string, string>();
   const { list, range, readIndex } = createLister(base, { explains, isDirect });
   const calls = { ...base, list };
 
@@ -75,7 +77,9 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     const included = include.length > 0 ? include.join(',') : undefined;
     const query = toQuery([['include', included], ['select', select?.join(',')], ...conditions]);
     if (included || explains) return toStored(path, await send({ method: 'GET', path: path + query, signal }));
-    const own = isDirect ? await (await core.direct()).read(name, entity, { key, select, signal }) : undefined;
+    const own = isDirect
+      ? await (await core.direct()).read(name, entity, { key, select, signal, spent: spent.get(path) })
+      : undefined;
     if (own) core.noteEtag(path, own.etag);
     return own ?? core.read(path, query, signal);
   }
@@ -108,13 +112,17 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     core.forget(path);
     try {
       const reply = await send({ method, path, body, headers, signal });
+      if (isDirect && ifMatch) spent.set(path, ifMatch);
       if (method !== 'DELETE') return toStored(path, reply);
       // It has more children than a transaction has rows.
       if (reply.status === 202) return (await load(loadTransfers())).follow(calls, path, reply);
     } catch (error) {
       if (!(error instanceof RowkeyClientError)) throw error;
       const isGone = method === 'DELETE' && error.isRepeated && error.code === 'not-found';
-      if (error.code === 'etag-mismatch') error.current = await readCurrent(entity, path, signal);
+      if (error.code === 'etag-mismatch') {
+        if (isDirect && ifMatch) spent.set(path, ifMatch);
+        error.current = await readCurrent(entity, path, signal);
+      }
       // The reply of an attempt was lost. If the entity is as the request wanted, the attempt was successful.
       const { current } = error as RowkeyClientError<Values>;
       if (error.isRepeated && body && current && isAs(body, current.values, fields)) {

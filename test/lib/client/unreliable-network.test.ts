@@ -104,21 +104,22 @@ test('a grant that has to wait does not keep a read waiting', async () => {
   ]);
 });
 
+const grant = (token: string) =>
+  json(
+    {
+      url: "https://storage.example/employees(PartitionKey='Sales',RowKey='empid_000123')",
+      partition: 'Sales',
+      key: KEY,
+      fields: ['email'],
+      token,
+      permissions: 'r',
+      expiresAt: new Date(Date.now() + 900_000).toISOString(),
+    },
+    {},
+    201,
+  );
+
 test('a grant that storage refused is renewed after a minute', async () => {
-  const grant = (token: string) =>
-    json(
-      {
-        url: "https://storage.example/employees(PartitionKey='Sales',RowKey='empid_000123')",
-        partition: 'Sales',
-        key: KEY,
-        fields: ['email'],
-        token,
-        permissions: 'r',
-        expiresAt: new Date(Date.now() + 900_000).toISOString(),
-      },
-      {},
-      201,
-    );
   const row = json({ EntityType: 'employees', EntityVersion: 1, email: 'a@example.com' }, { etag: '"1"' });
   const script = [grant('a=1'), problem(404, 'ResourceNotFound'), found(), found(), () => grant('a=2'), row];
   const { client, sent, left } = clientOf(script, { direct: ['employees'] });
@@ -128,6 +129,26 @@ test('a grant that storage refused is renewed after a minute', async () => {
   const grants = sent.filter(({ url }) => url.endsWith('/grants')).map(({ body }) => body);
   const body = { entity: 'employees', scope: 'own', permissions: 'r' };
   expect(grants).toEqual([body, { ...body, renew: true }]);
+  expect([sent.at(-1)?.url.includes('a=2'), left()]).toEqual([true, 0]);
+});
+
+test('a row that an account has as it was before a move is read through the API, with a new grant later', async () => {
+  const row = (etag: string) => json({ EntityType: 'employees', EntityVersion: 1, email: 'a@example.com' }, { etag });
+  const { client, sent, left } = clientOf(
+    [
+      ...[() => grant('a=1'), row('"1"'), problem(412, 'etag-mismatch'), found('"2"')],
+      ...[row('"1"'), found('"2"'), found('"3"')],
+      ...[() => grant('a=2'), row('"3"')],
+    ],
+    { direct: ['employees'] },
+  );
+  await client.employees.get(KEY);
+  await expect(client.employees.update(KEY, { phone: '1' })).rejects.toMatchObject({ code: 'etag-mismatch' });
+  expect(await client.employees.get(KEY)).toMatchObject({ etag: '"2"' });
+  expect(await client.employees.update(KEY, { phone: '1' })).toMatchObject({ etag: '"3"' });
+  expect(sent.at(-1)?.headers['if-match']).toBe('"2"');
+  vi.setSystemTime(Date.now() + 60_001);
+  expect(await client.employees.get(KEY)).toMatchObject({ etag: '"3"' });
   expect([sent.at(-1)?.url.includes('a=2'), left()]).toEqual([true, 0]);
 });
 
