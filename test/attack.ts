@@ -4,7 +4,7 @@ import type { JsonSchema, OpenApi, Operation } from './openapi.ts';
 
 /** Generates requests from the OpenAPI description of an API: valid, nearly valid and hostile ones. */
 
-export interface AttackOptions {
+interface AttackOptions {
   /** Fields whose generated values match `SECRET`, so that a response that leaks them is detected. */
   readonly restricted: readonly string[];
   /** Values of stored entities by the name of a field, in place of values that fit its schema. */

@@ -3,7 +3,7 @@ import type { HttpClient } from '@azure/core-rest-pipeline';
 import { httpClient } from '../local/walk/known-messages.ts';
 
 /** Counts how queue functions hold their work: those that hid the reminder, and those that needed no call for their hold. */
-export interface HoldCounts {
+interface HoldCounts {
   hidden: number;
   immediate: number;
 }

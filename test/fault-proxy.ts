@@ -8,7 +8,7 @@ import { learnMessages } from '../local/walk/known-messages.ts';
  * can kill the host after storage completed a call and before the host receives the response. Paths, queries and
  * headers stay unchanged, so that signatures remain valid.
  */
-export interface FaultProxy {
+interface FaultProxy {
   readonly connectionString: string;
   /** Starts to count calls that mention `about` or an id from a call that did; calls `kill` at the `at`-th call. */
   watch(about: string, at?: number, kill?: () => void): void;

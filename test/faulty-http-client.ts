@@ -100,7 +100,7 @@ export function interruptedHttpClient(
   };
 }
 
-export interface LateHttpClient extends FaultyHttpClient {
+interface LateHttpClient extends FaultyHttpClient {
   /** Executes the request that was kept back, if there is one. */
   arrive(): Promise<unknown>;
 }

@@ -24,7 +24,7 @@ import { openWorld, somebody, type World } from './world.ts';
  * work.
  */
 
-export interface Operation {
+interface Operation {
   /** Creates the prerequisites without faults, and settles them. */
   readonly prepare?: (world: World, one: Values) => Promise<unknown>;
   readonly act: (call: Call, one: Values) => Promise<Response>;
@@ -37,7 +37,7 @@ export interface Operation {
   readonly settleAfter?: number;
 }
 
-export type Call = (method: string, path: string, body?: object | Uint8Array<ArrayBuffer>) => Promise<Response>;
+type Call = (method: string, path: string, body?: object | Uint8Array<ArrayBuffer>) => Promise<Response>;
 
 export interface Visited {
   readonly one: Values;

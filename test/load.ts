@@ -7,7 +7,7 @@ import { customers, employees } from './fixtures/model.ts';
 import { expectIndexesToAgree, rowsOf } from './world.ts';
 
 /** Writers over HTTP that also cause queue work, against a product that may be down at times. */
-export interface Load {
+interface Load {
   /** The number of acknowledged requests. */
   readonly acknowledged: number;
   /** Stops writing. */

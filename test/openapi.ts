@@ -18,7 +18,7 @@ export interface Operation {
   readonly responses: Readonly<Record<string, ResponseObject>>;
 }
 
-export interface Parameter {
+interface Parameter {
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly schema: JsonSchema;

@@ -18,7 +18,7 @@ afterAll(() => {
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const SERVE_FIXTURES = new URL('fixtures/serve-fixtures.mjs', import.meta.url).href;
 
-export interface AppOptions {
+interface AppOptions {
   /** Runs the app of the repository, with its packs, instead of the fixtures' app. */
   readonly deployed?: boolean | undefined;
 }
@@ -28,9 +28,9 @@ export function envFor({ deployed = false }: AppOptions = {}): NodeJS.ProcessEnv
   return deployed ? process.env : { ...process.env, NODE_OPTIONS: `--import=${SERVE_FIXTURES}` };
 }
 
-export type Ask = (method: string, path: string, body?: object) => Promise<Response>;
+type Ask = (method: string, path: string, body?: object) => Promise<Response>;
 
-export interface StartProcess {
+interface StartProcess {
   readonly child: ChildProcess;
   /** Both outputs so far. */
   said(): string;
@@ -45,7 +45,7 @@ export interface StartProcess {
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-export interface FilesProcess {
+interface FilesProcess {
   readonly folder: string;
   /** The running instance. */
   readonly process: StartProcess;

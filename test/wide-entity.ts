@@ -64,7 +64,7 @@ const declaredRemarks = defineEntity('remarks', {
   access,
 });
 /** Nothing but its rows. */
-export const plainTests = defineEntity('plaintests', { ...ofTests, table: 'plaintests', wide: true });
+const plainTests = defineEntity('plaintests', { ...ofTests, table: 'plaintests', wide: true });
 export const { tests, remarks, plaintests } = deploy(declared, declaredRemarks, plainTests);
 /** The same rows as they were stored before the entity was declared wide. */
 export const { plaintests: narrow } = deploy(
@@ -75,7 +75,6 @@ export const { plaintests: narrow } = deploy(
   }),
 );
 export const former = tests.archive as Entity;
-export const every = Object.keys(tests.columns);
 
 /** A text of 60 kB in storage: sixteen fill a row. */
 export const LONG = 'x'.repeat(30_000);

@@ -16,7 +16,7 @@ export interface EntityCost {
   readonly rows: readonly RowPlace[];
 }
 
-export interface RowPlace {
+interface RowPlace {
   readonly what: string;
   readonly table: string;
   /** The most partitions that the key template allows; undefined for one for each value of its fields. */

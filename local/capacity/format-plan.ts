@@ -69,7 +69,7 @@ export function formatTable(head: readonly string[], body: readonly (readonly st
 }
 
 /** The transactions of a create by entity, as docs/patterns.md reports them. */
-export type Measured = ReadonlyMap<string, number>;
+type Measured = ReadonlyMap<string, number>;
 
 /** Reads the measured creates from the text of docs/patterns.md. */
 export function readMeasured(page: string): Measured {

@@ -6,7 +6,7 @@ import type { Published } from './published.ts';
 
 /** Sizes a load under the published targets. All rates are per second, all sums per month in US dollars. */
 
-export interface Load {
+interface Load {
   readonly entity: Entity;
   /** How many entities are stored. */
   readonly count: number;
@@ -15,7 +15,7 @@ export interface Load {
 }
 
 /** What the model cannot say. */
-export interface Assumptions {
+interface Assumptions {
   /** Bytes of one entity as stored. */
   readonly bytes: number;
   /** Milliseconds of CPU for a read and for a write, of an instance with one core. */
@@ -27,7 +27,7 @@ export interface Assumptions {
   readonly memory: number;
 }
 
-export interface Limit {
+interface Limit {
   readonly what: string;
   readonly used: number;
   readonly limit: number;
@@ -53,7 +53,7 @@ export interface Plan {
 }
 
 /** How the rows of a table must be spread. */
-export interface Spread {
+interface Spread {
   readonly what: string;
   readonly table: string;
   /** Entities a second. */
@@ -172,7 +172,7 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
  * The instances that are billed on average. Each request keeps the meter of its instance running for at least the minimum, and
  * requests that overlap share the time: with requests at random times, an instance is idle for the part exp(-rate · minimum).
  */
-export function busyInstances({
+function busyInstances({
   rate,
   instances,
   seconds,

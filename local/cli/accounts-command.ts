@@ -216,7 +216,7 @@ async function readThere(accounts: Several): Promise<{ readonly placements: Plac
 }
 
 /** What the accounts own, and the moves that are under way or can be undone. */
-export function describePlacement(
+function describePlacement(
   placements: readonly Placement[],
   placed: readonly PlacedLayer[] = [],
   away: readonly string[] = [],

@@ -2,7 +2,7 @@ import type { Instance } from '../instance/instance.ts';
 import type { ExampleRequest, Examples } from '../packs/example-requests.ts';
 import { DATA_FOLDER } from './command.ts';
 
-export interface Greeting {
+interface Greeting {
   /** The prefix of the names in the storage account; empty for none. */
   readonly prefix: string;
   readonly instance: Instance;

@@ -69,7 +69,7 @@ const RouteResult = z.object({ results: z.array(z.object({ status: z.number(), p
 type Results = z.infer<typeof RouteResult>['results'];
 
 /** What the rows of a file are sent to. */
-export interface Receiver extends Target {
+interface Receiver extends Target {
   readonly entity: Entity;
   /** Identifies the file: the API remembers for a day which key it has generated for a row of it. */
   readonly source: string;

@@ -6,7 +6,7 @@ const LINE_EVERY_MS = 10_000;
 const SAME_SIGNAL_MS = 1_000;
 export const INTERRUPTED_EXIT_CODE = 130;
 
-export interface Work {
+interface Work {
   /** The rows that are done so far. */
   readonly rows: () => number;
   /** What is done besides, such as `12 files`. */
@@ -15,7 +15,7 @@ export interface Work {
   readonly part?: () => number;
 }
 
-export interface Progress {
+interface Progress {
   /** Aborted by the first Ctrl-C, so that the command ends in order. A later one ends the process. */
   readonly signal: AbortSignal;
   /** Prints a line above the progress. */

@@ -63,7 +63,7 @@ async function openFile(field: string, value: unknown, folder: string | undefine
   return { field, name, content };
 }
 
-export type FileOutcome = 'uploaded' | 'unchanged' | { readonly reason: string };
+type FileOutcome = 'uploaded' | 'unchanged' | { readonly reason: string };
 
 /** Stores a file at a path of the API. A file that is stored already is not sent, unless `isNew`. */
 export async function putFile(

@@ -7,7 +7,7 @@ import { Findings } from '../../lib/define/declaration/finding.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { ask, formatProblem, readNextPage, readProblem, type Target } from './target.ts';
 
-export interface Walk {
+interface Walk {
   readonly path: string;
   /** The file that keeps the next page and the counts so far, so that an interrupted run can resume. */
   readonly bookmark: string;

@@ -6,7 +6,7 @@ import { buildConsole } from '../package/build-console.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The library needs its own manifest: `npm pack` includes the `main` of a manifest, which is the whole app here. */
-export const LIBRARY = join(ROOT, 'dist', 'library');
+const LIBRARY = join(ROOT, 'dist', 'library');
 
 /** What the command line needs; the app that this repository deploys does without. */
 const COMMAND_LINE = ['cli-progress', 'commander', 'csv-parse'];

@@ -34,7 +34,7 @@ interface RoutedFunction {
   readonly route: Route;
 }
 
-export interface HttpListenerOptions {
+interface HttpListenerOptions {
   readonly port: number;
   readonly routePrefix: string;
   /** Origins of web pages that may read the responses; `*` for any. */
@@ -47,7 +47,7 @@ export interface HttpListenerOptions {
   readonly requestWithinMs?: number;
 }
 
-export interface HttpListener {
+interface HttpListener {
   readonly port: number;
   /** Accepts no more connections, and resolves when the requests in progress have their responses. */
   stop(): Promise<void>;

@@ -3,7 +3,7 @@ import { type CoreContext, getProgrammingModel, runHooks, type TypedData } from 
 import type { HostedFunction } from './load-app.ts';
 import { formatError, writeLog } from './log.ts';
 
-export interface InvocationInput {
+interface InvocationInput {
   readonly data: TypedData;
   readonly triggerMetadata?: Readonly<Record<string, TypedData>>;
   /** The caller's `traceparent` header. */

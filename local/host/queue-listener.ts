@@ -11,7 +11,7 @@ const INVISIBLE_SECONDS = Number(process.env.ROWKEY_HOLD_SECONDS ?? 10 * 60);
 const SHORTEST_POLL_MS = 100;
 const BASE64 = /^(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?$/;
 
-export interface QueueListener {
+interface QueueListener {
   /** Receives no more messages, and resolves when those in progress are finished. */
   stop(): Promise<void>;
 }

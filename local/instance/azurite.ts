@@ -40,7 +40,7 @@ export interface Azurite {
 /** The port of each service; 0 for any free port. */
 export type EmulatorPorts = Readonly<Record<Lowercase<Service>, number>>;
 
-export interface AzuriteOptions {
+interface AzuriteOptions {
   /** The ports of the services. Default: free ports. */
   readonly ports?: EmulatorPorts;
   /** Undefined keeps the data in memory: the emulator stalls after thousands of deleted queue messages, but never to write the data. */
@@ -50,7 +50,7 @@ export interface AzuriteOptions {
 }
 
 /** The addresses of an account's services. */
-export interface Endpoints {
+interface Endpoints {
   readonly tables: string;
   readonly queues: string;
   readonly blobs: string;

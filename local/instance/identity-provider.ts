@@ -26,7 +26,7 @@ export interface LocalIdentityProvider {
   stop(): Promise<void>;
 }
 
-export interface IdentityProviderOptions {
+interface IdentityProviderOptions {
   /** The folder of the signing key; only its owner may read the key. */
   readonly folder: string;
   /** Default: any free port. */
@@ -119,7 +119,7 @@ async function respondToLogin(login: Login, issuer: string, { request, response 
   response.writeHead(result?.status ?? 404, result?.headers).end(result?.body);
 }
 
-export interface TokenOptions {
+interface TokenOptions {
   readonly folder: string;
   readonly issuer: string;
   readonly audience: string;

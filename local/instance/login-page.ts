@@ -7,7 +7,7 @@ export interface Person {
   readonly subject: string | undefined;
 }
 
-export interface LoginPage {
+interface LoginPage {
   /** Without a request, the page shows the problem alone. */
   readonly request?: Readonly<Record<string, string | undefined>>;
   readonly roles?: readonly string[];

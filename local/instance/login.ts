@@ -21,20 +21,20 @@ const Request = z.object({
   state: z.string().optional(),
   nonce: z.string().optional(),
 });
-export type LoginRequest = z.infer<typeof Request>;
+type LoginRequest = z.infer<typeof Request>;
 
 interface Issued extends LoginRequest {
   readonly person: Person;
   readonly expires: number;
 }
 
-export interface LoginResponse {
+interface LoginResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-export interface LoginOptions {
+interface LoginOptions {
   readonly issuer: string;
   /** The roles of the model. */
   readonly roles: readonly string[];

@@ -13,7 +13,7 @@ const Secrets = z.object({
   /** The key that the functions host requires on its admin route. */
   hostKey: z.string().min(1),
 });
-export type Secrets = z.infer<typeof Secrets>;
+type Secrets = z.infer<typeof Secrets>;
 
 /**
  * Reads the secrets of a data folder; the first call creates them, readable only by their owner. The emulator's usual key

@@ -6,7 +6,7 @@ export type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 const END_WITH_PARENT = new URL('end-with-parent.ts', import.meta.url).href;
 
-export interface SpawnOptions {
+interface SpawnOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }

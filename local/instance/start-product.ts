@@ -26,7 +26,7 @@ import { makePrivate, readSecrets } from './secrets.ts';
 import { keepAccountCount, storageOptions, storageSettings } from './storage-accounts.ts';
 
 /** A functions host, whose `process` emits `exit` if it ends. */
-export type ProductHost = Omit<FunctionsHost, 'process'> & { readonly process: EventEmitter };
+type ProductHost = Omit<FunctionsHost, 'process'> & { readonly process: EventEmitter };
 
 export interface ProductOptions {
   /** The app to run; the app of this repository by default. */

@@ -12,7 +12,7 @@ const COMPILE = fileURLToPath(new URL('compile-bundle.ts', import.meta.url));
 const ENTRY = 'every-function';
 const CHUNKS = 'chunks';
 
-export interface BuildOptions {
+interface BuildOptions {
   /** The module that registers the functions; every file of functions/ by default. */
   readonly entry?: string | undefined;
   /** The folder for `app.js`. */

@@ -1,5 +1,5 @@
 /** A pattern of the design guide and where it is implemented. */
-export interface GuidePattern {
+interface GuidePattern {
   readonly name: string;
   readonly about: string;
   readonly modules: readonly string[];

@@ -11,7 +11,7 @@ export interface Measured {
   readonly plain: Figures;
 }
 
-export interface Figures {
+interface Figures {
   /** Milliseconds. */
   readonly p50: number;
   readonly p99: number;
@@ -36,7 +36,7 @@ export function readBench(page: string): Measured[] {
   });
 }
 
-export interface Compared {
+interface Compared {
   readonly measured: Measured;
   readonly perSecond: number;
   readonly p50: number;

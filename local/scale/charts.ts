@@ -2,7 +2,7 @@ import { init } from 'echarts';
 
 /** Charts as SVG, without a browser. They have the colors of the reader's scheme, light or dark. */
 
-export interface Line {
+interface Line {
   readonly name: string;
   readonly values: readonly number[];
 }

@@ -57,7 +57,7 @@ export function spreadSlots(accounts: number): number[] {
   return Array.from({ length: SLOTS }, (_, slot) => slot % accounts);
 }
 
-export interface Rebalanced {
+interface Rebalanced {
   readonly owners: readonly number[];
   /** The share of the busiest account to the mean, before the first move and after each. */
   readonly peaks: readonly number[];

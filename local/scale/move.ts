@@ -4,7 +4,7 @@ import { SLOTS } from '../../lib/storage/slots.ts';
 
 /** What a move of slots to another account takes, as lib/operations/slot-mover.ts does it: its time, its transactions, and the pause of writes. */
 
-export interface Move {
+interface Move {
   /** Rows of the account that slots leave, in one table, and of the one that they go to. */
   readonly rows: number;
   readonly rowsOfTarget: number;

@@ -18,7 +18,7 @@ export interface Report {
 }
 
 /** The part of all requests that creates an entity. */
-export const WRITES = 0.1;
+const WRITES = 0.1;
 const RATES = [10, 100, 1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
 /** Seconds of a query with a page of 1,000 rows. */
 const PAGE_DELAY = 0.05;

@@ -23,7 +23,7 @@ const PART = /(<!-- scale: (\w+) -->\n)[\s\S]*?(<!-- \/scale -->)/g;
 const ENTITY = 'employees';
 const CALLERS = 16;
 
-export interface Page {
+interface Page {
   readonly text: string;
   /** SVG by file. */
   readonly charts: ReadonlyMap<string, string>;

@@ -32,7 +32,7 @@ export interface Step {
   readonly delay: number;
 }
 
-export interface Simulation {
+interface Simulation {
   readonly random: Random;
   /** Requests that arrive at random, so many a second; or callers, each of which sends its next request when it has a response. */
   readonly arrivals: { readonly rate: number } | { readonly callers: number };

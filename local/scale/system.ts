@@ -6,7 +6,7 @@ import { createStation, type Outcome, type Station, type Step, simulate } from '
 
 /** Requests to a system of accounts, queues and processes under the published targets. */
 
-export interface Load {
+interface Load {
   /** Requests a second. */
   readonly rate: number;
   /** The part of them that creates an entity; the others read one by its key. */
@@ -194,7 +194,7 @@ export function serveLoad(load: Load, system: System, assumed: Assumptions, rand
   return { outcome, seconds: seconds + WITHIN, accounts, processes };
 }
 
-export interface Served {
+interface Served {
   readonly outcome: Outcome;
   /** For which the stations have worked. */
   readonly seconds: number;

@@ -6,7 +6,7 @@ import { findOptionPlaces } from './option-places.ts';
 import { countLines, isOfLibrary, linesOf, readSourceFiles, type SourceFile } from './source-files.ts';
 
 /** A row of the table in docs/architecture.md. */
-export interface ShapeRow {
+interface ShapeRow {
   readonly what: string;
   readonly count: number;
   /** A part of the cell that has the count. */

@@ -85,7 +85,7 @@ export function patchOf(entity: Entity): fc.Arbitrary<Values> {
 }
 
 /** The values that a walk gives a field; all entities share those of fields with one name and schema. */
-export function valuesOf(entity: Entity, field: string, schema: JsonSchema | undefined): readonly unknown[] {
+function valuesOf(entity: Entity, field: string, schema: JsonSchema | undefined): readonly unknown[] {
   const { to, by } = targetOf(entity, field) ?? {};
   if (to && by && to !== entity) return valuesOf(to, by, kindsOf(to)[0]?.properties?.[by]);
   const zod = entity.schema.shape[field] as z.ZodType | undefined;

@@ -13,7 +13,7 @@ import { prepareWorlds, type WalkStorage, type WalkWorld } from './walk-world.ts
  * and the queue function run concurrently.
  */
 
-export interface WalkOptions extends WalkStorage {
+interface WalkOptions extends WalkStorage {
   readonly seed: number;
   /** How many steps to take, in all rounds. */
   readonly writes: number;
@@ -23,7 +23,7 @@ export interface WalkOptions extends WalkStorage {
   report?(progress: WalkReport): void;
 }
 
-export interface WalkReport {
+interface WalkReport {
   writes: number;
   rounds: number;
   /** How often each operation ended with `ok` or with an error code. */
@@ -31,7 +31,7 @@ export interface WalkReport {
   failure?: WalkFailure;
 }
 
-export interface WalkFailure {
+interface WalkFailure {
   readonly round: Round;
   readonly differences: readonly string[];
 }

@@ -19,14 +19,14 @@ const HELLO = `import { app } from '@azure/functions';
 app.http('hello', { methods: ['GET'], route: 'hello', authLevel: 'anonymous', handler: () => ({ body: 'hello' }) });
 `;
 
-export interface ColdStart {
+interface ColdStart {
   readonly app: Medians;
   /** With the compiled code that the package has for this build of Node. */
   readonly compiled: Medians;
   readonly hello: Medians;
 }
 
-export interface FirstResponse {
+interface FirstResponse {
   readonly app: FirstRequest;
   /** With a pause before the first request, in which a real host indexes the functions. */
   readonly afterPause: FirstRequest;
@@ -35,10 +35,10 @@ export interface FirstResponse {
   readonly ratio: number;
 }
 
-export type Medians = Omit<Loaded, 'functions' | 'builtins'> & { readonly functions: number };
+type Medians = Omit<Loaded, 'functions' | 'builtins'> & { readonly functions: number };
 
 /** Builds both apps and loads them in turn, each time in a new process. */
-export async function measureColdStart(): Promise<ColdStart> {
+async function measureColdStart(): Promise<ColdStart> {
   await mkdir(OUT, { recursive: true });
   // Inside of the repository, where the packages are found.
   const folder = await mkdtemp(join(OUT, 'cold-start-'));
@@ -69,7 +69,7 @@ export async function measureColdStart(): Promise<ColdStart> {
 }
 
 /** Starts a host of the fixtures' model, with compiled code, and one with a single function in turn, each with one first request. */
-export async function measureFirstResponse(): Promise<FirstResponse> {
+async function measureFirstResponse(): Promise<FirstResponse> {
   await mkdir(OUT, { recursive: true });
   const folder = await mkdtemp(join(OUT, 'first-response-'));
   const [product, hello] = [join(folder, 'product'), join(folder, 'hello')];

@@ -24,7 +24,7 @@ export interface FirstRequest {
   readonly second: number;
 }
 
-export interface FirstRequests {
+interface FirstRequests {
   /** The first GET by key of a new process: a token and the model are checked, and an encrypted field is decrypted. */
   product(): Promise<FirstRequest>;
   /** The same request after the process has had time to do what it begins when it starts. */

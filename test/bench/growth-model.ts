@@ -37,7 +37,7 @@ const notes = defineEntity('notes', {
 });
 
 /** Members of a list in another partition. */
-export const players = defineEntity('players', {
+const players = defineEntity('players', {
   schema: z.object({ team: text, playerId: id, town: text }),
   table: 'players',
   key: { partition: '{team}', row: '{playerId}' },

@@ -14,10 +14,10 @@ export interface Round {
   /** CPU time for each operation of the processes that do the work, without the emulator; undefined if it cannot be read. */
   readonly cpu: number | undefined;
 }
-export const FIGURES = ['p50', 'p99', 'perSecond', 'cpu'] as const;
+const FIGURES = ['p50', 'p99', 'perSecond', 'cpu'] as const;
 export type Figure = (typeof FIGURES)[number];
 
-export interface Load {
+interface Load {
   readonly callers: number;
   readonly milliseconds: number;
 }
@@ -75,7 +75,7 @@ export async function compare(
   return { name, callers: load.callers, rounds: done };
 }
 
-export interface Repeated {
+interface Repeated {
   /** Throws if the operation fails. */
   operation(): Promise<unknown>;
   /** The ids of the processes that do the work. Default: this process. */

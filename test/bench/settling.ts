@@ -11,7 +11,7 @@ import { createEmployee } from './requests.ts';
 
 /** The transactions of one create, of its caller and of the queue together, by who settles the index entries. */
 
-export interface SettlingCost {
+interface SettlingCost {
   readonly caller: number;
   /** Receiving and deleting the messages included. */
   readonly queue: number;

@@ -21,7 +21,7 @@ const BOUNDS = [
   { entities: 500, seconds: 20, thousands: 20_000 },
 ];
 
-export interface TypeCheck {
+interface TypeCheck {
   readonly entities: number;
   readonly seconds: number;
   readonly thousands: number;
@@ -29,7 +29,7 @@ export interface TypeCheck {
 }
 
 /** A file with a model of entities that use most options, each with a reference to the one before it, and calls of each entity's store. */
-export function generateModel(entities: number): string {
+function generateModel(entities: number): string {
   const names = Array.from({ length: entities }, (_, number) => `things${number}`);
   const declarations = names.map((name, number) => {
     const before = names[number - 1];
@@ -101,7 +101,7 @@ async function measureTypeCheck(entities: number): Promise<TypeCheck> {
 }
 
 /** The page with these figures between its marks. Throws if it has no marks. */
-export function withTypeChecks(page: string, checks: readonly TypeCheck[]): string {
+function withTypeChecks(page: string, checks: readonly TypeCheck[]): string {
   const marks = /(<!-- type check: .* -->\n)[\s\S]*?(<!-- \/type check -->)/;
   if (!marks.test(page)) throw new Error(`${PAGE} has no marks for the figures of the type check.`);
   const rows = checks.map(({ entities, seconds, thousands, megabytes }) => {

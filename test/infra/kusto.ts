@@ -60,7 +60,7 @@ const workspaceOf = (tables: Readonly<Record<string, string>>) => {
 const workspace = workspaceOf({ ...TABLES, ...OWN_TABLES });
 const emptyWorkspace = workspaceOf(OWN_TABLES);
 
-export interface Query {
+interface Query {
   /** Errors of the parser, with the text they are about. */
   readonly errors: readonly string[];
   /** Types of the result's columns, by column name. */

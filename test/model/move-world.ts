@@ -8,7 +8,7 @@ export interface Slot {
   move: number;
 }
 /** What an account's own row says of the slot, of that of the layer, and of that of the part of the layer. Each change of it is a compare-and-swap under `version`. */
-export interface Owned extends Slot {
+interface Owned extends Slot {
   layer: Slot | null;
   part: Slot | null;
   version: number;
@@ -22,7 +22,7 @@ interface Partition {
   marks: number[];
 }
 /** What a process read of the slot of the partition. */
-export interface Known extends Slot {
+interface Known extends Slot {
   version: number;
   /** Where it is registered. */
   level: Level;

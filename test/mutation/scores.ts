@@ -1,5 +1,5 @@
 /** A mutant after its run, with the path of its file. */
-export interface Tested {
+interface Tested {
   readonly path: string;
   readonly status: string;
   readonly statusReason?: string | undefined;

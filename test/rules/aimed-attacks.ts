@@ -87,7 +87,7 @@ export function aimedAttacks(
   return fc.oneof(query, transact, batch, write, write, grant, move);
 }
 
-export interface Aimed {
+interface Aimed {
   readonly method: string;
   readonly path: string;
   readonly body: unknown;

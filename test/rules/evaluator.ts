@@ -19,7 +19,7 @@ export interface World {
 }
 
 /** The caller without rules. */
-export const ROOT = 'root';
+const ROOT = 'root';
 
 function holds(world: World, caller: Caller, field: string, term: Term, value: unknown): boolean {
   if (value === undefined) return false;
@@ -88,7 +88,7 @@ export interface List {
 const isEquality = ({ is }: Term) => is !== 'prefix' && is !== 'between';
 
 /** Which alternatives open a list. */
-export function opens({ where, lists }: Given, list: List): boolean {
+function opens({ where, lists }: Given, list: List): boolean {
   const terms = Object.entries(where);
   if (terms.length === 0) return true;
   if (lists === 'none') return false;

@@ -71,7 +71,7 @@ export const VALUES = {
 type Field = keyof typeof VALUES;
 
 /** Partition and row of the tasks. */
-export const KEYS = [
+const KEYS = [
   ['{team}', 'task_{id}'],
   ['{owner}', 'task_{team}_{id}'],
   ['{team}_{owner}', 'task_{id}'],

@@ -99,7 +99,7 @@ const write = fc.record({
 export type Write = typeof write extends fc.Arbitrary<infer T> ? T : never;
 export type Change = Write['action'];
 
-export interface Step {
+interface Step {
   readonly callers: readonly Caller[];
   readonly reads: readonly Read[];
   readonly writes: readonly Write[];

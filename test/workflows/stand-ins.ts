@@ -14,9 +14,9 @@ const [, output] = JSON.parse(OUTPUTS).find(([part]) => call.join(' ').includes(
 if (output !== undefined) console.log(output);
 `;
 
-export type Call = readonly string[];
+type Call = readonly string[];
 
-export interface Stage {
+interface Stage {
   /** The programs to replace by stand-ins. */
   readonly programs: readonly string[];
   /** Output of a call by words that the call contains. The first match counts. */

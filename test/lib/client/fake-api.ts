@@ -13,7 +13,7 @@ export interface Sent {
 }
 
 /** A response, or the error of a connection. */
-export type Scripted = Response | Error | ((sent: Sent) => Response | Error | Promise<Response>);
+type Scripted = Response | Error | ((sent: Sent) => Response | Error | Promise<Response>);
 
 export function json(body: unknown, headers: Record<string, string> = {}, status = 200): Response {
   return new Response(JSON.stringify(body), { status, headers: { 'content-type': 'application/json', ...headers } });

@@ -11,7 +11,7 @@ export const NAMES = ['first', 'second', 'third'];
 export type Several = Storage & { readonly accounts: Accounts };
 
 /** What happens to a request: a process that has crashed sends no other one. */
-export type Fault = 'crash before' | 'crash after' | 'reply lost';
+type Fault = 'crash before' | 'crash after' | 'reply lost';
 export const FAULTS: readonly Fault[] = ['crash before', 'crash after', 'reply lost'];
 
 /** Accounts in memory, each of which can be stopped. */

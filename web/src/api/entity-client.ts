@@ -13,7 +13,7 @@ import type { Values } from './model.ts';
 
 export type Stored = StoredAs<Values>;
 
-export interface ListOptions extends CallOptions {
+interface ListOptions extends CallOptions {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
   readonly prefix?: string | undefined;
@@ -59,7 +59,7 @@ export interface EntityClient {
   ): Promise<readonly { readonly at: string; readonly count: number }[]>;
 }
 
-export interface IndexClient {
+interface IndexClient {
   /** An index that leads to one entity is awaited, any other is read page by page. */
   (values: Values, options?: ListOptions): Listing<Values> & PromiseLike<Values | undefined>;
   range(given: Values, options?: ListOptions): Listing<Values>;

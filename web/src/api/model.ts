@@ -112,10 +112,6 @@ export function neededFields(entity: Entity, { partition, row }: Pick<IndexDescr
   return [...inKeys].filter((field) => canLack(entity, field));
 }
 
-export function keyOf({ key }: Entity, values: Values): Values {
-  return Object.fromEntries(key.fields.map((field) => [field, values[field]]));
-}
-
 /** The values of the key in the order of a path. */
 export function keyPath({ key }: Entity, values: Values): string[] {
   return key.fields.map((field) => String(values[field] ?? ''));

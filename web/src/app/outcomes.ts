@@ -1,5 +1,5 @@
 /** How an action ended whose page was left meanwhile. */
-export interface Outcome {
+interface Outcome {
   readonly id: number;
   /** The name of the action, such as “Delete the row”. */
   readonly action: string;

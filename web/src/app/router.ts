@@ -9,7 +9,7 @@ export interface Address {
   readonly query: URLSearchParams;
 }
 
-export function parseAddress(hash: string): Address {
+function parseAddress(hash: string): Address {
   const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
   return { segments: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }

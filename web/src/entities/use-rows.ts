@@ -4,7 +4,7 @@ import type { Cost } from '../api/cost.ts';
 import type { Values } from '../api/model.ts';
 import type { PageRequest, RowsPage } from './read-page.ts';
 
-export interface Rows {
+interface Rows {
   readonly items: readonly Values[];
   readonly costs: readonly Cost[];
   readonly error?: unknown;

@@ -22,12 +22,12 @@ export interface FormField {
   readonly schema: Schema;
 }
 
-export type Schema = Readonly<Record<string, unknown>>;
+type Schema = Readonly<Record<string, unknown>>;
 /** The text of a field that has an empty text as its value. The text of a field without a value is `''`. */
 export const EMPTY_TEXT = Symbol('empty text');
 export type FieldText = string | typeof EMPTY_TEXT;
 export type Texts = Readonly<Record<string, FieldText>>;
-export type Parsed = { readonly value: unknown; readonly problem?: never } | { readonly problem: string };
+type Parsed = { readonly value: unknown; readonly problem?: never } | { readonly problem: string };
 
 const LONG_TEXT = 500;
 const LARGEST = Number.MAX_SAFE_INTEGER;

@@ -13,7 +13,7 @@ export interface FailedMessage {
   readonly text?: string;
 }
 
-export interface MessageCardProps {
+interface MessageCardProps {
   readonly message: FailedMessage;
   readonly isBusy: boolean;
   readonly isChosen: boolean;

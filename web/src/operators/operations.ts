@@ -18,7 +18,7 @@ export async function call(api: Api, method: 'POST' | 'DELETE', path: string, bo
   await api.send({ method, path: `/operations/${path}`, body });
 }
 
-export interface Walk<Body> {
+interface Walk<Body> {
   readonly path: string;
   readonly method?: 'GET' | 'POST';
   readonly body?: unknown;

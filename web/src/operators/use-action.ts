@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { useOutcome } from '../app/use-outcome.ts';
 
-export interface Action {
+interface Action {
   readonly isBusy: boolean;
   readonly error: unknown;
   /** What the last action did. */

@@ -3,7 +3,7 @@ import type { Listing } from '../api/entity-client.ts';
 import { canRead, type Entity, hasRange, neededFields, type Roles, readableFields, type Values } from '../api/model.ts';
 
 /** A list whose first page has the newest rows. */
-export interface NewestFirst {
+interface NewestFirst {
   readonly id: string;
   readonly title: string;
   /** The fields to give. */

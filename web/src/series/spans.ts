@@ -2,7 +2,7 @@ import type { SeriesDescription } from '../api/model.ts';
 
 /** The choices of a chart's span. The API accepts at most 400 rows and 90,000 counts. */
 
-export interface Span {
+interface Span {
   readonly title: string;
   readonly days: number;
 }
