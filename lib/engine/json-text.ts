@@ -27,7 +27,8 @@ function textOfDeep(value: unknown): string {
   for (let next = pending.pop(); next; next = pending.pop()) {
     if ('text' in next) written += next.text;
     else if (typeof next.value !== 'object' || next.value === null) written += JSON.stringify(next.value);
-    else pending.push(...partsOf(next.value).reverse());
+    // A large body has more parts than a call may have arguments.
+    else for (const part of partsOf(next.value).reverse()) pending.push(part);
   }
   return written;
 }

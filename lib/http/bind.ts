@@ -192,8 +192,8 @@ const MAX_KEY_LENGTH = 200;
 
 /**
  * The id of a request that its caller may repeat. It is derived from the `Idempotency-Key` header, the caller, the route,
- * the path and the body, unless the `content` to identify is another one. So a repetition finds what the first attempt created, and requests need no record. Undefined
- * without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
+ * the path and the body, or the `content` in its place. So a repetition finds what the first attempt created, and requests
+ * need no record. Undefined without the header. Throws `invalid-input`. https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header/
  */
 export async function readRequestId(context: RequestContext, content?: string): Promise<string | undefined> {
   const key = context.headers.get('idempotency-key');

@@ -31,7 +31,10 @@ interface Waiting {
   held: number;
 }
 
-/** Groups rows by partition, because a transaction is limited to one partition. Equal rows are in different groups: their requests have different keys. */
+/**
+ * Groups rows by partition, because a transaction is limited to one partition. Equal rows are in different groups, whose requests have
+ * different keys.
+ */
 export async function* groupIntoBatches(entity: Entity, rows: AsyncIterable<FiledRow>): AsyncGenerator<FiledRow[]> {
   const waiting = new Map<string, Waiting>();
   let [count, held] = [0, 0];

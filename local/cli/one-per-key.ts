@@ -4,6 +4,7 @@ import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
 import { validateKey } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { jsonText } from '../../lib/engine/json-text.ts';
 import type { ImportRow } from './csv-rows.ts';
 
 /** A key takes about 250 bytes of memory. */
@@ -25,7 +26,7 @@ export async function* onePerKey(
   for await (const row of rows) {
     const key = readKey(entity, row);
     if (!key) {
-      const content = hash('sha256', JSON.stringify(row.values), 'base64');
+      const content = hash('sha256', jsonText(row.values), 'base64');
       // A row is equal to none of another round.
       if (copies.size === maxKeys && !copies.has(content)) {
         copies.clear();

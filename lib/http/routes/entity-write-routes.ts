@@ -19,6 +19,7 @@ import { RowkeyError } from '../../base/errors.ts';
 import type { Stored, Values } from '../../base/values.ts';
 import { parse, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import { jsonText } from '../../engine/json-text.ts';
 import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
 import {
   bind,
@@ -127,7 +128,7 @@ async function readActionIds(context: RequestContext, actions: readonly BatchAct
   if (id === undefined) return undefined;
   const counts = new Map<string, number>();
   return actions.map((action) => {
-    const text = JSON.stringify(action);
+    const text = jsonText(action);
     const before = counts.get(text) ?? 0;
     counts.set(text, before + 1);
     return toRequestId([id, text, String(before)]);

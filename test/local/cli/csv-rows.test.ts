@@ -153,3 +153,14 @@ test('counts equal rows without a whole key, and begins again after the most tha
   );
   expect(copies).toEqual(['0-0', '0-0', '0-1', undefined, '0-2', '1-0', '1-0']);
 });
+
+test('counts a row that is deep, which the import rejects later', async () => {
+  const values = { description: JSON.parse(`${'['.repeat(10_000)}${']'.repeat(10_000)}`) };
+  const rows = Readable.from([{ line: 1, values }]);
+  expect(
+    await Array.fromAsync(
+      onePerKey(expenses, rows, () => {}),
+      ({ copy }) => copy,
+    ),
+  ).toEqual(['0-0']);
+});
