@@ -12,7 +12,7 @@ import { deleteUnchanged, mostActions, type Row, scanTable, tryAction } from '..
 import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
-import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
+import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
@@ -24,14 +24,9 @@ import { checkLeftOver } from './verify-index-rows.ts';
 /** The most rows that are checked at a time, and the most partitions whose copies are deleted at a time. */
 const CONCURRENCY = 8;
 
-interface CleanUpOptions {
+interface CleanUpOptions extends VerifyPageOptions {
   /** All declared entities: their tables are kept. */
   readonly entities: readonly Entity[];
-  readonly position: VerifyPosition | undefined;
-  /** The most rows to check. */
-  readonly top: number;
-  /** A page ends after this many storage transactions. */
-  readonly maxTransactions?: number;
 }
 
 /** Cleans up one page of rows. Throws `not-found` if the index is unknown or already cleaned up. */

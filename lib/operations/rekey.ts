@@ -13,7 +13,7 @@ import { arrivesFromFormer, isTombstoneOfRekey, keyAt, moveToKey } from '../engi
 import { type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { endRekey, readRekey, startMoves, startRekey } from './model-record.ts';
-import { limitTransactions, type VerifyPage, type VerifyPosition } from './verify.ts';
+import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './verify.ts';
 
 /**
  * The move of all entities of a declaration to another key of the same fields.
@@ -148,21 +148,13 @@ interface Kind {
 
 const kindsOf = (owner: Entity) => withArchives([owner]);
 
-interface RekeyPageOptions {
-  readonly position: VerifyPosition | undefined;
-  /** The most rows to read. */
-  readonly top: number;
-  /** A page ends after this many storage transactions. */
-  readonly maxTransactions?: number;
-}
-
 /** Moves the entities in a page of rows. The walk ends with a pass over the table that has found nothing to move. */
 export const rekeyPage = inPattern(
   'move to another key',
   async (
     engine: Engine,
     entity: Entity,
-    { position = { table: 0, left: 0 }, top, maxTransactions }: RekeyPageOptions,
+    { position = { table: 0, left: 0 }, top, maxTransactions }: VerifyPageOptions,
   ): Promise<VerifyPage> => {
     const nothing = { checked: 0, findings: [], left: 0 };
     if (!entity.formerKey) return { ...nothing, next: undefined };

@@ -51,18 +51,22 @@ export const VerifyPosition = z.object({
 });
 export type VerifyPosition = z.infer<typeof VerifyPosition>;
 
-export interface VerifyOptions {
+/** How much of a walk over the rows of an entity one page is. */
+export interface VerifyPageOptions {
   readonly position?: VerifyPosition | undefined;
   /** The most rows of a page. */
   readonly top: number;
+  /** A page ends after this many storage transactions. A check has as many again for its second look and the repairs. */
+  readonly maxTransactions?: number;
+}
+
+export interface VerifyOptions extends VerifyPageOptions {
   /** `safe` leaves out repairs that drop values which may be stored nowhere else. */
   readonly repair: boolean | 'safe';
   /** Limits the check to this index, while it is built. */
   readonly only?: string | undefined;
   /** The delay in milliseconds before the second check of suspicious rows. */
   readonly patience?: number;
-  /** Limits the first check, and separately the second check with the repairs. Work that has started is finished. */
-  readonly maxTransactions?: number;
 }
 
 export interface VerifyPage {

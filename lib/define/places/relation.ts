@@ -1,15 +1,10 @@
 import { pick, type Values } from '../../base/values.ts';
-import type { Entity } from '../declaration/entity.ts';
+import type { Entity, Reference } from '../declaration/entity.ts';
 import { buildKey, type KeyTemplate, keyRange } from '../keys/key-template.ts';
 import { isOptional } from '../schema/field-schema.ts';
 
 /** A field of one entity that contains a field of another one. */
-export interface Relation {
-  readonly from: () => Entity;
-  readonly field: string;
-  readonly to: Entity;
-  readonly by: string;
-}
+export type Relation = Pick<Reference, 'from' | 'field' | 'to' | 'by'>;
 
 /** The key fields of the other entity besides the one that the field contains. */
 export function otherKeyFields({ to, by }: Relation): readonly string[] {

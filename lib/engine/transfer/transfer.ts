@@ -11,9 +11,8 @@ import { type Entity, type EntityChange, formerOf } from '../../define/declarati
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, deleteSame, tryAction } from '../../storage/rows.ts';
-import { inPattern, traceContext } from '../../telemetry/span.ts';
+import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { makeAndNote } from '../note-change.ts';
 import {
   declarationOf,
   type EntityRowOptions,
@@ -23,11 +22,10 @@ import {
   requireRekeyed,
   requireWritable,
 } from '../read/entity-rows.ts';
-import { holdFor, sendWork } from '../reconcile/hold.ts';
-import { MESSAGE_VERSION, TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
-import { partFor } from '../reconcile/queues.ts';
+import { holdFor } from '../reconcile/hold.ts';
+import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
-import { findOperation, newOperationId, type Operation, writeOperation } from '../write/operation.ts';
+import { findOperation, newOperationId, type Operation, sendTransfer, writeOperation } from '../write/operation.ts';
 import { TooManyCarried } from '../write/plan.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { handBack, handOver, type Work } from './hand-over.ts';
@@ -124,8 +122,7 @@ async function requestTransfer(
   await recordStatus(engine, transfer, 'running');
   const { operation, to = {} } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
-  const part = await partFor(engine, TRANSFERS_QUEUE, address);
-  await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
+  await sendTransfer(engine, transfer, change);
   return operationId;
 }
 

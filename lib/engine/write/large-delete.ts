@@ -1,11 +1,7 @@
-import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { makeAndNote } from '../note-change.ts';
-import { sendWork } from '../reconcile/hold.ts';
-import { MESSAGE_VERSION, TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
-import { partFor } from '../reconcile/queues.ts';
+import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import type { PlannedWrite } from './entity-write.ts';
-import { newOperationId, writeOperation } from './operation.ts';
+import { newOperationId, sendTransfer, writeOperation } from './operation.ts';
 
 /**
  * Requests the delete of an entity that has more children than a transaction has rows, and returns the id of the operation;
@@ -28,7 +24,6 @@ export async function requestLargeDelete(engine: Engine, planned: PlannedWrite):
   };
   await writeOperation(engine, { ...named, status: 'running' });
   const change = { operation: 'delete', entity: entity.name, address, fields: [], etag: before.etag } as const;
-  const part = await partFor(engine, TRANSFERS_QUEUE, address);
-  await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
+  await sendTransfer(engine, transfer, change);
   return operationId;
 }

@@ -8,9 +8,14 @@ import { linkEntity } from '../../define/define-model.ts';
 import { periodOf } from '../../define/keys/calendar.ts';
 import { addressIfAny, addressOf } from '../../define/places/index-entries.ts';
 import { submit } from '../../storage/rows.ts';
+import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { makeAndNote, type NotedChange } from '../note-change.ts';
 import { withPeriodTable } from '../period-tables.ts';
 import { readLive } from '../read/entity-rows.ts';
+import { sendWork } from '../reconcile/hold.ts';
+import { TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
+import { partFor } from '../reconcile/queues.ts';
 
 export const Operation = z.strictObject({
   /** Begins with the date that selects the table. */
@@ -65,6 +70,12 @@ export async function writeOperation(
   const transaction = { table, partition, actions: [{ kind, row, properties }], isRepeatable: true };
   const write = () => submit(engine.storage, transaction);
   await withPeriodTable(engine, operations, { table, write });
+}
+
+/** Sends the message of a change that an operation makes, and notes the change. */
+export async function sendTransfer(engine: Engine, transfer: Transfer, change: NotedChange): Promise<void> {
+  const part = await partFor(engine, TRANSFERS_QUEUE, change.address);
+  await makeAndNote(engine, change, () => sendWork(engine, part, { ...transfer, ...traceContext() }));
 }
 
 /** Returns undefined if the operation does not exist or is of another entity: the id alone gives no access. */
