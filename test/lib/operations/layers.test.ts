@@ -267,12 +267,16 @@ function createRandom(seed: number) {
   return { below, someOf: <Item>(items: readonly Item[]) => items.filter(() => below(2) === 0) };
 }
 
-/** What a model may place: tenants, and entities, of all tenants or of some. */
+/** What a model may place: tenants, and entities, of all tenants, of some, or of a range. */
 function createModel({ below, someOf }: ReturnType<typeof createRandom>): PlacedLayer[] {
   const account = () => ['first', 'second', 'third'][below(3)] ?? '';
   const keys = someOf(TENANTS);
   const tables = someOf(TABLES).sort();
-  const ofSome = below(3) === 0 ? { keys: ['acme_1', 'globex'], separator: '_' } : {};
+  const ofSome =
+    [
+      { keys: ['acme_1', 'globex'], separator: '_' },
+      { from: 'acme_1', to: 'b' },
+    ][below(4)] ?? {};
   const sales = { layer: { name: 'sales', keys, separator: '_' }, account: account() };
   const work = { layer: { name: 'work', tables, ...ofSome }, account: account() };
   const placed = [...(keys.length > 0 ? [sales] : []), ...(tables.length > 0 ? [work] : [])];
