@@ -16,6 +16,8 @@
 // which the test finds; noetag, noclaimguard, lateguard, inlinenoetag (unique) need more states than that. late and resendwork (plain lease, SCRIPT=N, two
 // functions) need half a million, which `npm run test:all` visits.
 //
+// MOVES=1 gives one row another version at any time, as the copy of a move to another account does. Broken rule: bury (plain, SCRIPT=U).
+//
 // LOST=1 loses one reply at any write: storage has executed the request, the sender does not know, and sends the request again. A
 // request that storage would execute twice (an insert or a delete without an ETag) is sent once: its sender reads instead.
 // Broken rule: resend (sent again in any case; SCRIPT=X, Y, Z).
@@ -102,6 +104,7 @@ const only = process.env.SCRIPT;
 const CRASHES = Number(process.env.CRASHES ?? 1),
   FUNCTIONS = Number(process.env.FUNCTIONS ?? 2),
   LOST = Number(process.env.LOST ?? 0),
+  MOVES = Number(process.env.MOVES ?? 0),
   LIMIT = Number(process.env.LIMIT ?? 4e6);
 const key = (s) => JSON.stringify(s);
 const rk = (v, k) => (isOwned(v) ? v + k : v);
@@ -122,6 +125,7 @@ const init = (script, name) => ({
   r: Array.from({ length: FUNCTIONS }, () => ({ pc: 'idle' })),
   crashes: CRASHES,
   lost: LOST,
+  moves: MOVES,
 });
 const over = (w) => ['done', 'dead'].includes(w.pc);
 // A claim is live while its writer may still commit.
@@ -172,12 +176,16 @@ function reconcile(s, at, { add, write, finish, inline }) {
       // A tombstone stays until the entries that are left to the queue agree.
       const isBuried = e.isDeleted && !(inline && s.hasLeft);
       at(t).pc = e.v !== r.v ? 'start' : isBuried ? 'bury' : 'release';
+      if (isBuried) at(t).by = e.by;
     });
-  // The tombstone is deleted under its ETag.
+  // The tombstone is deleted under its ETag. If a move has given it another one, nobody else will delete it.
   if (r.pc === 'bury')
     write((t) => {
-      if (t.ent[r.k].v === r.v) t.ent[r.k] = { v: 0, email: null };
-      at(t).pc = 'release';
+      const e = t.ent[r.k];
+      const isMoved = e.v !== r.v && e.isDeleted && e.by === r.by && broken !== 'bury';
+      if (isMoved) at(t).v = e.v;
+      else at(t).pc = 'release';
+      if (e.v === r.v) t.ent[r.k] = { v: 0, email: null };
     });
   if (r.pc === 'release') add(finish);
 }
@@ -415,6 +423,15 @@ function next(s) {
     if (w.pc === 'send') add((t) => sendWork(t));
     if (!over(w) && w.pc !== 'read') die((t) => end(t, 'dead'));
   });
+  const move = (rowOf, name) =>
+    add((t) => {
+      rowOf(t)[name] = ++t.n;
+      t.moves--;
+    });
+  if (s.moves) {
+    for (const k of [0, 1]) if (s.ent[k].v) move((t) => t.ent[k], 'v');
+    for (const id of Object.keys(s.row)) move((t) => t.row[id], 'ver');
+  }
   s.msg.forEach((m, j) => {
     if (
       !m.vis &&
@@ -578,6 +595,7 @@ for (const [name, script] of Object.entries(scripts)) {
       quiet++;
       for (const i of [0, 1]) {
         const e = s.ent[i];
+        if (e.isDeleted && !s.msg.length) viol = [`the tombstone of entity ${i} left behind`, s];
         for (const val of entriesOf(s, [e.email])) {
           const r = s.row[rk(val, i)];
           if (!(r?.owner === i && r.ok)) viol = [`entity ${i} holds ${e.email}, the index does not say so`, s];

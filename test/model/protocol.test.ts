@@ -78,6 +78,12 @@ test.runIf(IS_EVERY_POINT).each([
   expect(visit(['plain', 'lease', broken], more)).toContain('VIOLATION');
 });
 
+test('a tombstone that a move has given another version is deleted, and stays without a second try', () => {
+  const more = { SCRIPT: 'U', CRASHES: '0', FUNCTIONS: '0', MOVES: '1' };
+  expect(visit(['plain', 'lease'], more)).toMatch(/ ok states \d+ quiescent \d+$/m);
+  expect(visit(['plain', 'lease', 'bury'], more)).toContain('VIOLATION the tombstone of entity 0 left behind');
+});
+
 test.each(['X', 'Y', 'Z'])(
   'an insert or a delete without an ETag that is sent again takes effect twice: %s',
   (SCRIPT) => {

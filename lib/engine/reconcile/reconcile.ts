@@ -51,7 +51,8 @@ import { hasLiveClaim, isOwnedBy } from './unique-claim.ts';
  *   contested entries   read the row -> a live claim of another intent: leave the row -> only then read the entity
  *                       -> write under the row's ETag; conflict: read the row again; never create the row
  *                       -> the intent's own claim was confirmed: read the entity again; changed: start over
- *   tombstone           deleted when every named entry agrees, unless the writer has left entries to the queue
+ *   tombstone           deleted when every named entry agrees, unless the writer has left entries to the queue; also under the ETag that a move to
+ *                       another account has given it, as nobody else will do it
  *   several entities    the entries of deleted ones that are in one partition, and tombstones, are deleted in transactions under the
  *                       ETags that were read; after a conflict one by one, as above
  *
