@@ -1,8 +1,9 @@
+import { RowkeyError } from '../base/errors.ts';
 import { deleteFences } from '../storage/fence.ts';
 import { changeSlots, isOwned } from '../storage/slot-row.ts';
 import { slotAt } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';
-import { findOwner, type Plan, stateIn } from './placement.ts';
+import { findOwner, type Plan, severalAccounts, stateIn } from './placement.ts';
 import { copyBlobsOf, deleteSlots } from './slot-contents.ts';
 import {
   asMover,
@@ -15,11 +16,18 @@ import {
 } from './slot-mover.ts';
 
 /** Moves slots. With `isClosed`, writes to them wait from the beginning to the end, or fail, and no partition is fenced. */
-export function moveSlots(
+export async function moveSlots(
   storage: Storage,
   plans: readonly Plan[],
   { isClosed = false, ...options }: MoveOptions & { readonly isClosed?: boolean },
 ): Promise<MoveReport> {
+  const names = severalAccounts(storage).list.map(({ name }) => name);
+  const unknown = plans.find(({ to }) => !names.includes(to));
+  // As a mover, it would let the next one wait.
+  if (unknown)
+    throw new RowkeyError('invalid-input', `Storage account "${unknown.to}" not found.`, {
+      accepted: names.join(', '),
+    });
   return asMover(storage, options, async (mover) => {
     await startMoves(mover, plans, isClosed);
     await finishMoves(mover);

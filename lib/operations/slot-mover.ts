@@ -153,22 +153,17 @@ export async function startMoves(mover: Mover, plans: readonly Plan[], isClosed:
   // Too many for the arguments of one call, if several layers have moved.
   const turns = placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn));
   const turn = 1 + turns.reduce((one, other) => Math.max(one, other), 0);
-  const starts = plans.flatMap(({ slots, to }, at) => {
-    const target = mover.accounts.list.find(({ name }) => name === to);
-    if (!target)
-      throw new RowkeyError('invalid-input', `Storage account "${to}" not found.`, {
-        accepted: mover.accounts.list.map(({ name }) => name).join(', '),
-      });
-    return placements.flatMap((placement) => {
+  const starts = plans.flatMap(({ slots, to }, at) =>
+    placements.flatMap((placement) => {
       const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
-      if (placement.account === target || owned.length === 0) return [];
+      if (placement.account.name === to || owned.length === 0) return [];
       const busy = owned.find((slot) => stateIn(placement, slot).phase !== 'at rest');
       if (busy) throw new RowkeyError('busy', `The slot ${busy} is moving. Resume or abort its move first.`);
       return [
         { account: placement.account, slots: owned, begun: { move: newMoveId(), to, turn: turn + at, isClosed } },
       ];
-    });
-  });
+    }),
+  );
   for (const { account, owned } of placements) {
     const added = starts
       .filter((start) => start.account === account)

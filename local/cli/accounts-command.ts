@@ -14,7 +14,7 @@ import {
   slotsIn,
   stateIn,
 } from '../../lib/operations/placement.ts';
-import type { MoveReport, MoveTiming } from '../../lib/operations/slot-mover.ts';
+import { MOVE_TIMING, type MoveReport, type MoveTiming } from '../../lib/operations/slot-mover.ts';
 import { awayIn, unlessAway } from '../../lib/storage/errors.ts';
 import {
   indexIn,
@@ -48,6 +48,9 @@ interface MoveOptions {
   readonly share?: number;
   readonly closed?: true;
 }
+
+/** A longer wait is for grants to write. */
+const LATE_MS = MOVE_TIMING.leaseMs + MOVE_TIMING.lateMs;
 
 /** Adds the commands that move slots between storage accounts. */
 export function addAccountsCommands(program: Command, { open, timing }: Accounts): Command {
@@ -333,7 +336,7 @@ function describeProgress(now: MoveProgress | undefined): string {
     case 'another mover':
       return `waiting for another mover, at most ${Math.ceil(now.leftMs / 1_000)} s`;
     case 'wait':
-      return `waiting for late requests, ${Math.ceil(now.leftMs / 1_000)} s`;
+      return `waiting ${now.leftMs > LATE_MS ? 'until grants to write have expired' : 'for late requests'}, ${Math.ceil(now.leftMs / 1_000)} s`;
     case 'copy':
       return `comparing ${now.table}, pass ${now.pass}`;
     case 'switch':

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { z } from 'zod';
+import { RowkeyError } from '../../lib/base/errors.ts';
 
 export const DATA_FOLDER = '.rowkey';
 
@@ -31,5 +32,6 @@ process.on('uncaughtException', (error: unknown) => {
 
 export function formatError(error: unknown): string {
   if (error instanceof z.ZodError) return error.issues.map(({ message }) => message).join('; ');
-  return error instanceof Error ? error.message : String(error);
+  const accepted = error instanceof RowkeyError && error.accepted ? ` Accepted: ${error.accepted}.` : '';
+  return error instanceof Error ? `${error.message}${accepted}` : String(error);
 }

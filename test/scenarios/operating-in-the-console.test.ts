@@ -117,7 +117,16 @@ test('says which indexes nobody has read, what each costs and what else it is fo
 const ACCOUNTS = {
   items: [
     { name: 'first', isAway: false, slots: 1366, layers: [], containers: ['audit'] },
-    { name: 'second', isAway: false, slots: 2730, layers: [{ name: 'tenant-42', slots: 4096 }], containers: [] },
+    {
+      name: 'second',
+      isAway: false,
+      slots: 2730,
+      layers: [
+        { name: 'tenant-42', slots: 4096 },
+        { name: 'sales (former)', slots: 683 },
+      ],
+      containers: [],
+    },
     { name: 'third', isAway: true, layers: [], containers: ['photos'] },
   ],
   moves: [
@@ -161,7 +170,7 @@ test('shows what each account owns and how far a move is, and how to end what a 
   await page.getByRole('row').filter({ hasText: 'third' }).getByText('does not respond').waitFor();
   await page.getByText('240 of 682 slots handed over').waitFor();
   await page.getByText('about 42 seconds left').waitFor();
-  await page.getByText('tenant-42').waitFor();
+  await page.getByText('tenant-42 and 683 slots of sales (former)').waitFor();
   await lookAt(page, 'operators-accounts-moving');
 
   const advice = [

@@ -15,7 +15,7 @@ const timing: MoveTiming = {
 };
 
 test('moves slots, spreads them, returns them and cleans up', async () => {
-  const { open, stopped } = await provisionAccounts();
+  const { open, stopped, requests } = await provisionAccounts();
   const actions = [{ kind: 'insert', row: 'r', properties: { EntityType: 'thing' } }] as const;
   await submit(open(), { table: TABLE, partition: 'Engineering', actions });
   let placed: OpenAccounts['placed'] = [];
@@ -55,7 +55,10 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   expect((await accounts('resume'))[0]).toMatch(/^0 slots moved/);
   expect((await accounts('abort'))[0]).toMatch(/^0 slots moved/);
   await expect(accounts('move', '--to', 'third')).rejects.toThrow('--slots, --key or --share');
+  requests.length = 0;
   await expect(accounts('move', '--key', 'a', '--to', 'fifth')).rejects.toThrow('Storage account "fifth" not found.');
+  // The next command need not wait for this one.
+  expect(new Set(requests.map(({ method }) => method))).toEqual(new Set(['GET']));
 
   placed = [{ layer: { name: 'engineering', keys: ['Engineering'], separator: '_' }, account: 'first' }];
   const run = 'run npm run accounts --';

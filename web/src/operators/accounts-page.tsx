@@ -171,7 +171,7 @@ function MoveCard({ move, from, to, slots, gone, phase }: Move) {
         {from} to {to}
       </h3>
       <p class="muted">
-        {phase} · {formatCount(gone)} of {plural(slots, 'slot')} handed over · <code>{move}</code>
+        <code>{move}</code> · {phase} · {formatCount(gone)} of {plural(slots, 'slot')} handed over
       </p>
       <progress value={gone} max={slots} aria-label={`Slots handed over from ${from} to ${to}`} />
     </li>
@@ -199,7 +199,7 @@ function Figure({ title, value }: { readonly title: string; readonly value: stri
 }
 
 function sayPlaced({ layers, containers }: Account): string {
-  const own = layers.map(({ name, slots }) => (slots === SLOTS ? name : `${name} (${plural(slots, 'slot')})`));
+  const own = layers.map(({ name, slots }) => (slots === SLOTS ? name : `${plural(slots, 'slot')} of ${name}`));
   return joinNames([...own, ...containers.map((container) => `container ${container}`)], 'and');
 }
 
