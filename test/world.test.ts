@@ -1,12 +1,9 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createEntity } from '../lib/engine/write/entity-store.ts';
 import { employees } from './fixtures/model.ts';
-import { expectIndexesToAgree, openWorld, somebody, type World } from './world.ts';
+import { expectIndexesToAgree, openWorld, somebody } from './world.ts';
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 const leave = (rowKey: string) =>
   world.storage.table('employeesbyemail').createEntity({

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { NeverSucceeds, RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
@@ -26,7 +26,7 @@ import { departments, employees, reviews } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, laterBy, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, rowsOf, somebody } from '../world.ts';
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
@@ -92,12 +92,8 @@ const declaredApplicants = defineEntity('applicants', {
 });
 const { applicants } = deploy(declaredApplicants);
 
-let world: World;
-let engine: Engine;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [desks, movers, applicants]);
-  engine = world.queued;
-});
+const world = await openWorld(import.meta.url, [desks, movers, applicants]);
+const engine = world.queued;
 
 const hire = async (over: Values = {}, entity: Entity = employees) => {
   const one = somebody(over);

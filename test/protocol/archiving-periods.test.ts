@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { createGunzip } from 'node:zlib';
 import pMap from 'p-map';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { DAY_MS, MINUTE_MS } from '../../lib/base/time.ts';
@@ -22,7 +22,7 @@ import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.t
 import { deploy } from '../fixtures/deploy.ts';
 import { samplePoints } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
-import { openWorld, QUICK, type World } from '../world.ts';
+import { openWorld, QUICK } from '../world.ts';
 
 /** Periods whose rows are archived in blobs before their table is dropped. */
 
@@ -45,10 +45,7 @@ const { visits } = deploy(
   }),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [visits]);
-});
+const world = await openWorld(import.meta.url, [visits]);
 afterEach(async () => {
   for (const table of await listTables(world.storage, 'visits')) await dropTable(world.storage, table);
   const container = world.storage.container(PERIOD_ARCHIVES_CONTAINER);

@@ -1,12 +1,11 @@
 import pMap from 'p-map';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
@@ -24,7 +23,7 @@ import { employees, reviews } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { log } from '../silent-log.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody } from '../world.ts';
 
 const former = employees.archive as Entity;
 const CONCURRENCY = 8;
@@ -75,12 +74,8 @@ const declaredItems = defineEntity('items', {
 const declared = [declaredProjects, declaredTasks, declaredNotes, declaredLots, declaredItems] as const;
 const { projects, tasks, notes, lots, items } = deploy(...declared);
 
-let world: World;
-let engine: Engine;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [projects, tasks, notes, lots, items]);
-  engine = world.queued;
-});
+const world = await openWorld(import.meta.url, [projects, tasks, notes, lots, items]);
+const engine = world.queued;
 
 const reviewOf = ({ department, employeeId }: Values, year: number, over: Values = {}) => ({
   department,

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { RowkeyError } from '../../lib/base/errors.ts';
 import { intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
@@ -11,7 +11,7 @@ import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { sampleRuns } from '../points.ts';
 import { putAll } from '../put-all.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
 /** Intra-partition index: a value leads to one entity of the partition, and no other entity can take the value. */
 
@@ -29,10 +29,7 @@ const { members } = deploy(
 const OFFICE = 'Rome';
 const member = (memberId: string, badge: string) => ({ office: OFFICE, memberId, badge });
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [members]);
-});
+const world = await openWorld(import.meta.url, [members]);
 
 const rows = () => rowsOf(world.storage, members.table);
 const empty = async () => {

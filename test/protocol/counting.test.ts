@@ -1,5 +1,5 @@
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
@@ -12,7 +12,7 @@ import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { putAll } from '../put-all.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
 /** The employeeCount of a department is exact under concurrent writes. */
 
@@ -53,10 +53,7 @@ const { boxes, shelves, crates, cellars } = deploy(
   cellarsWith(z.int32().max(3).optional()),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [boxes, shelves, crates, cellars]);
-});
+const world = await openWorld(import.meta.url, [boxes, shelves, crates, cellars]);
 
 const countOf = async (department: string) =>
   (await readEntity(world.engine, departments, { department })).values.employeeCount;

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { createOnce } from '../../lib/engine/write/entity-store.ts';
@@ -9,14 +9,11 @@ import { tryFaults } from '../fault-driver.ts';
 import { employees, logins } from '../fixtures/model.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody } from '../world.ts';
 
 /** A create with a request id happens once, whatever happened to its first attempt. */
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 test('costs no extra transaction the first time', async () => {
   await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import { type Sealed, toValues } from '../../lib/define/codec/entity-codec.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -16,15 +16,12 @@ import { anyText } from '../any-text.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { sampleRuns } from '../points.ts';
 import { putAll } from '../put-all.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
 /** Storage contains only the ciphertext of an encrypted property, which decrypts only in its own entity. */
 
 const SECRET = '295847284';
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 const hire = async (over: Values = {}) =>
   (await createEntity(world.engine, employees, somebody({ nationalId: SECRET, ...over }))).values;

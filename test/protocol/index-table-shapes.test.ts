@@ -33,7 +33,7 @@ import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, movies, orders } from '../fixtures/model.ts';
 import { putAll } from '../put-all.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
 const byId = customers.indexes.id as InterPartitionIndex;
 const byCityAndLastName = customers.indexes.cityAndLastName as InterPartitionIndex;
@@ -108,10 +108,7 @@ const [drivers, upgradedDrivers] = ([1, 2] as const).map((version) => {
   return drivers;
 }) as readonly Entity[] as readonly [Entity, Entity];
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [contacts, upgradedDrivers, pages, posts]);
-});
+const world = await openWorld(import.meta.url, [contacts, upgradedDrivers, pages, posts]);
 
 let counter = 0;
 async function customer(over: Values = {}) {

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
   type IndexEntity,
@@ -18,7 +18,7 @@ import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees as entity } from '../fixtures/model.ts';
 import { log } from '../silent-log.ts';
-import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, somebody } from '../world.ts';
 
 const byEmail = entity.indexes.email as IntraPartitionIndex;
 const byEmailCompanyWide = entity.indexes.emailCompanyWide as InterPartitionIndex;
@@ -38,10 +38,7 @@ const { parts } = deploy(
   }),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [parts]);
-});
+const world = await openWorld(import.meta.url, [parts]);
 
 describe('an employee', () => {
   test('is in every index after a create of ten transactions, and read with one', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MINUTE_MS } from '../../lib/base/time.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -14,17 +14,14 @@ import { requestTo } from '../faulty-http-client.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, type Schedule, stall, tickets } from '../stalled-process.ts';
-import { laterBy, openWorld, type World } from '../world.ts';
+import { laterBy, openWorld } from '../world.ts';
 
 /** The table *The order of the steps* of docs/consistency.md: one schedule for each rule, which finds a difference without the rule. */
 
 /** Longer than a read of the log takes. */
 const APPEND_MS = 500;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [guests, cars, tickets]);
-});
+const world = await openWorld(import.meta.url, [guests, cars, tickets]);
 
 const consume = (engine: Engine, message: Message) =>
   consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);

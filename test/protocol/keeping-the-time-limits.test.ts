@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine, Timing } from '../../lib/engine/engine.ts';
 import type { Message } from '../../lib/engine/reconcile/hold.ts';
@@ -11,7 +11,7 @@ import { faultyHttpClient, interruptedHttpClient, lateHttpClient, requestTo } fr
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, stall, tickets } from '../stalled-process.ts';
-import { openWorld, QUICK, type World, withClock } from '../world.ts';
+import { openWorld, QUICK, withClock } from '../world.ts';
 
 /** The table *Time* of docs/consistency.md: one schedule for each rule, which finds a difference without the rule. */
 
@@ -22,10 +22,7 @@ const PASSED_MS = 1_500;
 /** The hold has ended if the time that had passed counts, but not otherwise. */
 const STALL_MS = 4_000;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [guests, cars, tickets]);
-});
+const world = await openWorld(import.meta.url, [guests, cars, tickets]);
 
 const consume = (engine: Engine, message: Message) =>
   consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);

@@ -1,6 +1,6 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import type { Total } from '../../lib/define/declaration/totals.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
@@ -14,15 +14,12 @@ import { CONSUMER_FAULTS, tryFaults, tryInterruptions } from '../fault-driver.ts
 import { sales as entity, model } from '../fixtures/model.ts';
 import { log } from '../silent-log.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, rowsOf } from '../world.ts';
 import { creating, deleting, patching, testWrites } from '../write-contract.ts';
 
 const CONCURRENCY = 8;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 /** Creates a client that holds back the reads of totals until `count` sales are committed and wait for their totals. */
 function committedFirst(count: number): HttpClient {

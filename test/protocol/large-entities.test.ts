@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { BlockBlobClient } from '@azure/storage-blob';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../lib/base/time.ts';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -28,14 +28,11 @@ import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.t
 import { employees, model, reviews } from '../fixtures/model.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
-import { openWorld, QUICK, somebody, type World } from '../world.ts';
+import { openWorld, QUICK, somebody } from '../world.ts';
 
 /** Values that are too large for a row: texts that span several properties or a blob, and photos. */
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 const JPEG = Buffer.concat([Buffer.from('ffd8ffe000104a46494600010100000100010000ffdb', 'hex'), randomBytes(4_000)]);
 

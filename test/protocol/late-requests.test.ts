@@ -1,5 +1,5 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
@@ -11,7 +11,7 @@ import { lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, employees, sales } from '../fixtures/model.ts';
 import { countEach } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld } from '../world.ts';
 
 /**
  * Storage executes a request late: its sender has lost the connection and has ended, and another writer has undone the change. A
@@ -32,10 +32,7 @@ const { cars } = deploy(
   }),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [cars]);
-});
+const world = await openWorld(import.meta.url, [cars]);
 afterAll(async () => {
   await world.settle();
   const checks = [employees, customers, sales, cars].map((entity) => expectIndexesToAgree(world.storage, entity));

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
@@ -18,7 +18,7 @@ import { model } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, QUICK, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK } from '../world.ts';
 
 /** Index entities that outgrow their row move to a blob and back without a visible effect. */
 
@@ -41,10 +41,7 @@ const { crowd: people } = deploy(
 );
 const { here, everywhere } = people.indexes;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [people]);
-});
+const world = await openWorld(import.meta.url, [people]);
 
 /** Long values, so that a few hundred of them outgrow a row. */
 const person = (town: string, number: number, lastName: string) => ({

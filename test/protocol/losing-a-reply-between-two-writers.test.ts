@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { admitGrant, restoreGrants, revokeGrants } from '../../lib/access/grant.ts';
 import { RowkeyError, unavailable } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
@@ -23,7 +23,7 @@ import { doorevents, doorminutes, employees, messagehours, messageyears, model, 
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld } from '../world.ts';
 
 /**
  * Loses the reply to each storage call of a write, or the call itself, while another writer changes the same data before the
@@ -34,10 +34,7 @@ import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 const CONCURRENCY = 6;
 const LOSSES = ['reply lost', 'request lost'] as const;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 afterAll(async () => {
   await world.settle();
   await expectIndexesToAgree(world.storage, employees);

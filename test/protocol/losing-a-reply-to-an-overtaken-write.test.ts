@@ -1,21 +1,18 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { employees, sales } from '../fixtures/model.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
 /**
  * A write commits, its reply is lost, and another writer changes the entity before the SDK sends the write again. Storage then
  * rejects a write that took effect. Its index entries must follow all the same.
  */
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 afterAll(async () => {
   await world.settle();
   await expectIndexesToAgree(world.storage, employees);

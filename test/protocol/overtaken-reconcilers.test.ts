@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
@@ -14,18 +14,14 @@ import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, laterBy, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, somebody } from '../world.ts';
 
 const CONCURRENCY = 8;
 /** The number of the storage call that commits a patch which takes a row back. */
 const WRITE_CALL = 6;
 
-let world: World;
-let engine: Engine;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-  engine = world.queued;
-});
+const world = await openWorld(import.meta.url);
+const engine = world.queued;
 
 const hire = (values: Values) => createEntity(engine, employees, values);
 const patch = (one: Values, change: Values) => patchEntity(engine, employees, one, change);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import type { Values } from '../../lib/base/values.ts';
@@ -108,10 +108,7 @@ const { sites, gates, visits, parcels } = deploy(sitesDeclared, gatesDeclared, v
 const leaders = deploy(leadersDeclared).leaders as Entity;
 const { customers, employees, invoices } = deploy(shop.customers, directory.employees, invoicesDeclared);
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [sites, gates, visits, parcels, invoices, leaders]);
-});
+const world = await openWorld(import.meta.url, [sites, gates, visits, parcels, invoices, leaders]);
 
 let counter = 0;
 const create = (entity: Entity, values: Values) => createEntity(world.engine, entity, values);

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -10,16 +10,13 @@ import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
-import { openWorld, somebody, type World } from '../world.ts';
+import { openWorld, somebody } from '../world.ts';
 
 /** The most messages of a queue that one process of the host handles concurrently: a batch of 16, and 8 of the next one. */
 const MESSAGES = 24;
 const { emailCompanyWide } = employees.indexes;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 /** The calls of one reconciler. The call `at` waits for `released`. */
 interface Held {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createDefaultHttpClient, createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
-import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { DAY_MS, MINUTE_MS } from '../../lib/base/time.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -12,14 +12,11 @@ import { logins } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
-import { openWorld, type World } from '../world.ts';
+import { openWorld } from '../world.ts';
 
 /** Days that are dropped during writes, and tables that the service is still dropping. */
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 afterEach(async () => {
   for (const table of await listTables(world.storage, 'logins')) await dropTable(world.storage, table);
 });

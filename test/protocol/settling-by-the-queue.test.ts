@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
@@ -14,7 +14,7 @@ import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
-import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld } from '../world.ts';
 import { creating, deleting, testWrites } from '../write-contract.ts';
 
 /** A ticket has a unique number and a list that its writer settles, and a copy and a list that are left to the queue. */
@@ -67,10 +67,7 @@ const declaredBadges = defineEntity('badges', {
 });
 const { owners, badges } = deploy(declaredOwners, declaredBadges);
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [tickets, owners, badges]);
-});
+const world = await openWorld(import.meta.url, [tickets, owners, badges]);
 
 let counter = 0;
 function ticket() {

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -12,15 +12,12 @@ import { departments, employees, model } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, LONG_HOLDS, openWorld, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, LONG_HOLDS, openWorld, somebody } from '../world.ts';
 import { creating, deleting, patching, replacing, testWrites } from '../write-contract.ts';
 
 const CONCURRENCY = 12;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 let counter = 0;
 const hire = (one: Values) => createEntity(world.engine, employees, one);

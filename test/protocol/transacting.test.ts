@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
@@ -22,7 +22,7 @@ import { expectRetried, outcomeOf, tryFaults, tryInterruptions, UNANSWERED_INSER
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { linkedEntities } from '../fixtures/deploy.ts';
 import { sampleRuns } from '../points.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
 /** A transaction of actions on entities of several declarations, which share a table and a partition. */
 
@@ -110,10 +110,7 @@ const entities = linkedEntities(model);
 const { guests, clubs, bills } = entities;
 const all = Object.values(entities);
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, all);
-});
+const world = await openWorld(import.meta.url, all);
 
 let counter = 0;
 function newClub(): string {

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
@@ -6,7 +6,7 @@ import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { deploy } from '../fixtures/deploy.ts';
-import { openWorld, rowsOf, type World } from '../world.ts';
+import { openWorld, rowsOf } from '../world.ts';
 
 /** An upgrade that changes a key field would lead every request to another row than the stored one. */
 
@@ -27,10 +27,7 @@ const { labels } = deploy(
   }),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [labels]);
-});
+const world = await openWorld(import.meta.url, [labels]);
 
 test('an upgrade changes other fields, and the key stays that of the row', async () => {
   const key = { area: 'a', label: 'X', number: 7 };

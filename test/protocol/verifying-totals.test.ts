@@ -9,11 +9,10 @@ import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { allPages } from '../all-pages.ts';
 import { sales as entity } from '../fixtures/model.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
-let world: World;
+const world = await openWorld(import.meta.url);
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
   for (const [at, soldOn] of ['2026-01-05', '2026-01-20', '2026-02-03'].entries())
     await createEntity(world.engine, entity, { branch: 'Bern', saleId: `S00000${at}`, soldOn, amount: at + 0.5 });
 });

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -19,7 +19,7 @@ import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
 /** A check finds every manual change, and repairs it while writers run. */
 
@@ -45,10 +45,7 @@ const { badges } = deploy(
     access: { read: [], write: [] },
   }),
 );
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [marks, badges]);
-});
+const world = await openWorld(import.meta.url, [marks, badges]);
 
 const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;
 

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { pick, type Values } from '../../lib/base/values.ts';
 import { compileFilter, toSelection } from '../../lib/define/codec/query.ts';
@@ -31,7 +31,7 @@ import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { testFurtherRows } from '../further-rows-contract.ts';
-import { openWorld, rowsOf, type World } from '../world.ts';
+import { openWorld, rowsOf } from '../world.ts';
 import { creating, deleting, patching, replacing, testWrites, type WriteSubject } from '../write-contract.ts';
 
 /** An entity whose rarely read fields are in rows of their own. */
@@ -89,10 +89,7 @@ const { assets: unsplit } = deploy(defineEntity('assets', ofAssets));
 const former = assets.archive as Entity;
 const every = Object.keys(assets.columns);
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [assets, parts]);
-});
+const world = await openWorld(import.meta.url, [assets, parts]);
 
 let counter = 0;
 function asset(over: Values = {}): Values {

@@ -8,14 +8,13 @@ import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { customers, model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
 import { sampleItems } from '../points.ts';
-import { openWorld, type World } from '../world.ts';
+import { openWorld } from '../world.ts';
 import { creating, deleting, testWrites } from '../write-contract.ts';
 
 /** The contract of writes, for every entity of the tests' model with a value in each field. A usual run takes one entity. */
 
-let world: World;
+const world = await openWorld(import.meta.url);
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
   // The samples of orders refer to this customer.
   await createEntity(world.engine, customers, { ...sampleOf(customers), customerId: 'ZREF' });
 });

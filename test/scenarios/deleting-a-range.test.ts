@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
@@ -7,16 +7,13 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { CRASHES, tryFaults } from '../fault-driver.ts';
 import { customers, doorevents, employees, logins, orders, reviews } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
 /** Deleting the entities of a range, in batches. */
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 const EVENT_ID = '6f1c1d6e-0000-4000-8000-000000000000';
 const eventsOf = (employeeId: string, count: number) =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { RestError } from '@azure/core-rest-pipeline';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Values } from '../../lib/base/values.ts';
 import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
@@ -14,10 +14,7 @@ import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.
 
 const product = useProduct(import.meta.url);
 const hr = product.as('hr');
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 const person = (firstName: string) => ({ firstName, kind: 'employee', jobTitle: 'Clerk' });
 const codeOf = (error: { code: string }) => error.code;

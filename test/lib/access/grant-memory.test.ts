@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { GRANTS_KEPT_MS, revokeGrants } from '../../../lib/access/grant.ts';
 import type { Caller } from '../../../lib/access/token.ts';
 import { unavailable } from '../../../lib/base/errors.ts';
@@ -12,17 +12,14 @@ import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { employees, model } from '../../fixtures/model.ts';
 import { respondWith } from '../../respond-with.ts';
 import { testStorage } from '../../storage.ts';
-import { openWorld, somebody, type World } from '../../world.ts';
+import { openWorld, somebody } from '../../world.ts';
 import { testApp, testInvocation, testRequest } from '../http/request.ts';
 
 const ROW = { entity: 'employees', scope: 'own' };
 const NEW_GRANT = '3 transactions';
 const REPEATED = '0 transactions';
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 /** A process of the app with its own storage client, and so with its own memory. */
 function startProcess({ append = () => Promise.resolve() }: { readonly append?: () => Promise<void> } = {}) {

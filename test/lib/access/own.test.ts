@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { readOwn } from '../../../lib/access/own.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
@@ -9,7 +9,7 @@ import { createEntity, deleteEntity, patchEntity } from '../../../lib/engine/wri
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { employees } from '../../fixtures/model.ts';
-import { openWorld, somebody, type World } from '../../world.ts';
+import { openWorld, somebody } from '../../world.ts';
 
 /** An entity that belongs to an identity instead of an address. */
 const { badges } = deploy(
@@ -30,10 +30,7 @@ const { badges } = deploy(
   }),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [badges]);
-});
+const world = await openWorld(import.meta.url, [badges]);
 
 const own = (claims: Record<string, string>, entity: Entity = employees) =>
   readOwn(world.engine, { subject: 'x', roles: [], claims }, entity);

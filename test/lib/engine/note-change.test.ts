@@ -1,21 +1,18 @@
 import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, keepEarly, noteChange } from '../../../lib/engine/note-change.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { tryFaults } from '../../fault-driver.ts';
 import { employees } from '../../fixtures/model.ts';
-import { openWorld, somebody, type World } from '../../world.ts';
+import { openWorld, somebody } from '../../world.ts';
 
 const shared = createDefaultHttpClient();
 const address = { table: 't', partition: 'p', row: 'r' };
 const change = { operation: 'create', entity: 'e', address } as const;
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 
 async function collected(work: () => Promise<unknown>): Promise<{ changes: ChangeRecord[]; failure: unknown }> {
   const changes: ChangeRecord[] = [];

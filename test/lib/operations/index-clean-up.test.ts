@@ -36,9 +36,8 @@ const former = {
 const { things: before } = deploy(defineEntity('things', { ...declaration, indexes: { ...kept, ...former } }));
 const { things: after } = deploy(defineEntity('things', { ...declaration, indexes: kept }));
 
-let world: World;
+const world = await openWorld(import.meta.url, [before]);
 beforeAll(async () => {
-  world = await openWorld(import.meta.url, [before]);
   await guardModel(world.engine, [before], undefined);
   for (const b of ['1', '2', '3', '4', '5'])
     await createEntity(world.engine, before, { a: b < '3' ? 'one' : 'two', b, c: `c${b}` });

@@ -10,13 +10,12 @@ import type { Runtime } from '../../../lib/rowkey.ts';
 import { employees, model, products } from '../../fixtures/model.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { putAll } from '../../put-all.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../../world.ts';
 
 const pace = { rate: 1_000_000, patience: 100 };
 const counted = countedMetrics();
-let world: World;
+const world = await openWorld(import.meta.url);
 beforeAll(async () => {
-  world = await openWorld(import.meta.url);
   const people = Array.from({ length: 60 }, (_, index) => somebody({ department: `D${index % 3}` }));
   await putAll(world.engine, employees, people);
   await world.settle();

@@ -1,5 +1,5 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
 import { toProperties } from '../../../../lib/define/codec/entity-codec.ts';
@@ -26,7 +26,7 @@ import { measureCost } from '../../../../lib/storage/cost.ts';
 import { submit } from '../../../../lib/storage/rows.ts';
 import { allPages } from '../../../all-pages.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
-import { openWorld, type World } from '../../../world.ts';
+import { openWorld } from '../../../world.ts';
 
 const { items: stock } = deploy(
   defineEntity('items', {
@@ -81,10 +81,7 @@ const { texts } = deploy(
   }),
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [stock, headless, texts]);
-});
+const world = await openWorld(import.meta.url, [stock, headless, texts]);
 
 interface Put {
   readonly row: string;

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { consumeIntent, handleMessage } from '../../../../lib/engine/consume/consume.ts';
 import { dropPoison, listPoison } from '../../../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
@@ -13,18 +13,14 @@ import { customers, orders } from '../../../fixtures/model.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { log } from '../../../silent-log.ts';
 import { countTried } from '../../../tried-faults.ts';
-import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, type World, withClock } from '../../../world.ts';
+import { expectIndexesToAgree, LONG_HOLDS, openWorld, QUICK, withClock } from '../../../world.ts';
 
 /** Work that a function receives within seconds, for the first time. */
 
 const work = { version: 1, intent: 'one', entity: 'customers', table: 'customers', items: [] };
 
-let world: World;
-let engine: Engine;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-  engine = { ...world.engine, timing: LONG_HOLDS };
-});
+const world = await openWorld(import.meta.url);
+const engine = { ...world.engine, timing: LONG_HOLDS };
 beforeEach(async () => {
   await world.storage.queue(QUEUE).clearMessages();
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { busy, unavailable } from '../../../../lib/base/errors.ts';
 import { indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import { handleMessage } from '../../../../lib/engine/consume/consume.ts';
@@ -14,16 +14,13 @@ import { customers, employees } from '../../../fixtures/model.ts';
 import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { log } from '../../../silent-log.ts';
-import { expectIndexesToAgree, openWorld, QUICK, somebody, type World } from '../../../world.ts';
+import { expectIndexesToAgree, openWorld, QUICK, somebody } from '../../../world.ts';
 
 const QUEUE = 'index-changes';
 const LAST_INSTANT = 8_640_000_000_000_000;
 const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url);
-});
+const world = await openWorld(import.meta.url);
 beforeEach(async () => {
   await world.storage.queue(QUEUE).clearMessages();
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { RowkeyError } from '../../../../lib/base/errors.ts';
 import type { Values } from '../../../../lib/base/values.ts';
@@ -21,7 +21,7 @@ import { costOf } from '../../../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { sampleRuns } from '../../../points.ts';
-import { expectIndexesToAgree, openWorld, rowsOf, type World } from '../../../world.ts';
+import { expectIndexesToAgree, openWorld, rowsOf } from '../../../world.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
 const id = z.string().regex(/^\d{1,3}$/);
@@ -64,10 +64,7 @@ const unique = defineEntity('uniques', {
 
 const { plains, copied: copies, indexed: alls, uniques } = deploy(plain, copied, indexed, unique);
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [plains, copies, alls, uniques]);
-});
+const world = await openWorld(import.meta.url, [plains, copies, alls, uniques]);
 
 let counter = 0;
 function newPartition(): string {

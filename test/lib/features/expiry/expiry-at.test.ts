@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
 import type { CopyIndex, Index } from '../../../../lib/define/declaration/indexes.ts';
@@ -29,7 +29,7 @@ import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CONSUMER_FAULTS, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
-import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
+import { openWorld, QUICK, rowsOf } from '../../../world.ts';
 import { load, testRejections } from '../../define/validate/declarations.ts';
 
 const HOUR = 3_600_000;
@@ -86,10 +86,7 @@ const declaredSession = defineEntity('sessions', {
 });
 const { invitations, remarks, replies, sessions } = deploy(declared, declaredChild, declaredReply, declaredSession);
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [invitations, remarks, replies, sessions]);
-});
+const world = await openWorld(import.meta.url, [invitations, remarks, replies, sessions]);
 
 /** An engine whose clock is ahead. */
 const later = (milliseconds: number, engine = world.engine): Engine => ({

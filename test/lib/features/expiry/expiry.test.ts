@@ -1,5 +1,5 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
@@ -27,7 +27,7 @@ import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-cl
 import { deploy } from '../../../fixtures/deploy.ts';
 import { putAll } from '../../../put-all.ts';
 import { log } from '../../../silent-log.ts';
-import { openWorld, QUICK, rowsOf, type World } from '../../../world.ts';
+import { openWorld, QUICK, rowsOf } from '../../../world.ts';
 import { testRejections } from '../../define/validate/declarations.ts';
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -116,10 +116,7 @@ const { notes, remarks, leaders, players, clubs, memos, reports } = deploy(
   declaredReport,
 );
 
-let world: World;
-beforeAll(async () => {
-  world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs, memos, reports]);
-});
+const world = await openWorld(import.meta.url, [notes, remarks, leaders, players, clubs, memos, reports]);
 
 /** An engine whose clock is this many days behind. */
 const daysAgo = (days: number): Engine => ({ ...world.engine, now: () => Date.now() - days * DAY_MS });
