@@ -1,8 +1,9 @@
 import { MAX_NAME_LENGTH, PREFIX, prefixTable, prefixWithHyphen } from '../../storage/resource-names.ts';
-import { canWriteThroughGrant, type Entity, keptByEngine } from '../declaration/entity.ts';
+import { canWriteThroughGrant, type Denormalized, type Entity, formerOf, keptByEngine } from '../declaration/entity.ts';
 import { limitErrors, type RequestLimit } from '../declaration/request-limit.ts';
 import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { type Placement, placementErrors } from '../places/placement.ts';
+import { lookupBy, referringFields } from '../places/relation.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
 
@@ -156,13 +157,21 @@ function* rekeyErrors(entity: Entity): Generator<string> {
   if (!entity.formerKey) return;
   const { children, countedBy, dependents, formerKey, partition } = entity;
   const { own } = entity.access;
+  const links = Object.values(entity.denormalized);
+  // The queue finds the entities with copies at either key, if an index of another table has them.
+  const isFoundByKey = ({ field, source: to, by }: Denormalized) => {
+    const fields = referringFields({ from: () => entity, field, to, by });
+    return [entity, formerOf(entity)].some((each) => each && lookupBy(each, fields)?.isRemote === false);
+  };
   const isSamePartition = formerKey.partition.template === partition.template;
   const reasons: readonly (readonly [what: string, isSo: boolean])[] = [
     ['has children', children.length > 0],
     ['is a child', entity.childOf !== undefined],
     ['counts', Object.keys(entity.counts).length > 0],
     ['is counted in its partition', !isSamePartition && countedBy.length > 0],
-    ['copies fields or is copied from', Object.keys(entity.denormalized).length + dependents.length > 0],
+    ['is copied from', dependents.length > 0],
+    ['copies fields in its partition', links.some(({ fanOut }) => !fanOut)],
+    ['copies fields and is found by its key', links.some((link) => link.fanOut && isFoundByKey(link))],
     ['has a period', entity.period !== undefined],
     ['is a series', entity.series !== undefined],
     ['is granted', own !== undefined && 'through' in own],

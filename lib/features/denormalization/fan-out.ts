@@ -6,7 +6,7 @@ import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import type { Denormalized, Entity, FanOutStep, Feature } from '../../define/declaration/entity.ts';
-import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
+import { addressIfAny, addressOf, isCopy } from '../../define/places/index-entries.ts';
 import {
   isByKey,
   keyIn,
@@ -17,6 +17,7 @@ import {
   referringFields,
 } from '../../define/places/relation.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
+import { declarationOf } from '../../engine/read/entity-rows.ts';
 import { fieldsOf } from '../../engine/reconcile/intent.ts';
 import { writeOne, writePartitions } from '../../engine/write/entity-batch.ts';
 import type { EntityWrite } from '../../engine/write/entity-write.ts';
@@ -203,8 +204,10 @@ async function readReceiver({ storage }: Engine, entity: Entity, address: Addres
 
 function toReceiver(entity: Entity, found: Row): Receiver | undefined {
   const values = valuesOf(entity, found);
+  if (!values) return undefined;
   const address = { table: found.table, partition: found.partition, row: found.row };
-  return values && { address, values, found };
+  // It may be at its former key, or between the two. The read of the write moves it.
+  return entity.formerKey ? { address: addressOf(entity, values), values } : { address, values, found };
 }
 
 async function isStale(engine: Engine, { values }: Receiver, links: readonly Denormalized[]): Promise<boolean> {
@@ -271,7 +274,7 @@ async function updatePage(
   { source, after, fail }: { readonly source: Address; readonly after: string | undefined } & Pick<FanOutStep, 'fail'>,
 ): Promise<string | undefined> {
   const relation = relationOf(link);
-  const entity = link.target();
+  const entity = await declarationOf(engine, link.target());
   const sourceKey = fieldsOf(link.source, [
     [link.source.partition, source.partition],
     [link.source.row, source.row],

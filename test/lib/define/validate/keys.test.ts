@@ -89,7 +89,17 @@ testRejections([
       load(
         ...copying({ key: { partition: '{city}', row: 'things_{id}', former: { partition: '{id}', row: '{city}' } } }),
       ),
-    /an entity that copies fields or is copied from cannot get another key by key\.former/,
+    /an entity that is copied from cannot get another key by key\.former/,
+  ],
+  [
+    'a former key of an entity that copies fields and is found by its key',
+    () => {
+      const things = entity('things');
+      const denormalized = { id: { source: things, copies: { name: () => '' }, fanOut: true } };
+      const key = { partition: '{city}', row: 'note_{id}_{day}', former: { partition: '{city}', row: '{id}_{day}' } };
+      return load(things, entity('notes', { table: 'notes', denormalized, key }));
+    },
+    /an entity that copies fields and is found by its key cannot get another key by key\.former/,
   ],
   ['a field that the schema does not have', { row: 'x_{town}' }, /"town", which the schema does not have/],
   ['a field that the key contains only as a hash', { row: 'x_{id#}' }, /the key has the field "id" only as a hash/],
