@@ -21,6 +21,7 @@ import { createQueueWorker, parsed } from '../../local/walk/queue-worker.ts';
 import { testApp, testInvocation, testRequest } from '../lib/http/request.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { sampleItems } from '../points.ts';
 import { log } from '../silent-log.ts';
 
 /** What clients hold across a move: continuations, ETags, grants to upload, a file that they import, and messages that wait for an operator. */
@@ -81,24 +82,29 @@ async function openApp() {
   return { open, ask, move, put, given, memories };
 }
 
-test.each([
+const LISTS: readonly (readonly [path: string, shelves: number])[] = [
   ['papers/north', 1],
   ['papers/by/title/Atlas', 3],
   ['operations/scan/papers', 3],
-])('a list that begins before a move goes on after it: %s', async (path, shelves) => {
-  const { ask, move, put } = await openApp();
-  const all = await put();
-  const found: string[] = [];
-  let next: string | undefined = `${path}?top=4`;
-  for (let page = 0; next; page += 1) {
-    const { body, headers, status } = await ask('GET', next);
-    expect(status).toBe(200);
-    for (const { shelf, paperId } of body.items) found.push(`${shelf}/${paperId}`);
-    next = /<\/api\/([^>]+)>/.exec(headers.get('link') ?? '')?.[1];
-    if (page < 3) await move(NAMES[2 - page] ?? '');
-  }
-  expect(found.sort()).toEqual(all.slice(0, shelves * IDS.length).sort());
-});
+];
+
+test.each(sampleItems(LISTS, 'list beside a move'))(
+  'a list that begins before a move goes on after it: %s',
+  async (path, shelves) => {
+    const { ask, move, put } = await openApp();
+    const all = await put();
+    const found: string[] = [];
+    let next: string | undefined = `${path}?top=4`;
+    for (let page = 0; next; page += 1) {
+      const { body, headers, status } = await ask('GET', next);
+      expect(status).toBe(200);
+      for (const { shelf, paperId } of body.items) found.push(`${shelf}/${paperId}`);
+      next = /<\/api\/([^>]+)>/.exec(headers.get('link') ?? '')?.[1];
+      if (page < 3) await move(NAMES[2 - page] ?? '');
+    }
+    expect(found.sort()).toEqual(all.slice(0, shelves * IDS.length).sort());
+  },
+);
 
 test('an ETag of before a move is rejected, and that of the same entity after it is accepted', async () => {
   const { ask, move, put } = await openApp();
