@@ -137,7 +137,7 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       .description(description)
       .action(async (_, command: Command) => {
         const { storage, given } = await storageOf(command);
-        await show((shown) => work(storage, { ...given, ...shown }));
+        await show((shown) => work(storage, { ...given, ...shown }), { mayStay: name === 'abort' });
       });
   program
     .command('back')
@@ -145,6 +145,10 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     .argument('[move]', 'the id of a move, which "status" lists; by default all that are not cleaned up')
     .action(async (move: string | undefined, _, command: Command) => {
       const { storage, given } = await storageOf(command);
+      const placements = await readPlacement(severalAccounts(storage));
+      const moves = placements.flatMap(({ owned }) => [...owned.moves.values()].map((state) => state.move));
+      if (move !== undefined && !moves.includes(move))
+        throw new Error(`Move "${move}" not found: ${commandLine('accounts', 'status')} lists those that can return.`);
       await show((shown) => moveBack(storage, move, { ...given, ...shown }));
     });
   program
@@ -308,6 +312,7 @@ async function show(
     readonly onProgress: (now: MoveProgress) => void;
     readonly signal: AbortSignal;
   }) => Promise<MoveReport>,
+  { mayStay = false } = {},
 ): Promise<void> {
   let now: MoveProgress | undefined;
   let rows = 0;
@@ -320,7 +325,7 @@ async function show(
     const report = await work({ onProgress, signal: progress.signal });
     progress.stop();
     for (const line of describeReport(report)) console.log(line);
-    if (report.left.length > 0) process.exitCode = 1;
+    if (report.left.length > 0 && !mayStay) process.exitCode = 1;
   } catch (error) {
     progress.stop();
     if (!progress.signal.aborted) throw error;

@@ -26,7 +26,9 @@ export async function run(program: Command): Promise<void> {
  * trace of the engine does not.
  */
 process.on('uncaughtException', (error: unknown) => {
-  console.error(error instanceof Error && error.name === 'DeclarationError' ? error.message : error);
+  // The reader of the output, such as `head`, has had enough.
+  const isPipeClosed = error instanceof Error && 'code' in error && error.code === 'EPIPE';
+  if (!isPipeClosed) console.error(error instanceof Error && error.name === 'DeclarationError' ? error.message : error);
   process.exit(1);
 });
 

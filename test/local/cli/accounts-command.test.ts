@@ -2,9 +2,10 @@ import { Command } from 'commander';
 import { expect, test, vi } from 'vitest';
 import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { submit } from '../../../lib/storage/rows.ts';
+import { changeSlots } from '../../../lib/storage/slot-row.ts';
 import { addAccountsCommands } from '../../../local/cli/accounts-command.ts';
 import type { OpenAccounts } from '../../../local/cli/open-accounts.ts';
-import { provisionAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
+import { accountNamed, provisionAccounts, RESOURCES, type Several, TABLE } from '../../lib/storage/several-accounts.ts';
 
 const timing: MoveTiming = {
   ...MOVE_TIMING,
@@ -46,6 +47,7 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
     'third: 1366 of 4096 slots',
   ]);
   const [, move] = /^move (\w+): 1 of 1 slots have left second for third$/.exec(status[3] ?? '') ?? [];
+  await expect(accounts('back', 'none')).rejects.toThrow('Move "none" not found');
   expect((await accounts('back', move ?? ''))[0]).toBe(
     '1 slots moved: 1 rows compared, 0 written, 0 deleted; 0 blobs copied.',
   );
@@ -54,6 +56,10 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   expect((await accounts('balance'))[0]).toMatch(/^[12] slots to (first|third)\.$/);
   expect((await accounts('resume'))[0]).toMatch(/^0 slots moved/);
   expect((await accounts('abort'))[0]).toMatch(/^0 slots moved/);
+  const begun = { phase: 'fencing', move: 'begun', to: 'second', turn: 9 } as const;
+  await changeSlots(accountNamed(open() as Several, 'first'), ['000'], () => begun);
+  expect((await accounts('abort'))[1]).toBe('1 slots stay where they are: 000.');
+  expect(process.exitCode).toBeUndefined();
   await expect(accounts('move', '--to', 'third')).rejects.toThrow('--slots, --key or --share');
   requests.length = 0;
   await expect(accounts('move', '--key', 'a', '--to', 'fifth')).rejects.toThrow('Storage account "fifth" not found.');
