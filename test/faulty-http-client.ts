@@ -27,49 +27,48 @@ export function requestTo(table: string, ...methods: readonly string[]): (reques
   return ({ method, url }) => methods.includes(method) && path.test(url);
 }
 
-/** Returns whether the `nth` call is the point. True once. */
-function createPointFinder(at: Point): (nth: number, request: PipelineRequest) => boolean {
-  let isPast = false;
-  return (nth, request) => {
-    if (isPast) return false;
-    isPast = typeof at === 'number' ? nth === at : at(request);
-    return isPast;
-  };
-}
-
 export interface FaultyHttpClient extends HttpClient {
   /** The number of calls so far. */
   readonly calls: number;
 }
 
-/** Creates a client that injects a fault at a call. Without a fault the client only counts. */
-export function faultyHttpClient(fault?: Fault, at: Point = 0): FaultyHttpClient {
+/** Creates a client that counts its calls, and sends each by `send`, which is told whether the call is the point: once. */
+function countingClient(
+  at: Point,
+  send: (request: PipelineRequest, isHere: boolean) => ReturnType<HttpClient['sendRequest']>,
+): FaultyHttpClient {
   let calls = 0;
-  let crashed = false;
-  const isPoint = createPointFinder(at);
+  let isPast = false;
   return {
     get calls() {
       return calls;
     },
-    async sendRequest(request) {
+    sendRequest(request) {
       calls += 1;
-      const isHere = isPoint(calls, request);
-      if (crashed || (isHere && fault === 'crash before')) {
-        crashed = true;
-        throw new Error('This process is dead.');
-      }
-      if (isHere && fault === 'reset') throw new RestError('reset', { code: 'ECONNRESET', request });
-      const status = fault && REFUSALS[fault];
-      if (isHere && status) return { request, status, headers: createHttpHeaders(), bodyAsText: '' };
-      const response = await shared.sendRequest(request);
-      if (isHere && fault === 'reply lost') throw new RestError('reply lost', { code: 'ECONNRESET', request });
-      if (isHere && fault === 'crash after') {
-        crashed = true;
-        throw new Error('This process is dead.');
-      }
-      return response;
+      const isHere = !isPast && (typeof at === 'number' ? calls === at : at(request));
+      isPast ||= isHere;
+      return send(request, isHere);
     },
   };
+}
+
+/** Creates a client that injects a fault at a call. Without a fault the client only counts. */
+export function faultyHttpClient(fault?: Fault, at: Point = 0): FaultyHttpClient {
+  let crashed = false;
+  const crash = () => {
+    crashed = true;
+    throw new Error('This process is dead.');
+  };
+  return countingClient(at, async (request, isHere) => {
+    if (crashed || (isHere && fault === 'crash before')) crash();
+    if (isHere && fault === 'reset') throw new RestError('reset', { code: 'ECONNRESET', request });
+    const status = fault && REFUSALS[fault];
+    if (isHere && status) return { request, status, headers: createHttpHeaders(), bodyAsText: '' };
+    const response = await shared.sendRequest(request);
+    if (isHere && fault === 'reply lost') throw new RestError('reply lost', { code: 'ECONNRESET', request });
+    if (isHere && fault === 'crash after') crash();
+    return response;
+  });
 }
 
 /**
@@ -82,22 +81,13 @@ export function interruptedHttpClient(
   when: 'before' | 'after' = 'before',
   next: HttpClient = shared,
 ): FaultyHttpClient {
-  let calls = 0;
-  const isPoint = createPointFinder(at);
-  return {
-    get calls() {
-      return calls;
-    },
-    async sendRequest(request) {
-      calls += 1;
-      const isHere = isPoint(calls, request);
-      if (isHere && when === 'before') await happen();
-      if (isHere && request.abortSignal?.aborted) throw Object.assign(new Error('Given up.'), { name: 'AbortError' });
-      const response = await next.sendRequest(request);
-      if (isHere && when === 'after') await happen();
-      return response;
-    },
-  };
+  return countingClient(at, async (request, isHere) => {
+    if (isHere && when === 'before') await happen();
+    if (isHere && request.abortSignal?.aborted) throw Object.assign(new Error('Given up.'), { name: 'AbortError' });
+    const response = await next.sendRequest(request);
+    if (isHere && when === 'after') await happen();
+    return response;
+  });
 }
 
 interface LateHttpClient extends FaultyHttpClient {
@@ -107,23 +97,15 @@ interface LateHttpClient extends FaultyHttpClient {
 
 /** Creates a client that keeps a call back. Its sender loses the connection and may send the request again, or dies. */
 export function lateHttpClient(at: Point, { dies = false }: { readonly dies?: boolean } = {}): LateHttpClient {
-  let calls = 0;
   let kept: PipelineRequest | undefined;
-  const isPoint = createPointFinder(at);
-  return {
-    get calls() {
-      return calls;
-    },
-    arrive: async () => kept && shared.sendRequest(kept),
-    async sendRequest(request) {
-      calls += 1;
-      if (kept && dies) throw new Error('This process is dead.');
-      if (!isPoint(calls, request)) return shared.sendRequest(request);
-      const { abortSignal: _, ...late } = request;
-      kept = late;
-      throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
-    },
-  };
+  const client = countingClient(at, async (request, isHere) => {
+    if (kept && dies) throw new Error('This process is dead.');
+    if (!isHere) return shared.sendRequest(request);
+    const { abortSignal: _, ...late } = request;
+    kept = late;
+    throw new RestError('The connection was lost.', { code: 'ECONNRESET', request });
+  });
+  return Object.assign(client, { arrive: async () => kept && shared.sendRequest(kept) });
 }
 
 /** Creates a client whose `at`-th call, or first transaction, reaches storage after a delay, even if the caller has timed out. */
