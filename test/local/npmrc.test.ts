@@ -1,24 +1,21 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cp, mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { parse } from 'yaml';
 
-let folder: string;
+const folder = await mkdtemp(join(inject('folder'), 'npmrc-'));
 /** Creates a project with the .npmrc of this repository and a dependency on an engine version that does not exist. */
 const project = { name: 'project', version: '1.0.0', dependencies: { tool: 'file:tool' } };
 const tool = { name: 'tool', version: '1.0.0', engines: { node: '>=9999' } };
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-npmrc-'));
   await mkdir(join(folder, 'tool'));
   await cp('.npmrc', join(folder, '.npmrc'));
   await writeFile(join(folder, 'package.json'), JSON.stringify(project));
   await writeFile(join(folder, 'tool', 'package.json'), JSON.stringify(tool));
   await npm('install', '--package-lock-only');
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** Runs npm as a user does, without the environment of an npm that started this test. */
 function npm(...words: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {

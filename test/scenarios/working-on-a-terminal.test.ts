@@ -1,24 +1,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, expect, inject, onTestFinished, test, vi } from 'vitest';
 import { PATIENCE_MS } from '../patience.ts';
 import { envFor, ROOT } from '../start-process.ts';
 
 /** The commands on a terminal, which the program `script` of Linux provides, against an API that takes its time. */
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-terminal-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await mkdtemp(join(inject('folder'), 'terminal-'));
 beforeEach(({ skip }) => {
   if (process.platform !== 'linux') skip('The program "script" of Linux is needed.');
 });

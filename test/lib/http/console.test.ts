@@ -1,8 +1,7 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { RowkeyError } from '../../../lib/base/errors.ts';
 import { type ConsoleApp, createConsoleHandler, createRootHandler } from '../../../lib/http/console.ts';
 import { testInvocation, testRequest } from './request.ts';
@@ -14,9 +13,8 @@ const app: ConsoleApp = {
   console: { issuer: 'https://login.example/tenant/v2.0', clientId: 'c1', connectTo: ['https://token.example/x'] },
 };
 
-let folder: string;
+const folder = await mkdtemp(join(inject('folder'), 'console-'));
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-console-'));
   const files = join(folder, 'console');
   await mkdir(join(files, 'assets'), { recursive: true });
   await writeFile(join(folder, 'secret.txt'), 'outside');
@@ -25,7 +23,6 @@ beforeAll(async () => {
   await writeFile(join(files, 'assets', 'main-1a2b.js.br'), brotliCompressSync(SCRIPT));
   await writeFile(join(files, 'assets', 'main-1a2b.js.gz'), gzipSync(SCRIPT));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function get(path: string, { headers = {}, of = app, method = 'GET' as 'GET' | 'HEAD', root = false } = {}) {
   const options = { folder: join(folder, 'console'), root: '/api' };

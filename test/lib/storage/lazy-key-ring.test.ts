@@ -1,18 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { createLazyKeyRing } from '../../../lib/storage/lazy-key-ring.ts';
 import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 
 const keyUri = 'https://contoso.vault.azure.net/keys/data-keys';
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-keys-'));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const folder = await mkdtemp(join(inject('folder'), 'keys-'));
 
 test('wraps with the keys of a file', async () => {
   const file = join(folder, 'keys.json');

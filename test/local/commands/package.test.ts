@@ -1,10 +1,9 @@
 import { globSync, readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ignore from 'ignore';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { type PackagedFile, packageApp } from '../../../local/commands/package.ts';
 import { measureLoad } from '../../../local/package/measure-load.ts';
 
@@ -14,14 +13,12 @@ const COMPILED = `dist/main.cjs.${process.version}-${process.platform}-${process
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-let folder: string;
+// Outside the project, so that the app cannot load installed packages.
+const folder = await mkdtemp(join(inject('folder'), 'package-'));
 let files: readonly PackagedFile[];
 beforeAll(async () => {
-  // Outside the project, so that the app cannot load installed packages.
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
   files = await packageApp(folder);
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test('the package contains the app, its chunks and the files that the host needs', () => {
   const all = files.map(({ path }) => path).filter((path) => !path.startsWith('dist/chunks/'));

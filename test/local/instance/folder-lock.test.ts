@@ -1,18 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { lockFolder } from '../../../local/instance/folder-lock.ts';
 
 const MODULE = new URL('../../../local/instance/folder-lock.ts', import.meta.url).href;
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-lock-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await mkdtemp(join(inject('folder'), 'lock-'));
 
 /** A process that reports whether it got the lock and holds it until it is killed. */
 async function contender() {

@@ -1,8 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { type Instance, readInstance, removeInstance, writeInstance } from '../../../local/instance/instance.ts';
 
 const instance: Instance = {
@@ -18,12 +17,7 @@ const instance: Instance = {
   roles: ['reader'],
   pid: process.pid,
 };
-let folder: string;
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-instance-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await mkdtemp(join(inject('folder'), 'instance-'));
 
 test('finds an instance while it runs and not after its removal', async () => {
   const data = join(folder, 'new', 'data');

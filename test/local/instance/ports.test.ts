@@ -1,16 +1,11 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { choosePort, readPorts, writePorts } from '../../../local/instance/ports.ts';
 
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-ports-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await mkdtemp(join(inject('folder'), 'ports-'));
 
 const ports = { api: 7071, identity: 7080, blob: 10000, queue: 10001, table: 10002 };
 

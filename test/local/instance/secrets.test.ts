@@ -1,18 +1,13 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString, startAzurite } from '../../../local/instance/azurite.ts';
 import { readSecrets } from '../../../local/instance/secrets.ts';
 
 /** The published key that every emulator uses by default. */
 const PUBLISHED = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-secrets-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await mkdtemp(join(inject('folder'), 'secrets-'));
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
 

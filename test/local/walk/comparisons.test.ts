@@ -1,7 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { DAY_MS } from '../../../lib/base/time.ts';
 import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
@@ -80,13 +79,11 @@ const roles = { roles: ['reader'], operatorRole: 'reader' } as const;
 const model = defineModel({ ...roles, entities: [calls, steps, visits, sales] });
 
 const connectionString = testStorage(import.meta.url);
-let folder: string;
+const folder = await mkdtemp(join(inject('folder'), 'walk-test-'));
 let open: () => Promise<WalkWorld>;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-walk-test-'));
   open = await prepareWorlds(model, { connectionString, folder });
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
 
 async function take(world: WalkWorld, ...all: readonly Step[]) {
   const taken = [];

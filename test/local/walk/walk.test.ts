@@ -1,7 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
 import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
@@ -20,11 +19,7 @@ import { IS_EVERY_POINT } from '../../points.ts';
 import { testStorage, WALK_ACCOUNTS } from '../../storage.ts';
 
 const connectionString = testStorage(import.meta.url);
-let folder: string;
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-walk-test-'));
-});
-afterAll(() => rm(folder, { recursive: true, force: true }));
+const folder = await mkdtemp(join(inject('folder'), 'walk-test-'));
 
 const { roles, operatorRole } = deployed;
 const ofPacks = Object.entries<DeclaredEntity | readonly DeclaredEntity[]>(packs).flatMap(([name, entities]) =>
