@@ -22,12 +22,12 @@ import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './ve
  *   command      records that the move begins -> waiting: from then on, a process with the former key does not start, and one that reads it
  *                rejects writes and lists
  *                -> waits until no write at the former key can still be executed: see PHASE_MS
- *                -> records that entities move -> moving: the entities move one by one, as by `…/move` (transfer.ts). A request for a key moves its entity first.
+ *                -> records that entities move -> moving: the entities move one by one, as by `…/move` (move-to-key.ts). A request for a key moves its entity first.
  *                   Nothing is created at the former key, so an entity that is not there never will be: a create looks there first.
  *                -> passes over the table until one has found nothing to move -> done: lists are accepted again
  *   way back     a declaration with the two keys exchanged, at any time
  *
- * test/model/rekey.ts is the specification.
+ * test/model/rekey.ts and rekey-moves.ts are the specification.
  */
 
 /**

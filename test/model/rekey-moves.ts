@@ -250,7 +250,7 @@ function isOfRekey(own: Cell, key: Key, broken: Rule | undefined): boolean {
   return own.state === 'arriving' && (own.from === `old${key}` || broken === 'foreignArrival');
 }
 
-/** lib/engine/transfer/transfer.ts:moveToKey */
+/** lib/engine/transfer/move-to-key.ts:moveToKey */
 function* rekey({ key, isCommand }: Extract<Procedure, { is: 'rekey' }>, broken: Rule | undefined): Steps {
   const [from, to] = [`old${key}`, `new${key}`] as const;
   const is = 'transfer';
@@ -304,7 +304,7 @@ function* message(broken: Rule | undefined): Steps {
   return { again: { is, from: 'newA', to: 'newB', operation: OPERATION, life } };
 }
 
-/** lib/engine/transfer/transfer.ts:transferEntity */
+/** lib/engine/transfer/transfer-entity.ts:transferEntity */
 function* transfer(work: Extract<Procedure, { is: 'transfer' }>, broken: Rule | undefined): Steps {
   const { from, to, operation, life, isUndone = false, etag } = work;
   const isRekey = from.slice(3) === to.slice(3) && !isUndone;

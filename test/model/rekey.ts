@@ -348,7 +348,7 @@ function write(state: State, actor: Actor): string | undefined {
   return undefined;
 }
 
-/** A step of the move (lib/engine/transfer/transfer.ts), which several actors may do for one entity. */
+/** A step of the move (lib/engine/transfer/transfer-entity.ts), which several actors may do for one entity. */
 function moveOn(state: State, actor: Actor, broken: Rule | undefined): string | undefined {
   const { destination, source } = actor;
   const again = () => {

@@ -9,7 +9,7 @@ import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import { findOperation, isOperationId } from '../write/operation.ts';
 import type { Work } from './hand-over.ts';
-import { GONE, INTERRUPTED, readSnapshot, rekeyOf, transferEntity } from './transfer.ts';
+import { GONE, INTERRUPTED, readSnapshot, rekeyOf, transferEntity } from './transfer-entity.ts';
 
 /** The key fields of an address; undefined if no entity of the declaration has it. */
 export function keyAt(
