@@ -326,7 +326,7 @@ test.each(
     const names = new Set(layersIn(placements).map(({ name }) => name));
     for (const { layer } of placed) names.delete(layer.name);
     const ended = [...names].flatMap((name) => planToLayer0(placements, name));
-    await moveSlots(process, [...planLayers(placements, placed), ...ended, ...planBalance(placements)], given);
+    return moveSlots(process, [...planLayers(placements, placed), ...ended, ...planBalance(placements)], given);
   };
   const tidy = async (process: Storage) => {
     await resumeMoves(process, given);
@@ -334,11 +334,16 @@ test.each(
     await arrangeLayers(process, placed, { ...given, isTidying: true });
   };
   const works = [balance, balance, tidy, (process: Storage) => moveBack(process, undefined, given)];
-  const surely = async (work: (process: Storage) => Promise<unknown>, attempts = 10): Promise<unknown> =>
+  const surely = async <Done>(work: (process: Storage) => Promise<Done>, attempts = 10): Promise<Done> =>
     work(open()).catch(async (error: unknown) => {
       if (attempts === 0 || !hasCode(error, 'busy')) throw error;
       return surely(work, attempts - 1);
     });
+  /** As an operator does who reads that slots stay: on a busy machine, their last rows are not copied in time. */
+  const balanceAll = async (attempts = 5): Promise<void> => {
+    const { left } = await surely(balance);
+    if (left.length > 0 && attempts > 0) await balanceAll(attempts - 1);
+  };
   for (let step = 0; step < (IS_EVERY_POINT ? 5 : 3); step += 1) {
     placed = createModel(random);
     const work = works[random.below(works.length)] ?? balance;
@@ -348,7 +353,7 @@ test.each(
     await readFiles();
   }
   for (let round = 0; round < 2; round += 1) {
-    await surely(balance);
+    await balanceAll();
     await surely(tidy);
   }
   await traffic.end();
