@@ -15,7 +15,7 @@ const alone = defineModel({
 
 /** Bytes, and bytes on the wire. */
 test.each([
-  ['all example packs', createRoutes(model), 332_000, 31_300],
+  ['all example packs', createRoutes(model), 333_000, 31_300],
   ['this pack', createRoutes(alone), 223_000, 23_900],
 ] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
   const text = JSON.stringify(describeRoutes(routes));
