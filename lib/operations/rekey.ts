@@ -120,6 +120,7 @@ export function createRekey(entities: readonly Entity[]): Rekey | undefined {
           const here = await readAt(entity, key);
           if (here.live && !arrivesFromFormer(entity, key, here.live.properties)) return here.live;
           if (there.live && here.found?.properties.MovedTo === there.live.properties.Incarnation) return there.live;
+          if (phase === 'former') return undefined;
         }
       };
       // An index entry may name the former address of an entity that has been moved since.
