@@ -88,7 +88,9 @@ async function rekey(entity: string, options: VerifyOptions): Promise<void> {
   const target = await resolveTarget(options);
   const path = `${target.root}/operations/rekey/${encodeURIComponent(entity)}?top=100`;
   const bookmark = join(data, root, `rekey-${entity}`);
-  const walked = await walkPages(target, { path, bookmark, rate, printsLeft: true });
+  const describe = ({ checked, repaired }: Walked) =>
+    checked === 0 ? 'waiting for writes at the former key' : `${repaired} moved`;
+  const walked = await walkPages(target, { path, bookmark, rate, printsLeft: true, describe });
   if (!walked) return;
   const { checked, found, repaired } = walked;
   console.log(`${checked} rows read: ${repaired} of ${found} entities moved.`);

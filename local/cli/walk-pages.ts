@@ -15,6 +15,8 @@ interface Walk {
   readonly rate: number;
   /** Prints only what is left, of work that has a finding for each entity. */
   readonly printsLeft?: boolean;
+  /** What the progress says besides the rows; by default how many do not agree. */
+  readonly describe?: (walked: Walked) => string;
 }
 
 const Walked = z.object({ checked: z.int(), found: z.int(), repaired: z.int() });
@@ -28,12 +30,12 @@ const Bookmark = Walked.extend({ next: z.string() });
  */
 export async function walkPages(
   target: Target,
-  { path, bookmark, rate, printsLeft = false }: Walk,
+  { path, bookmark, rate, printsLeft = false, describe = ({ found }) => `${found} found` }: Walk,
 ): Promise<Walked | undefined> {
   const kept = await readBookmark(bookmark);
   if (kept) process.stderr.write(`Resuming after ${kept.checked} rows; the bookmark is ${bookmark}.\n`);
   const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0 };
-  const progress = startProgress({ rows: () => walked.checked, describe: () => `${walked.found} found` });
+  const progress = startProgress({ rows: () => walked.checked, describe: () => describe(walked) });
   const { signal, say } = progress;
   try {
     for (let next: string | undefined = kept?.next ?? path; next && !signal.aborted; ) {
