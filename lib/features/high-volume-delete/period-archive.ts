@@ -65,7 +65,10 @@ const Progress = z.object({
   rows: z.coerce.number().int(),
   /** See `addToHash`. Empty for no rows. */
   hash: z.string(),
-  /** The partition key, the row key and the ETag of the last row, encoded as metadata cannot have all characters. */
+  /**
+   * The partition key, the row key and the `WriteId` of the last row, encoded as metadata cannot have all characters. A move to another
+   * account changes the ETag. A row that a client has written with a grant has no `WriteId`.
+   */
   lastrow: z
     .string()
     .transform((text) => LastRow.safeParse(parseIfJson(Buffer.from(text, 'base64url').toString())).data)
@@ -139,12 +142,9 @@ async function beginOrContinue(
     .toSorted((a, b) => a.part - b.part)
     .at(-1);
   if (latest?.lastrow && latest.state !== 'verified') {
-    const [partition, row, etag] = latest.lastrow;
-    const there = await unlessTableMissing(
-      readRow(storage, { table, partition, row, select: ['PartitionKey'] }),
-      undefined,
-    );
-    if (there?.etag === etag) return latest;
+    const [partition, row, write] = latest.lastrow;
+    const there = await unlessTableMissing(readRow(storage, { table, partition, row, select: ['WriteId'] }), undefined);
+    if (there && writeOf(there) === write) return latest;
   }
   const part = (latest?.part ?? 0) + 1;
   const name = `${entity.name}/${period}/${part}.ndjson.gz`;
@@ -231,8 +231,13 @@ async function readLines(
     length += line.length;
     last = each;
   }
-  const lastrow: Progress['lastrow'] = last && [last.partition, last.row, last.etag];
+  const lastrow: Progress['lastrow'] = last && [last.partition, last.row, writeOf(last)];
   return { lines, lastrow, isEnd: !more && lines.length === rows.length };
+}
+
+/** Tells the write of a row from that of another row with its key. */
+function writeOf({ properties: { WriteId }, etag }: Row): string {
+  return typeof WriteId === 'string' ? WriteId : etag;
 }
 
 /**
