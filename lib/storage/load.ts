@@ -44,6 +44,8 @@ export function adaptToLoad(pace: Pace): PipelinePolicy {
 
 /** So long an account may respond to nobody while requests wait, before others do not wait with them. */
 const SILENT_MS = 10_000;
+/** After a request without a response, the next one is sent so much later: the SDK's repetitions of the first one come before. */
+const ASK_AGAIN_MS = 5_000;
 
 /**
  * Lets requests fail, as if the account refused them, while it responds to none: callers and queue messages that need other accounts as well
@@ -54,12 +56,15 @@ export function failIfSilent(): PipelinePolicy {
   const waiting = new Set<{ readonly since: number }>();
   let respondedAt = 0;
   let isSilent = false;
+  let askAgainAt = 0;
   return {
     name: 'failIfSilent',
     async sendRequest(request, next) {
       const [oldest] = waiting;
-      isSilent ||= oldest !== undefined && performance.now() - Math.max(oldest.since, respondedAt) > SILENT_MS;
-      if (isSilent && oldest)
+      const hasWaited = ({ since }: { readonly since: number }) =>
+        performance.now() - Math.max(since, respondedAt) > SILENT_MS;
+      isSilent ||= oldest !== undefined && hasWaited(oldest);
+      if (isSilent && (oldest || performance.now() < askAgainAt))
         throw new RestError('The account has responded to no request for a while.', { code: 'ECONNREFUSED', request });
       const own = { since: performance.now() };
       waiting.add(own);
@@ -68,6 +73,10 @@ export function failIfSilent(): PipelinePolicy {
         respondedAt = performance.now();
         isSilent = false;
         return response;
+      } catch (error) {
+        isSilent ||= hasWaited(own);
+        askAgainAt = performance.now() + ASK_AGAIN_MS;
+        throw error;
       } finally {
         waiting.delete(own);
       }

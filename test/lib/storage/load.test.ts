@@ -131,6 +131,7 @@ it('lets requests to an account fail that responds to none for ten seconds, but 
   expect(sent).toHaveLength(3);
   for (const reply of sent) reply.reject(new Error('No response.'));
   await Promise.allSettled([first, third]);
+  vi.advanceTimersByTime(5_000);
   const fourth = send();
   await fails();
   expect(sent).toHaveLength(4);
@@ -139,4 +140,34 @@ it('lets requests to an account fail that responds to none for ten seconds, but 
   void send();
   void send();
   expect(sent).toHaveLength(6);
+});
+
+it('sends nothing for five seconds after a request to which an account has not responded', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  const lost = { code: 'REQUEST_SEND_ERROR' };
+  const replies = [40_000, 1_000, 40_000, 0];
+  let sent = 0;
+  const client = through([failIfSilent()], {
+    async sendRequest() {
+      const after = replies[sent] ?? 0;
+      sent += 1;
+      vi.advanceTimersByTime(after);
+      if (after > 0) throw Object.assign(new Error('No response.'), lost);
+      return { status: 200 } as never;
+    },
+  });
+  const send = () => client.sendRequest({ url: '', method: 'GET', headers: createHttpHeaders() } as never);
+  const refused = { code: 'ECONNREFUSED' };
+  await expect(send()).rejects.toMatchObject(lost);
+  await expect(send()).rejects.toMatchObject(refused);
+  vi.advanceTimersByTime(5_000);
+  // A connection that fails sooner tells no more of the account.
+  await expect(send()).rejects.toMatchObject(lost);
+  await expect(send()).rejects.toMatchObject(refused);
+  vi.advanceTimersByTime(5_000);
+  await expect(send()).rejects.toMatchObject(lost);
+  vi.advanceTimersByTime(5_000);
+  await send();
+  await send();
+  expect(sent).toBe(5);
 });
