@@ -132,7 +132,7 @@ describe('the daily search', () => {
     const names = Array.from({ length: files }, () => createBlobName(address, 'photo'));
     const photos = names.map((name) => `"${name}"`).join();
     const properties = Object.fromEntries(
-      upTo(9).map((slot) => [`Photos${slot}`, photos.slice(slot * 9_000, (slot + 1) * 9_000 + 100)]),
+      upTo(11).map((slot) => [`Photos${slot}`, photos.slice(slot * 9_000, (slot + 1) * 9_000 + 100)]),
     );
     await submit(storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] });
     const metadata = toReferrer(address);
