@@ -255,7 +255,8 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
   return { problems, done };
 }
 
-const MODELS = { deployed, fixtures, relations } as const;
+/** A repository may have no entities yet. */
+const MODELS = { ...(deployed.list.length > 0 && { deployed }), fixtures, relations };
 
 test.concurrent.each(Object.entries(MODELS))(
   'every answer agrees with the entities after random writes beside movers that die: %s',
