@@ -91,6 +91,14 @@ function createWalkAccounts() {
   return accounts;
 }
 
+/** What writes to slots that are moved closed fails after fifteen seconds, if a busy machine takes that long, and can be repeated. */
+async function repeatWhileClosed<Result>(work: () => Promise<Result>, attempts = 8): Promise<Result> {
+  return work().catch((error: Error) => {
+    if (attempts === 0 || !error.message.includes('does not end')) throw error;
+    return repeatWhileClosed(work, attempts - 1);
+  });
+}
+
 async function walkBesideMovers(model: Model, seed: number, forMs: number) {
   const { next, pick } = createRandom(seed);
   const { open, openWith, requests } = createWalkAccounts();
@@ -114,7 +122,7 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
       if (next() < 0.01) world = openProcess();
       if (queue.length === 0) queue.push(...(rounds.next().value?.steps ?? []));
       const step = queue.shift() as Step;
-      const outcome = await takeStep(world, step).catch((error: Error) => {
+      const outcome = await repeatWhileClosed(() => takeStep(world, step)).catch((error: Error) => {
         problems.push(`${step.of} ${step.do}: ${error.stack}`);
         return error.message;
       });
@@ -133,7 +141,8 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
       const { engine } = openProcess();
       const entity = pick(entities);
       for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false)
-        position = (await verifyPage(engine, entity, { position, top: 50, repair: true })).next;
+        position = (await repeatWhileClosed(() => verifyPage(engine, entity, { position, top: 50, repair: true })))
+          .next;
       await sleep(5 * PAUSE_MS);
     }
   }
