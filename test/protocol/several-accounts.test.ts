@@ -423,7 +423,9 @@ test.concurrent.each(AWAY)(
       );
     expect(errors).toEqual([why, why, why]);
     stopped.clear();
-    expect((await listPoison(engine, { limit: 10 })).items.map(({ id }) => id.split('_')[1]).sort()).toEqual(recorded);
+    expect((await listPoison(engine, { limit: 10 })).items.map(({ id }) => id.split('_')[1]).sort()).toEqual(
+      recorded.toSorted(),
+    );
     expect((await compareStored(openAll(), projects)).differences).not.toEqual([]);
     const { replayed } = await replayPage(engine, { limit: 10, queue: 'index-changes', reason: `the account ${away}` });
     expect(replayed).toHaveLength(3);
