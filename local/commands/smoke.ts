@@ -107,12 +107,15 @@ function parseArguments() {
   }
 }
 
-/** Returns the status as text, or the network error. */
+/** Returns the status as text, with that of a degraded health, or the network error. */
 async function ask(method: string, address: URL): Promise<{ status: string; body: string }> {
   try {
     const signal = AbortSignal.timeout(ANSWER_WITHIN_MS);
     const response = await fetch(address, { method, redirect: 'manual', signal });
-    return { status: String(response.status), body: await response.text() };
+    const body = await response.text();
+    // The API serves, and one of several storage accounts does not: after a deployment, a name or a role may be wrong.
+    const isDegraded = response.ok && body.startsWith('{"status":"degraded"');
+    return { status: `${response.status}${isDegraded ? ', degraded' : ''}`, body };
   } catch (error) {
     const { cause } = error as Error;
     return { status: cause instanceof Error ? cause.message : String(error), body: '' };

@@ -27,12 +27,17 @@ const DESCRIPTION = {
  * An API that returns these statuses by path, or by method and path, and 404 elsewhere. Successive requests receive the
  * statuses of a list in order.
  */
-async function api(statuses: Record<string, readonly number[]>, description: object = DESCRIPTION): Promise<string> {
+async function api(
+  statuses: Record<string, readonly number[]>,
+  description: object = DESCRIPTION,
+  health: object = { status: 'ok' },
+): Promise<string> {
+  const bodies: Readonly<Record<string, object>> = { '/api/openapi.json': description, '/api/health': health };
   const left = new Map(Object.entries(statuses).map(([path, list]) => [path, [...list]]));
   const server = createServer(({ method, url = '' }, response) => {
     const list = left.get(`${method} ${url}`) ?? left.get(url) ?? [404];
     const status = (list.length > 1 ? list.shift() : list[0]) ?? 404;
-    response.writeHead(status).end(url === '/api/openapi.json' ? JSON.stringify(description) : undefined);
+    response.writeHead(status).end(JSON.stringify(bodies[url]));
   });
   servers.push(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -67,6 +72,17 @@ describe('smoke test of a deployment', () => {
     const { code, err } = await smoke('--url', await api(WELL, { paths: {} }), '--patience', '0');
     expect(code).toBe(1);
     expect(err).toContain('describes no route that needs a token');
+  });
+
+  test('fails if the API serves without one of its storage accounts', async () => {
+    const health = {
+      status: 'degraded',
+      storage: 'unavailable',
+      accounts: [{ name: 'second', storage: 'unavailable' }],
+    };
+    const { code, err } = await smoke('--url', await api(WELL, DESCRIPTION, health), '--patience', '0');
+    expect(code).toBe(1);
+    expect(err).toContain('/api/health did not return 200 within 0 s; last result: 200, degraded.');
   });
 
   test('waits for an app that is still loading', async () => {
