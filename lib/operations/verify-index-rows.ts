@@ -13,6 +13,8 @@ import { repairEntries, repairIntent } from '../engine/reconcile/reconcile.ts';
 import { hasLiveClaim } from '../engine/reconcile/unique-claim.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { type Address, type Row, readRow, tryAction } from '../storage/rows.ts';
+import { surviveRow } from './survive-row.ts';
+import { whyInvalid } from './why-invalid.ts';
 
 /** Finds copies, list members and claims that belong to no entity. */
 
@@ -58,20 +60,23 @@ async function checkCopy(
   found: Row,
   candidates: readonly Projection[],
 ): Promise<readonly Suspicion[] | undefined> {
-  const { SourcePartition, SourceRow, EntityType } = found.properties;
+  const { SourceRow, EntityType } = found.properties;
   const possible = candidates.filter((one) => EntityType === entity.name || (EntityType === CLAIM && !isSibling(one)));
   const first = possible.find((one) => !isSibling(one)) ?? possible[0];
   if (!first || SourceRow === undefined) return undefined;
   const { table, partition, row, etag } = found;
-  const source = { table: entity.table, partition: String(SourcePartition), row: String(SourceRow) };
+  const source = ownerIn(entity, found);
   if (hasLiveClaim(found, { intent: repairIntent(source) }, engine)) return [];
-  const values = await readValues(engine, entity, source);
+  const values = await readOwner(engine, entity, source);
+  // What follows from an entity that cannot be read may be the last copy of its values.
+  if (values === 'unreadable') return [];
   const entryOf = ({ name: index }: Projection) => ({ index, table, partition, row });
   if (possible.some((one) => values && hasEntry(one, one.rows(values), entryOf(one)))) return [];
   const repair = isSibling(first)
     ? () => tryAction(engine.storage, found, { kind: 'delete', row, etag })
     : () => repairEntries(engine, entity, source, entryOf(first));
-  return [{ kind: 'orphaned', of: first.name, table, partition, row, repair }];
+  const sum = first.merge?.sumOf?.(entryOf(first));
+  return [{ kind: 'orphaned', of: first.name, table, partition, row, sum, repair }];
 }
 
 /** Checks the members of a list, from whose texts the keys of their entities are built. */
@@ -114,13 +119,13 @@ async function checkMember(engine: Engine, entity: Entity, one: Member): Promise
   const { index: of, table, partition, row } = entry;
   const source = ownerOf(entity, projection, entry);
   const isWanted = async () => {
-    const values = source && (await readValues(engine, entity, source));
-    return values !== undefined && hasEntry(projection, projection.rows(values), entry);
+    const values = source && (await readOwner(engine, entity, source));
+    return values === 'unreadable' || (values !== undefined && hasEntry(projection, projection.rows(values), entry));
   };
   if (await isWanted()) return [];
   const repair = () =>
     source && !isSibling(projection) ? repairEntries(engine, entity, source, entry) : dropMember(engine, one, isWanted);
-  return [{ kind: 'orphaned', of, table, partition, row, repair }];
+  return [{ kind: 'orphaned', of, table, partition, row, member: entry.member, repair }];
 }
 
 /** The address of the entity to which a member of a list belongs; undefined if no entity can have written it. */
@@ -130,7 +135,7 @@ function ownerOf(entity: Entity, { at }: Projection, { partition, row, member }:
 }
 
 /** True if an entity with these rows has the entry. A row of a partition belongs to an entity of this partition, whatever its values are. */
-function hasEntry(projection: Projection, rows: readonly IndexEntry[], entry: IndexEntry): boolean {
+export function hasEntry(projection: Projection, rows: readonly IndexEntry[], entry: IndexEntry): boolean {
   return rows.some((one) => isSameEntry(one, isSibling(projection) ? { ...entry, partition: one.partition } : entry));
 }
 
@@ -152,8 +157,24 @@ async function dropMember(
   return isDone;
 }
 
-/** The current values of the entity to which a row of an index belongs. */
-async function readValues(engine: Engine, entity: Entity, address: Address): Promise<Values | undefined> {
-  const row = await readJoinedRow(engine, entity, address);
-  return liveValues(toSnapshot(entity, row?.properties.EntityType === entity.name ? row : undefined));
+/** The address of the entity that a copy, a contribution or a claim names. */
+export function ownerIn({ table }: Entity, { properties: { SourcePartition, SourceRow } }: Row): Address {
+  return { table, partition: String(SourcePartition), row: String(SourceRow) };
+}
+
+/** The current values of the entity to which a row of an index belongs; undefined if it does not exist. */
+export async function readOwner(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+): Promise<Values | 'unreadable' | undefined> {
+  const row = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
+  if (row?.properties.EntityType !== entity.name) return undefined;
+  return surviveRow<Values | 'unreadable' | undefined>(
+    async () => {
+      const values = liveValues(toSnapshot(entity, row));
+      return values && whyInvalid(entity, row, values) !== undefined ? 'unreadable' : values;
+    },
+    () => 'unreadable',
+  );
 }

@@ -4,6 +4,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
+import { parseFurtherRowKey } from '../define/codec/further-rows.ts';
 import { type Entity, type Feature, formerOf, type VerifySubject } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
@@ -19,7 +20,14 @@ import {
 import type { Engine } from '../engine/engine.ts';
 import { declarationOf, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
-import { isUpgradable, repairEntries, repairIntent, repairSibling, sameCopy } from '../engine/reconcile/reconcile.ts';
+import {
+  isUpgradable,
+  repairEntries,
+  repairIntent,
+  repairSibling,
+  sameCopy,
+  settleEntries,
+} from '../engine/reconcile/reconcile.ts';
 import { claim, hasLiveClaim, isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { blobsOf } from '../engine/write/stored-values.ts';
@@ -27,7 +35,10 @@ import { blobLength } from '../storage/blobs.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
 import { type Address, type Properties, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
-import { checkLeftOver } from './verify-index-rows.ts';
+import { createKnownFindings, isOfSum } from './known-findings.ts';
+import { surviveRow } from './survive-row.ts';
+import { checkLeftOver, hasEntry, ownerIn, readOwner } from './verify-index-rows.ts';
+import { whyInvalid } from './why-invalid.ts';
 
 /**
  * Consistency check: scans the tables of an entity and compares every index, copy, list, count and blob with the entities, in
@@ -44,6 +55,8 @@ export const VerifyPosition = z.object({
   table: z.int(),
   after: z.object({ partition: z.string(), row: z.string(), member: z.string().optional() }).optional(),
   left: z.int().default(0),
+  /** What was found and not repaired so far: see `KnownFindings`. */
+  known: z.array(z.string()).optional(),
   /** Of a move to another key: true if an entity has been moved since the pass over the tables began. */
   hasMoved: z.boolean().optional(),
   /** Of a move to another key: true for a pass that reports what cannot be moved. */
@@ -100,14 +113,18 @@ export const verifyPage = inPattern(
   async (engine: Engine, declared: Entity, options: VerifyOptions): Promise<VerifyPage> => {
     const entity = await declarationOf(engine, declared);
     const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS, maxTransactions } = options;
-    const tables = only ? [entity.table] : tablesOf(entity);
+    const tables = tablesToCheck(entity, only);
     const table = tables[position.table];
     if (table === undefined) return { checked: 0, findings: [], next: undefined, left: position.left };
     const { after } = position;
     const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
     const units = splitRows(engine, entity, { table, rows, after });
     const partitions = new Set<string>();
-    const check = (unit: Unit) => checkUnit(engine, entity, unit, { partitions, only });
+    const check = (unit: Unit) =>
+      surviveRow<readonly Suspicion[]>(
+        () => checkUnit(engine, entity, unit, { partitions, only }),
+        (reason) => [{ kind: 'invalid', of: entity.name, ...addressIn(unit.row), reason }],
+      );
     const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
     let isOver = limitTransactions(maxTransactions);
     let checked: Awaited<ReturnType<typeof look>>[] = [];
@@ -120,7 +137,8 @@ export const verifyPage = inPattern(
     } while (!isEnd && !isOver());
     let suspicious = checked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
     if (suspicious.length > 0) await sleep(patience);
-    const findings: Finding[] = [];
+    const known = createKnownFindings(position.known);
+    const found: Finding[] = [];
     isOver = limitTransactions(maxTransactions);
     for (let attempts = REPAIR_ATTEMPTS; suspicious.length > 0; attempts -= 1) {
       partitions.clear();
@@ -136,27 +154,53 @@ export const verifyPage = inPattern(
           isEnd = false;
           break;
         }
-        for (const { repair: mend, losesValues = false, ...found } of await check(unit)) {
+        const left: Suspicion[] = [];
+        for (const suspicion of await check(unit)) {
+          const { repair: mend, losesValues = false, kind } = suspicion;
+          if (known.explains(suspicion)) continue;
           const isToRepair = repair === 'safe' ? !losesValues : repair;
-          const repaired = isToRepair && mend !== undefined && (await mend());
-          if (isToRepair && mend && !repaired && attempts > 1 && !isOver()) refused.add(unit);
-          else findings.push({ ...found, repaired });
+          const mayRepair = isToRepair && mend !== undefined && !(known.isFull && isOfSum(kind));
+          if (mayRepair && (await surviveRow(mend, () => false))) found.push(toFinding(suspicion, true));
+          else if (mayRepair && attempts > 1 && !isOver()) refused.add(unit);
+          else left.push(suspicion);
         }
+        // Checked once more, with all that is left of it.
+        if (refused.has(unit)) continue;
+        for (const suspicion of left) known.add(suspicion);
+        found.push(...left.map((suspicion) => toFinding(suspicion, false)));
       }
       suspicious = [...refused];
     }
-    const left = position.left + findings.filter(({ repaired }) => !repaired).length;
-    const page = { checked: checked.filter(({ unit }) => unit.isWhole).length, findings, left };
+    const left = position.left + found.filter(({ repaired }) => !repaired).length;
+    const page = { checked: checked.filter(({ unit }) => unit.isWhole).length, findings: found, left };
+    const follow = { left, ...(known.texts.length > 0 ? { known: [...known.texts] } : {}) };
     const last = more || !isEnd ? checked.at(-1)?.unit : undefined;
     if (last) {
       const { row, isWhole, members } = last;
       const member = isWhole ? undefined : members?.at(-1);
-      return { ...page, next: { ...position, after: { partition: row.partition, row: row.row, member }, left } };
+      return { ...page, next: { ...position, after: { partition: row.partition, row: row.row, member }, ...follow } };
     }
     const isLast = position.table + 1 === tables.length;
-    return { ...page, next: isLast ? undefined : { table: position.table + 1, left } };
+    return { ...page, next: isLast ? undefined : { table: position.table + 1, ...follow } };
   },
 );
+
+function addressIn({ table, partition, row }: Row): Address {
+  return { table, partition, row };
+}
+
+function toFinding(
+  { repair: _, losesValues: __, member: ___, sum: ____, ...found }: Suspicion,
+  repaired: boolean,
+): Finding {
+  return { ...found, repaired };
+}
+
+/** The build of totals begins with their table: a total to which contributions are added must be the sum of the others. */
+function tablesToCheck(entity: Entity, only: string | undefined): string[] {
+  if (only === undefined) return tablesOf(entity);
+  return [...(entity.totals[only] ? [entity.totals[only].table] : []), entity.table];
+}
 
 /** Returns a function that tells whether `maxTransactions` storage transactions were made since this call. */
 export function limitTransactions(maxTransactions = PAGE_TRANSACTIONS): () => boolean {
@@ -222,7 +266,7 @@ async function checkUnit(
   { partitions, only }: Scope,
 ): Promise<Suspicion[]> {
   const { EntityType, SourceRow } = row.properties;
-  const address: Address = { table: row.table, partition: row.partition, row: row.row };
+  const address = addressIn(row);
   if (entity.isWrittenByClients) return checkRefused(engine, entity, address);
   const isArchive = row.table === entity.archive?.table;
   const kind = isArchive ? entity.archive : entity;
@@ -230,7 +274,8 @@ async function checkUnit(
   const suspicions: Suspicion[] = [];
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
-  else if (only === undefined) suspicions.push(...(await checkLeftOver(engine, kind, row, members)));
+  else if (only === undefined || row.table !== entity.table)
+    suspicions.push(...(await checkLeftOver(engine, kind, row, members)));
   if (row.table !== entity.table || only !== undefined) return suspicions;
   for (const { name, check } of entity.features) {
     const once = JSON.stringify([name, row.partition]);
@@ -263,11 +308,9 @@ async function checkEntity(
   address: Address,
   only: string | undefined,
 ): Promise<Suspicion[]> {
-  const snapshot = toSnapshot(
-    entity,
-    await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) }),
-  );
-  if (snapshot.state !== 'live') return [];
+  const row = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
+  const snapshot = toSnapshot(entity, row);
+  if (!row || snapshot.state !== 'live') return [];
   // The move or archive that created the row finishes it. If that operation failed, an operator must act.
   const { MovingFrom, Leaving } = snapshot.system;
   if (MovingFrom || Leaving)
@@ -284,6 +327,16 @@ async function checkEntity(
   for (const feature of entity.features)
     if (only === undefined || Object.hasOwn(shapesOf(entity, [feature]), only))
       found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
+  // A further row that is lost had the fields that are absent now.
+  const reason = found.some(({ row: key }) => parseFurtherRowKey(key))
+    ? undefined
+    : whyInvalid(entity, row, snapshot.values);
+  // What follows from a wrong value is wrong, too, and what is stored may follow from the right one.
+  if (reason !== undefined || found.some(({ kind }) => kind === 'unreadable'))
+    return [
+      ...found,
+      ...(reason === undefined ? [] : [{ kind: 'invalid', of: entity.name, reason, ...address } as const]),
+    ];
   found.push(...(await checkProjections(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   return found;
@@ -296,7 +349,8 @@ async function checkProjections(engine: Engine, entity: Entity, subject: VerifyS
   const suspicions: Suspicion[] = [];
   for (const projection of projectionsOf(entity).filter(({ name }) => only === undefined || only === name))
     for (const indexEntry of projection.rows(snapshot.values)) {
-      const suspicion = await checkEntry(engine, entity, subject, { projection, indexEntry, state });
+      const checked = { projection, indexEntry, state, isBuild: only !== undefined };
+      const suspicion = await checkEntry(engine, entity, subject, checked);
       if (suspicion) suspicions.push(suspicion);
     }
   return suspicions;
@@ -306,6 +360,7 @@ interface CheckedEntry {
   readonly projection: Projection;
   readonly indexEntry: IndexEntry;
   readonly state: { readonly entries: readonly IndexEntry[]; isSettled: boolean };
+  readonly isBuild: boolean;
 }
 
 async function checkEntry(
@@ -323,7 +378,7 @@ async function checkEntry(
     isSibling(checked.projection)
       ? repairInPartition(engine, subject, { ...checked, found, properties })
       : repairRemote(engine, entity, address, checked);
-  const common = { of, table, partition, row } as const;
+  const common = { of, table, partition, row, member, sum: merge?.sumOf?.(checked.indexEntry) } as const;
   const isHeld = merge?.holds(found, { member, properties });
   if (merge?.list)
     return isHeld
@@ -331,7 +386,11 @@ async function checkEntry(
       : { kind: 'missing', ...common, repair, losesValues: found !== undefined && merge.list.isLost(found) };
   if (!found) return { kind: 'missing', ...common, repair };
   if (hasLiveClaim(found, { intent: repairIntent(address) }, engine)) return undefined;
-  if (!isOwnedBy(found, address)) return { kind: 'conflict', ...common };
+  if (!isOwnedBy(found, address)) {
+    const repairStolen = async () => (await releaseStolen(engine, entity, checked, found)) && repair();
+    const isStolen = settle === 'claim' && !(await isEntryOfOwner(engine, entity, found, checked));
+    return isStolen ? { kind: 'stale', ...common, repair: repairStolen } : { kind: 'conflict', ...common };
+  }
   if (!properties) return undefined;
   const isSettled = settle !== 'claim' || isConfirmed(found);
   const isCurrent =
@@ -340,6 +399,30 @@ async function checkEntry(
       // A build of the index writes copies of earlier versions again.
       (only === undefined && isUpgradable(entity, found, { expected: properties, isPartial })));
   return isCurrent && isSettled ? undefined : { kind: 'stale', ...common, repair };
+}
+
+/** True if the entity that the row of a unique index names has its value, or if that entity cannot be read. */
+async function isEntryOfOwner(
+  engine: Engine,
+  entity: Entity,
+  found: Row,
+  { projection, indexEntry }: CheckedEntry,
+): Promise<boolean> {
+  const values = await readOwner(engine, entity, ownerIn(entity, found));
+  return values === 'unreadable' || (values !== undefined && hasEntry(projection, projection.rows(values), indexEntry));
+}
+
+/** Deletes the row of a unique index that names an entity without its value. False if the row, or that entity, has changed. */
+async function releaseStolen(
+  engine: Engine,
+  entity: Entity,
+  { indexEntry }: CheckedEntry,
+  found: Row,
+): Promise<boolean> {
+  const owner = ownerIn(entity, found);
+  await repairEntries(engine, entity, owner, indexEntry);
+  const row = await readRow(engine.storage, indexEntry);
+  return !row || !isOwnedBy(row, owner);
 }
 
 /** Writes a row under its ETag and that of the entity. A copy of another entity that came meanwhile is not overwritten. */
@@ -381,7 +464,7 @@ async function repairRemote(
   engine: Engine,
   entity: Entity,
   address: Address,
-  { projection: { settle, merge }, indexEntry, state }: CheckedEntry,
+  { projection: { settle, merge }, indexEntry, state, isBuild }: CheckedEntry,
 ): Promise<boolean> {
   if (settle === 'claim') {
     const outcome = await claim(engine, indexEntry, address, { intent: repairIntent(address) });
@@ -390,7 +473,10 @@ async function repairRemote(
     return repairEntries(engine, entity, address, indexEntry);
   }
   if (merge?.list && !(await merge.list.restore(engine.storage, indexEntry))) return false;
-  state.isSettled ||= await repairEntries(engine, entity, address, ...state.entries);
+  state.isSettled ||= await settleEntries(engine, entity, address, {
+    indexEntries: state.entries,
+    isRepair: !isBuild,
+  });
   return state.isSettled;
 }
 

@@ -115,6 +115,12 @@ export async function storageCall<Result>(call: Promise<Result>, name = ''): Pro
   }
 }
 
+/** True if storage is the cause of a failure: it is away, or rejected a request. */
+export function isStorageError(error: unknown): boolean {
+  const isAborted = error instanceof Error && error.name === 'AbortError';
+  return isAborted || isOutcomeUnknown(error) || isRestError(error) || error instanceof StorageConflict;
+}
+
 /** True if a request was rejected because its table does not exist or is being deleted. */
 export function isTableGone(error: unknown): boolean {
   return (

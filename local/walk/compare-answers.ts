@@ -30,31 +30,60 @@ export async function compareAll(
   entities: readonly Entity[],
   history: History = { steps: [], isInOrder: true },
 ): Promise<string[]> {
-  const { engine } = world;
-  const live = new Map<string, readonly Values[]>();
   const all: string[] = world.logged.map((line) => `a queue function logged: ${line}`);
-  for (const entity of entities.filter(({ series }) => !series)) {
-    const stored: Values[] = [];
-    for (const table of await tablesOf(engine.storage, entity)) {
-      const { values, differences } = await compareStored(engine.storage, { ...entity, table });
-      stored.push(...values);
-      all.push(...differences);
-    }
-    live.set(entity.name, stored);
-  }
-  for (const [name, values] of live) {
-    const entity = entities.find((one) => one.name === name);
-    if (!entity) continue;
-    all.push(...compareCopies(entity, values, live), ...compareDerived(entity, values));
-    const current = await pMap(values, (one) => readCurrent(world, entity, one), { concurrency: CONCURRENCY });
-    all.push(...(await compareLists(world, entity, current)));
-    for (const [of, index] of Object.entries(entity.indexes))
-      all.push(...(await compareIndex(world, entity, { of, index, current })));
-    all.push(...(await compareTotals(world, entity, current)), ...(await compareArchives(world, entity, current)));
-  }
+  const { differences, current } = await compareAnswers(world, entities);
+  all.push(...differences);
+  for (const [entity, values] of current) all.push(...(await compareArchives(world, entity, values)));
   for (const entity of entities) all.push(...(await compareSeries(world, entity, history)));
   for (const entity of entities.filter(canVerify)) all.push(...(await verify(world, entity)));
   return all;
+}
+
+/**
+ * Compares the answers that follow from the stored entities, but for counts of series. A question that fails is a difference, too.
+ * `current` has the entities as a read by their keys returns them.
+ */
+export async function compareAnswers(
+  world: WalkWorld,
+  entities: readonly Entity[],
+): Promise<{ readonly differences: readonly string[]; readonly current: ReadonlyMap<Entity, readonly Values[]> }> {
+  const { storage } = world.engine;
+  const live = new Map<string, readonly Values[]>();
+  const differences: string[] = [];
+  const ask = async (what: string, compare: () => Promise<readonly string[]> | readonly string[]) => {
+    try {
+      differences.push(...(await compare()));
+    } catch (error) {
+      differences.push(`${what} fails: ${error instanceof Error ? error.message : error}`);
+    }
+  };
+  const all = entities.filter(({ series }) => !series);
+  for (const entity of all)
+    for (const table of await tablesOf(storage, entity))
+      await ask(`${entity.name}: what is stored`, async () => {
+        const stored = await compareStored(storage, { ...entity, table });
+        live.set(entity.name, [...(live.get(entity.name) ?? []), ...stored.values]);
+        return stored.differences;
+      });
+  const current = new Map<Entity, readonly Values[]>();
+  for (const entity of all) {
+    const values = live.get(entity.name) ?? [];
+    await ask(`${entity.name}: copies`, () => compareCopies(entity, values, live));
+    await ask(`${entity.name}: derived`, () => compareDerived(entity, values));
+    const found: Values[] = [];
+    const read = (one: Values) =>
+      ask(`${entity.name} ${idOf(entity, one)}`, async () => {
+        found.push(await readCurrent(world, entity, one));
+        return [];
+      });
+    await pMap(values, read, { concurrency: CONCURRENCY });
+    current.set(entity, found);
+    await ask(`${entity.name}: lists`, () => compareLists(world, entity, found));
+    for (const [of, index] of Object.entries(entity.indexes))
+      await ask(`${entity.name}: the index ${of}`, () => compareIndex(world, entity, { of, index, current: found }));
+    await ask(`${entity.name}: totals`, () => compareTotals(world, entity, found));
+  }
+  return { differences, current };
 }
 
 /** An entity as a read by its key returns it, with all its fields. */

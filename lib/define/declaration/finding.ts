@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Address } from '../../storage/rows.ts';
 
 /**
  * An inconsistency that the consistency check found. It has keys and no other values. The kinds:
@@ -6,7 +7,7 @@ import { z } from 'zod';
  *   missing       an index has no entry for the entity, or a further row of the entity is lost
  *   stale         an index entry or a further row differs from the entity, or a unique value is claimed and not confirmed
  *   orphaned      an index entry or a further row belongs to no entity
- *   conflict      another entity holds the row of the index entry
+ *   conflict      another entity with the same unique value holds the row of the index entry
  *   wrong-count   a maintained count is not the number of counted entities
  *   wrong-total   a total is not the sum of its contributions
  *   stale-copy    copies of fields of another entity are stale
@@ -16,7 +17,7 @@ import { z } from 'zod';
  *   unreadable    the stored form of an encrypted field or an attachment was changed outside the API
  *   unfinished    a move or an archive has not finished
  *   unreachable   no request finds the row of the entity, because its values give another key
- *   invalid       a client wrote a row that does not match the declaration
+ *   invalid       a row does not match the declaration: a client wrote it, or it was changed outside the API
  */
 export const Finding = z.object({
   kind: z.enum([
@@ -39,7 +40,7 @@ export const Finding = z.object({
   table: z.string(),
   partition: z.string(),
   row: z.string(),
-  reason: z.string().optional().describe('Why a row that a client wrote is not returned'),
+  reason: z.string().optional().describe('Why a row is invalid'),
   repaired: z.boolean(),
 });
 export type Finding = z.infer<typeof Finding>;
@@ -53,6 +54,10 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
   readonly repair?: () => Promise<boolean>;
   /** True if the repair drops values that may be stored nowhere else. Only an operator asks for it. */
   readonly losesValues?: boolean;
+  /** The member of a list. */
+  readonly member?: string | undefined;
+  /** The row with the sum, which may look wrong until this is repaired. */
+  readonly sum?: Address | undefined;
 }
 
 /** The result of a page of checked or indexed rows. */

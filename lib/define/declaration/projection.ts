@@ -55,6 +55,8 @@ interface Merge {
   ): boolean;
   /** Set if the row is a list, which has one member for each entity. */
   readonly list?: ListForm;
+  /** The row beside that of an entry, which tells the sum of all entries. */
+  sumOf?(entry: IndexEntry): Address;
 }
 
 interface SharedPart {
@@ -64,6 +66,8 @@ interface SharedPart {
   /** True for a row of this entity. Nothing else is deleted. */
   readonly isOwn: (row: Row) => boolean;
   readonly hold: Hold;
+  /** True for a repair: the sum of all entries may not include the entry that is stored, so the sum stays as it is for a check of its own. */
+  readonly isRepair: boolean;
 }
 
 /** Storage of lists, which may be longer than a row. */

@@ -70,6 +70,8 @@ export interface ReconcileOptions {
   readonly written?: Written | undefined;
   /** Rows of entities whose writer sends another message for other entries. That message deletes their tombstones. */
   readonly leftRows?: ReadonlySet<string>;
+  /** True for a repair of the consistency check: see `SharedPart`. */
+  readonly isRepair?: boolean;
 }
 
 /** A committed entity group transaction, which replaces the reconciler's first reads. */
@@ -233,7 +235,7 @@ function wantedBy(entity: Entity): IsWanted {
 
 /** Settles an entry that only this entity writes. False if the row changed concurrently. */
 async function settleOwn(
-  { engine, entity, hold, isWanted }: Work & { readonly isWanted: IsWanted },
+  { engine, entity, hold, isWanted, isRepair = false }: Work & { readonly isWanted: IsWanted },
   {
     address,
     of: { values, isNew = false },
@@ -249,7 +251,7 @@ async function settleOwn(
   const properties = isNeeded ? remote?.properties?.(values) : undefined;
   const isOwn = (row: Row) => isEntryOf(entity, address, row);
   if (remote?.merge)
-    return remote.merge.settle(engine.storage, indexEntry, { isWanted: isNeeded, properties, isOwn, hold });
+    return remote.merge.settle(engine.storage, indexEntry, { isWanted: isNeeded, properties, isOwn, hold, isRepair });
   if (!properties) {
     const row = await readRow(engine.storage, indexEntry);
     if (!row || !isOwn(row)) return true;
@@ -372,16 +374,26 @@ export function repairIntent({ partition, row }: Pick<Address, 'partition' | 'ro
 }
 
 /** Makes index entries agree with their entity. False if a list that contains the entity is lost. */
-export async function repairEntries(
+export function repairEntries(
+  engine: Engine,
+  entity: Entity,
+  address: Address,
+  ...indexEntries: readonly IndexEntry[]
+): Promise<boolean> {
+  return settleEntries(engine, entity, address, { indexEntries, isRepair: true });
+}
+
+/** Makes index entries agree with their entity: a repair, or a part of the build of an index, whose totals grow with their contributions. */
+export async function settleEntries(
   engine: Engine,
   entity: Entity,
   { table, partition, row }: Address,
-  ...indexEntries: readonly IndexEntry[]
+  { indexEntries, isRepair }: { readonly indexEntries: readonly IndexEntry[]; readonly isRepair: boolean },
 ): Promise<boolean> {
   const intent = repairIntent({ partition, row });
   const items = [{ partition, row, indexEntries }];
   try {
-    await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine) });
+    await reconcile(engine, entity, { intent, table, items }, { hold: holdFor(engine), isRepair });
     return true;
   } catch (error) {
     if (hasCode(error, 'needs-repair')) return false;

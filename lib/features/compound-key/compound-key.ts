@@ -14,11 +14,18 @@ import type { Engine } from '../../define/declaration/engine.ts';
 import { type Entity, type Feature, hasRowsBeside } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { buildKey, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
-import { addressOf } from '../../define/places/index-entries.ts';
+import { addressOf, isCopy } from '../../define/places/index-entries.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { TooManyCarried } from '../../engine/write/plan.ts';
 import { announceBlobsOf, toPlaced } from '../../engine/write/stored-values.ts';
-import { type Action, type Address, MAX_TRANSACTION_ACTIONS, type Row, readRange } from '../../storage/rows.ts';
+import {
+  type Action,
+  type Address,
+  MAX_TRANSACTION_ACTIONS,
+  type Row,
+  readRange,
+  readRow,
+} from '../../storage/rows.ts';
 
 /**
  * Compound key pattern: `empid_000123` and `empid_000123_2012` are stored side by side, so that one range query reads an
@@ -54,6 +61,16 @@ export const compoundKey: Feature = {
         await announceBlobsOf(engine.storage, there.entity.children, former);
         return { put, drop: former.map(({ row }) => row) };
       },
+    },
+  },
+  check: {
+    /** Nobody but a person knows whether the parent or the child is the mistake. */
+    async entity({ storage }, { childOf: parent }, { address, snapshot }) {
+      const row = parent && buildKey(parent.row, snapshot.values);
+      if (!parent || row === undefined) return [];
+      const found = await readRow(storage, { ...address, row, select: ['EntityType', 'SourceRow'] });
+      const isThere = found?.properties.EntityType === parent.name && !isCopy(found);
+      return isThere ? [] : [{ kind: 'dangling', of: parent.name, ...address }];
     },
   },
   *validate(entity) {

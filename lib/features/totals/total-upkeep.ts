@@ -212,6 +212,8 @@ interface Request {
   readonly properties: Properties | undefined;
   readonly isOwn: (row: Row) => boolean;
   readonly hold: Hold;
+  /** True if the total may not include the contribution that is stored. */
+  readonly isRepair: boolean;
 }
 
 const submitRequest = createSharedWrites<Request>({
@@ -229,6 +231,9 @@ async function settleContribution(storage: Storage, request: Request): Promise<b
 /**
  * The total is read first: its ETag then covers the contributions too. A contribution that is right is
  * settled by a new ETag of the total: a stalled reconciler may be about to change the contribution under the old one.
+ *
+ * A contribution that was changed by hand is not what the total includes, so its repair leaves the total as it is: a right total stays
+ * right. The consistency check compares the total with the contributions when all of them agree with their entities.
  */
 async function writeGroup(
   storage: Storage,
@@ -253,9 +258,10 @@ async function writeGroup(
     if (total && isEmpty(total)) await deleteSame(storage, total, isEmpty);
     return true;
   }
-  const before = amountsIn(declared, total) ?? ([...found.values()].some(Boolean) ? undefined : noAmounts(declared));
-  let amounts = before;
-  for (const change of changes) amounts = amounts && changeAmounts(declared, amounts, change);
+  const isNew = !requests.some(({ isRepair }) => isRepair) && ![...found.values()].some(Boolean);
+  let amounts = amountsIn(declared, total) ?? (isNew ? noAmounts(declared) : undefined);
+  for (const change of changes)
+    if (!change.request.isRepair) amounts = amounts && changeAmounts(declared, amounts, change);
   if (!amounts) {
     const contributions = await readContributions(storage, group);
     for (const { request, after } of changes)
@@ -327,6 +333,7 @@ export function toProjection(entity: Entity, name: string, declared: Total): Pro
         settleContribution(storage, { declared, group: groupOfEntry(declared, row, entry), entry, ...part }),
       holds: (found, { properties }) =>
         found !== undefined && properties !== undefined && isSameContribution(found, properties),
+      sumOf: (entry) => groupOfEntry(declared, row, entry).total,
     },
   };
 }
