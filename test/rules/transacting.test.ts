@@ -1,4 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineModel } from '../../lib/define-model.ts';
 import { openAccessApp } from '../access-app.ts';
 import { groupsModel } from './groups-model.ts';
 
@@ -81,6 +84,28 @@ test('needs the role of each action', async () => {
   expect((await app.ask({ subject: 'bob', roles: [] }, 'POST', 'transact', { actions })).status).toBe(403);
 });
 
+test('needs the role of each action also where no rule limits rows', async () => {
+  const entityOf = (name: string, role: string) =>
+    defineEntity(name, {
+      schema: z.object({ desk: z.string(), id: z.string() }),
+      table: 'desks',
+      key: { partition: '{desk}', row: `${name}_{id}` },
+      access: { read: ['clerk', 'smith'], write: [role] },
+    });
+  const entities = [entityOf('pens', 'clerk'), entityOf('tools', 'smith')];
+  const model = defineModel({ roles: ['clerk', 'smith', 'operator'], operatorRole: 'operator', entities });
+  const desks = await openAccessApp(import.meta.url, model);
+  const clerk = { subject: 'ann', roles: ['clerk'] };
+  const create = { create: { desk: 'd', id: '1' } };
+  const both = { actions: [{ pens: create }, { tools: create }] };
+  expect(await desks.ask(clerk, 'POST', 'transact', both)).toMatchObject({
+    status: 403,
+    body: { code: 'forbidden', detail: expect.stringContaining('The action at 1') },
+  });
+  expect((await desks.ask(clerk, 'GET', 'pens/d')).body.items).toEqual([]);
+  expect((await desks.ask({ ...clerk, roles: ['clerk', 'smith'] }, 'POST', 'transact', both)).status).toBe(200);
+});
+
 test('is executed once under an Idempotency-Key', async () => {
   const groupId = await newGroup();
   const body = { actions: [expense(groupId, `${groupId}a`, 'bob'), expense(groupId, `${groupId}b`, 'bob')] };
@@ -116,4 +141,19 @@ test('is recorded in the audit log, one change for each action', async () => {
   expect(changes).toMatchObject(
     ['member_ann', 'member_bob'].map((row) => ({ entity: 'members', operation: 'create', by: 'audit', row })),
   );
+});
+
+test('a page goes on for the caller who got it alone', async () => {
+  const groupId = await newGroup();
+  const [ann, bob] = [user('ann'), user('bob')];
+  const { headers } = await app.ask(ann, 'GET', `members/${groupId}?top=1`);
+  const next = /^<\/api\/([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? '';
+  expect((await app.ask(ann, 'GET', next)).status).toBe(200);
+  expect(await app.ask(bob, 'GET', next)).toMatchObject({ status: 400, body: { field: 'continuation' } });
+
+  const read = { range: 'members', partition: { groupId }, top: 1 };
+  const { continuation } = (await app.ask(ann, 'POST', 'query', { reads: { read } })).body.reads.read;
+  const goOn = { reads: { read: { ...read, continuation } } };
+  expect((await app.ask(ann, 'POST', 'query', goOn)).body.reads.read.status).toBe(200);
+  expect((await app.ask(bob, 'POST', 'query', goOn)).body.reads.read).toMatchObject({ status: 400 });
 });

@@ -66,6 +66,23 @@ describe('a data series', () => {
     expect(await costOf(() => Promise.all(Array.from({ length: 10 }, count)))).toBe(20);
   });
 
+  test('remembers its last 64 writers, and no more', async () => {
+    const key = { employeeId: '000012', day: '2026-11-20' };
+    const writersOf = async () => {
+      const rows = await rowsOf(storage, 'messagehours');
+      const row = rows.find(({ partitionKey }) => String(partitionKey).includes(key.employeeId));
+      return String(row?.Writers).split(',');
+    };
+    await increment(engine, hours, key, { slot: 1, by: 1 });
+    const [first] = await writersOf();
+    for (let count = 1; count < 64; count += 1) await increment(engine, hours, key, { slot: 1, by: 1 });
+    expect(await writersOf()).toHaveLength(64);
+    expect((await writersOf()).at(-1)).toBe(first);
+    await increment(engine, hours, key, { slot: 1, by: 1 });
+    expect(await writersOf()).toHaveLength(64);
+    expect(await writersOf()).not.toContain(first);
+  });
+
   test('counts an increment once, whichever reply is lost', async () => {
     const key = { employeeId: '000003', day: '2026-11-20' };
     for (let at = 1; at <= 6; at += 1) {

@@ -162,6 +162,16 @@ describe('an entity with expiry', () => {
     await createEntity(world.engine, notes, next);
   });
 
+  test('is counted as failed while it cannot be deleted, and deleted by a later run', async () => {
+    const one = note('Held');
+    await createEntity(daysAgo(5), notes, one);
+    const row = { partitionKey: one.board, rowKey: `note_${one.noteId}` };
+    await world.storage.table('notes').updateEntity({ ...row, Leaving: 'operation' }, 'Merge');
+    expect(await expire()).toEqual({ deleted: 0, failed: 1 });
+    await world.storage.table('notes').updateEntity({ ...row, Leaving: '' }, 'Merge');
+    expect(await expire()).toEqual({ deleted: 1, failed: 0 });
+  });
+
   test('stays for its full days after a change', async () => {
     const one = note('Stays');
     await createEntity(daysAgo(2), notes, one);
