@@ -283,8 +283,10 @@ async function ownValue({ engine, caller }: Known, of: Entity, field: string): P
   const { index, given } = key;
   const { table, partition } = index.remote;
   const place = { table, partition: buildKey(partition, given) };
-  return remembered(engine, ['own', of.name, field, given], place, async () => {
-    const own = await readOwn(engine, caller, of).catch(undefinedIf('not-found'));
+  return remembered(engine, ['own', of.name, field, given], async (dependOn) => {
+    dependOn(place);
+    // The row of the index may have only keys, which stay as they are when the field changes.
+    const own = await readOwn(engine, caller, of, dependOn).catch(undefinedIf('not-found'));
     const value = own?.[field];
     return value === undefined ? [] : [value as Scalar];
   });
@@ -319,7 +321,8 @@ async function memberships(
   const given = { [found.of]: caller.subject };
   const { table, partition } = found.index?.remote ?? of;
   const place = { table, partition: buildKey(partition, given) };
-  return remembered(engine, ['member', of.name, field, where, caller.subject], place, async () => {
+  return remembered(engine, ['member', of.name, field, where, caller.subject], async (dependOn) => {
+    dependOn(place);
     const options = { select: needed, top: MAX_MEMBERSHIPS };
     const { items, next } = found.index
       ? await readByCopies(engine, of, found.index, given, options)
@@ -335,31 +338,40 @@ async function memberships(
 
 const MAX_REMEMBERED = 10_000;
 
+interface Place {
+  readonly table: string;
+  readonly partition: string;
+}
+
 interface Remembered {
   readonly at: number;
-  readonly writes: number;
+  /** The partitions that were read, each with the count of writes before. */
+  readonly read: (Place & { readonly writes: number })[];
   readonly values: Promise<readonly Scalar[]>;
 }
 
 const memoryOf = recentFor<Storage, Remembered>(MAX_REMEMBERED);
 
-/** What a term has read, for as long as the model says, unless this process writes to the partition. */
+/**
+ * What a term has read, for as long as the model says, unless this process writes to one of the partitions. `read` names each partition before
+ * it reads there.
+ */
 function remembered(
   { storage, now, rulesMaxAge }: Engine,
   key: unknown,
-  place: { readonly table: string; readonly partition: string },
-  read: () => Promise<readonly Scalar[]>,
+  read: (dependOn: (place: Place) => void) => Promise<readonly Scalar[]>,
 ): Promise<readonly Scalar[]> {
   // An explanation shows the steps of a first request.
-  if (isExplaining()) return read();
+  if (isExplaining()) return read(() => undefined);
   const memory = memoryOf(storage);
   const id = JSON.stringify(key);
-  const writes = countPartitionWrites(storage, place);
   const known = memory.get(id);
+  const isCurrent = known?.read.every(({ writes, ...place }) => countPartitionWrites(storage, place) === writes);
   const age = known ? now() - known.at : Number.POSITIVE_INFINITY;
-  if (known?.writes === writes && age >= 0 && age < rulesMaxAge * 1_000) return known.values;
-  const values = read();
-  const kept = { at: now(), writes, values };
+  if (known && isCurrent && age >= 0 && age < rulesMaxAge * 1_000) return known.values;
+  const places: Remembered['read'] = [];
+  const values = read((place) => places.push({ ...place, writes: countPartitionWrites(storage, place) }));
+  const kept = { at: now(), read: places, values };
   memory.set(id, kept);
   values.catch(() => {
     if (memory.get(id) === kept) memory.delete(id);

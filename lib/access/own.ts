@@ -12,11 +12,16 @@ import type { Caller } from './token.ts';
 
 /**
  * Reads the caller's own entity, whose field equals the claim that the declaration names. An index entry may be stale, so
- * the entity itself is compared. Two storage transactions. Throws `forbidden`, `not-found`.
+ * the entity itself is compared. Two storage transactions. `onFound` is as for `readByReference`. Throws `forbidden`, `not-found`.
  */
-export async function readOwn(engine: Engine, caller: Caller, entity: Entity): Promise<Values> {
+export async function readOwn(
+  engine: Engine,
+  caller: Caller,
+  entity: Entity,
+  onFound?: Parameters<typeof readByReference>[4],
+): Promise<Values> {
   const { index, given } = ownKeyOf(entity, caller);
-  return readByReference(engine, entity, index, given);
+  return readByReference(engine, entity, index, given, onFound);
 }
 
 /** The index and the value by which the caller's own entity is found. Throws `forbidden`. */

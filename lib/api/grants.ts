@@ -20,7 +20,7 @@ import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
 import { parse } from '../define/codec/validation.ts';
-import { claimsIn } from '../define/declaration/access.ts';
+import { claimsIn, declaredIn } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { tableOfPeriod } from '../define/keys/calendar.ts';
 import { buildKey } from '../define/keys/key-template.ts';
@@ -127,8 +127,11 @@ function decidingClaims({ access }: Entity, { claims }: Caller): Caller['claims'
   const { own } = access;
   const through = own && 'through' in own ? own.through.access : undefined;
   const owner = through ? through.own : own;
-  const ruled = [...claimsIn(access), ...(through ? claimsIn(through) : [])];
-  const names = [...(owner && 'claim' in owner ? [owner] : []), ...ruled].map(({ claim }) => claim);
+  const ruled = [access, ...(through ? [through] : [])];
+  // A term of another entity, such as own(other), compares the row that is the caller's by the claim of that entity.
+  const owners = [owner, ...ruled.flatMap(declaredIn).map((of) => of.access.own)];
+  const ofOwners = owners.flatMap((own) => (own && 'claim' in own ? [own] : []));
+  const names = [...ofOwners, ...ruled.flatMap(claimsIn)].map(({ claim }) => claim);
   return names.map((name) => claims[name] ?? '');
 }
 

@@ -1,9 +1,11 @@
 import { listLimitOf } from '../access/limit.ts';
-import { RowkeyError } from '../base/errors.ts';
+import { hasCode, RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import type { Values } from '../base/values.ts';
 import type { Comparison } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import type { Index } from '../define/declaration/indexes.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import { type PlaceOfMine, placesOfMine } from '../define/places/reach.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import type { Operation } from './operation.ts';
@@ -28,7 +30,8 @@ export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOpti
     ...admitFilterOf(entity),
     async run(view, { after, top, ...input }) {
       const { name, fields } = placeFor(view.caller?.roles ?? [], places);
-      const limit = await listLimitOf(view, entity, name === undefined ? undefined : entity.indexes[name]);
+      const index = name === undefined ? undefined : entity.indexes[name];
+      const limit = await listLimitOf(view, entity, index);
       if (!limit)
         throw new RowkeyError(
           'forbidden',
@@ -37,7 +40,7 @@ export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOpti
             accepted: `a list of one ${fields.join(', ')}`,
           },
         );
-      const all = partitionsOf(limit, fields);
+      const all = partitionsOf(limit, fields).filter(({ given }) => isPartition(entity, index, given));
       const start = after?.place === undefined ? 0 : all.findIndex(({ id }) => id >= String(after.place));
       const items: Values[] = [];
       for (const [read, { id, given }] of (start < 0 ? [] : all.slice(start)).entries()) {
@@ -53,6 +56,17 @@ export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOpti
     },
   };
 });
+
+/** False for a value of the caller that no key can have, such as an empty claim or one that is too long: no row has it there. */
+function isPartition(entity: Entity, index: Index | undefined, given: Values): boolean {
+  try {
+    buildKey((index?.remote ?? entity).partition, given);
+    return true;
+  } catch (error) {
+    if (hasCode(error, 'invalid-input')) return false;
+    throw error;
+  }
+}
 
 /** The list that the most roles of the caller name. */
 function placeFor(roles: readonly string[], places: readonly PlaceOfMine[]): PlaceOfMine {

@@ -8,6 +8,7 @@ import { type RequestLimit, RequestLimitOptions } from './declaration/request-li
 import type { DeclaredOperation, OperationsOf } from './define-operation.ts';
 import { type Placement, PlacementOptions } from './places/placement.ts';
 import { declaredEntity, names, optionErrors, optionsOf } from './schema/options.ts';
+import { malformedTermErrors } from './validate/malformed-terms.ts';
 import { type Reserved, validateModel } from './validate/validate-model.ts';
 
 /** The options whose type is the same for every model. */
@@ -156,6 +157,8 @@ export function linkModel<
   refuse(optionErrors(ModelOptions, declaration));
   const options = frozenCopy(ModelOptions.parse(declaration, { jitless: true }));
   const { entities, operations = [] } = declaration;
+  // Linking follows the entities in terms.
+  refuse(entities.flatMap((entity) => [...malformedTermErrors(entity)]));
   refuse([...linkErrors(entities)]);
   const list = linkEntities(entities, features);
   refuse(validateModel({ ...options, entities: list, operations }, reserved));

@@ -222,9 +222,15 @@ const DATE_PREFIX = /^\d{4}(-\d{2}(-\d{2})?)?$/;
 function toBound(entity: Entity, field: string, value: unknown): unknown {
   const parsed = entity.schema.shape[field]?.safeParse(value);
   if (parsed?.success) return parsed.data;
-  const accepted = boundOf(entity, field);
-  if (!accepted.isBound(value)) throw filterError(field, 'has a bound of the wrong form', accepted.is);
+  const accepted = acceptedBound(entity, field, value);
+  if (accepted !== undefined) throw filterError(field, 'has a bound of the wrong form', accepted);
   return value;
+}
+
+/** What a bound of the field must be; undefined if the value is one. */
+export function acceptedBound(entity: Entity, field: string, value: unknown): string | undefined {
+  const { is, isBound } = boundOf(entity, field);
+  return isBound(value) ? undefined : is;
 }
 
 function boundOf(entity: Entity, field: string): { is: string; isBound: (value: unknown) => boolean } {

@@ -160,7 +160,8 @@ export function validateKey(entity: Entity, input: unknown): Values {
  */
 const LOST_IN_PATHS = /^\.{1,2}$|%2f|\0/i;
 
-function checkText(field: string, value: unknown, isKey: boolean): void {
+/** Throws `invalid-input` for a text that storage, or with `isKey` a path, cannot contain. */
+export function checkText(field: string, value: unknown, isKey: boolean): void {
   const refuse = (accepted: string) => {
     throw new RowkeyError('invalid-input', `"${field}" must be ${accepted}.`, { field, accepted });
   };

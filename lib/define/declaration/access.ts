@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { mapValues } from '../../base/values.ts';
-import { byName, declaredEntity, optionsOf } from '../schema/options.ts';
+import { anything, byName, declaredEntity, optionsOf } from '../schema/options.ts';
 
 /**
  * Who may read and write an entity: roles, and rules that limit a role to some rows. A rule is a list of alternatives of terms that all
@@ -124,16 +124,15 @@ export interface ClaimOwner {
 
 type OptionsOf<Options> = Record<keyof NonNullable<Options>, z.ZodType>;
 
-const scalar = z.union([z.string(), z.number(), z.boolean()]);
-/** What the functions below return. */
-const term = z.union([scalar, z.object({ is: z.string() })], { error: 'needs a value, or a term such as subject()' });
+/** A value, or what the functions below return. `defineModel` checks the form, and can name the role and the field: see malformed-terms.ts. */
+const term = anything<Term>();
 const rule = z
   .array(
     z.union([
       z.string(),
       optionsOf({
         role: z.string(),
-        where: z.record(z.string(), term.optional()).optional(),
+        where: z.record(z.string(), term).optional(),
         lists: z.enum(['bounded', 'filtered', 'none']).optional(),
       } satisfies OptionsOf<Alternative>).refine((one) => !('where' in one) || hasTerms(one), {
         error: 'it has no terms, so the role would reach every row. Name a term, or the role alone',

@@ -12,6 +12,7 @@ import {
 } from '../schema/field-schema.ts';
 import { isSlow } from '../schema/slow-pattern.ts';
 import { appendErrors } from './append-only.ts';
+import { VerifiedBy } from './malformed-terms.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
@@ -237,6 +238,8 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
       yield `access.discloses names "${field}", which is neither a copy nor a count, and so shows nothing of other entities. Remove it.`;
   if (own && 'through' in own) yield* grantErrors(entity, own);
   if (own && 'index' in own) {
+    if (own.verifiedBy && !VerifiedBy.safeParse(own.verifiedBy).success)
+      yield `access.own has verifiedBy, which needs a list of accepted values by the name of each claim, such as { email_verified: [true] }.`;
     if (!own.verifiedBy && !ISSUED_CLAIMS.includes(own.claim))
       yield `access.own trusts the claim "${own.claim}", which the issuer may not have verified. Name the claims that say so in verifiedBy, or set it to {} if the issuer verifies every value. ${ISSUED_CLAIMS.join(' and ')} need none.`;
     const index = Object.hasOwn(indexes, own.index) ? indexes[own.index] : undefined;

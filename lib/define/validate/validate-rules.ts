@@ -1,7 +1,8 @@
-import { reasonNotToFilter } from '../codec/query.ts';
-import { validateRequired } from '../codec/validation.ts';
+import { acceptedBound, reasonNotToFilter } from '../codec/query.ts';
+import { checkText, validateRequired } from '../codec/validation.ts';
 import { type Action, type Alternative, hasTerms, type Scalar, type Term } from '../declaration/access.ts';
 import type { Entity } from '../declaration/entity.ts';
+import { buildKey } from '../keys/key-template.ts';
 import { listingAlternatives, memberField, membershipsIn } from '../places/reach.ts';
 import { ISSUED_CLAIMS, keepsExactly } from './validate-entity.ts';
 
@@ -64,8 +65,7 @@ function* termErrors(entity: Entity, action: Action, field: string, term: Term<E
       yield `which cannot be ${JSON.stringify(value)}. Use a value that its schema accepts.`;
   if (typeof term !== 'object') return;
   const isText = entity.columns[field] === 'String';
-  if (term.is === 'between' && [term.from, term.to].some((bound) => typeof bound !== (isText ? 'string' : 'number')))
-    yield `which has another type than the bounds ${JSON.stringify(term.from)} and ${JSON.stringify(term.to)}. Use two ${isText ? 'texts' : 'numbers'}.`;
+  if (term.is === 'between') yield* boundErrors(entity, field, term);
   if (term.is === 'prefix' && term.prefix === '')
     yield 'with an empty prefix, with which every text begins. Give a prefix, or remove the term.';
   if (term.is === 'prefix' && !isText) yield 'which is not a text, and only texts have a prefix. Use between.';
@@ -84,10 +84,33 @@ function constantsOf(term: Term<Entity>): readonly Scalar[] {
 
 function isValueOf(entity: Entity, field: string, value: Scalar): boolean {
   try {
+    checkText(field, value, entity.keyFields.includes(field));
+    for (const template of [entity.partition, entity.row])
+      buildKey({ ...template, parts: template.parts.filter((part) => part.field === field) }, { [field]: value });
     return validateRequired(entity, { [field]: value }, [field])[field] === value;
   } catch {
     return false;
   }
+}
+
+function* boundErrors(entity: Entity, field: string, { from, to }: TermOf<'between'>): Generator<string> {
+  const type = entity.columns[field];
+  const bounds = `${JSON.stringify(from)} and ${JSON.stringify(to)}`;
+  if (type === 'Boolean') {
+    yield `which is true or false and has no order. Use the value itself instead of bounds.`;
+    return;
+  }
+  const isText = type === 'String';
+  if ([from, to].some((bound) => typeof bound !== (isText ? 'string' : 'number'))) {
+    yield `which has another type than the bounds ${bounds}. Use two ${isText ? 'texts' : 'numbers'}.`;
+    return;
+  }
+  for (const bound of [from, to]) {
+    const accepted = acceptedBound(entity, field, bound);
+    if (accepted !== undefined) yield `with the bound ${JSON.stringify(bound)}. Use ${accepted}.`;
+  }
+  // Texts are compared by code unit, as storage does.
+  if (from > to) yield `with the bounds ${bounds} in the wrong order, between which no value is. Exchange them.`;
 }
 
 type TermOf<Is> = Extract<Term<Entity>, { is: Is }>;
@@ -112,6 +135,10 @@ function* memberErrors(entity: Entity, field: string, { of, field: by, where }: 
   for (const [name, value] of Object.entries(where))
     if (Object.hasOwn(of.columns, name) && !isValueOf(of, name, value))
       yield `with rows of "${of.name}" whose "${name}" is ${JSON.stringify(value)}, which no row has. Use a value that its schema accepts.`;
+  // A client with such a grant would choose the groups whose rows it reaches.
+  const { own } = of.access;
+  if (own && 'through' in own && /[au]/.test(own.permissions))
+    yield `with memberships in "${of.name}", which clients add or change straight in storage (access.own of "${of.name}" has the permissions "${own.permissions}"), so a caller could join any group. Leave a and u out of the permissions of access.own.`;
   const user = memberField(of, by);
   if (user === undefined) {
     yield `with memberships in "${of.name}", whose key is not "${by}" and the caller. Let its key have these two fields.`;

@@ -270,12 +270,20 @@ export const readByCopy = inPattern(
 
 /**
  * Reads the entity of a copy and compares it with the given values, unlike `readByCopy`. For access decisions, which must not
- * depend on a stale copy. Two lookups. Throws `not-found`.
+ * depend on a stale copy. Two lookups. `onFound` learns the partition of the entity before the entity is read. Throws `not-found`.
  */
 export const readByReference = inPattern(
   'secondary index',
-  async (engine: Engine, entity: Entity, index: CopyIndex, given: Values): Promise<Values> => {
-    const found = await follow(engine, entity, index, { row: await readCopy(engine, entity, index, given) });
+  async (
+    engine: Engine,
+    entity: Entity,
+    index: CopyIndex,
+    given: Values,
+    onFound: (source: Omit<Address, 'row'>) => void = () => undefined,
+  ): Promise<Values> => {
+    const row = await readCopy(engine, entity, index, given);
+    onFound({ table: entity.table, partition: String(row.properties.SourcePartition) });
+    const found = await follow(engine, entity, index, { row });
     if (!found || Object.entries(given).some(([field, value]) => found[field] !== value)) throw notFound(entity, given);
     return found;
   },

@@ -34,6 +34,7 @@ const notes = (access: Declaration['access'], over: Partial<Declaration> = {}) =
       alias: z.string().toLowerCase(),
       state: z.enum(['draft', 'final']),
       size: z.int32(),
+      isOpen: z.boolean(),
       tags: z.array(z.string()),
     }),
     table: 'notes',
@@ -85,6 +86,54 @@ test.each<[string, Declaration['access'], RegExp, Partial<Declaration>?]>([
     'bounds of another type',
     read({ ...inGroup, size: between('a', 'z') }),
     /"size", which has another type than the bounds/,
+  ],
+  [
+    'a bound that is no number',
+    read({ ...inGroup, size: between(Number.NaN, 5) }),
+    /the rule to read of the role "user" compares "size", with a term "between" that is not valid: "from" .*a finite number/,
+  ],
+  [
+    'an infinite bound',
+    read({ ...inGroup, size: between(1, Number.POSITIVE_INFINITY) }),
+    /"size", with a term "between" that is not valid: "to" .*a finite number/,
+  ],
+  [
+    'a bound of more bits',
+    read({ ...inGroup, size: between(1, 2 ** 31) }),
+    /"size", with the bound 2147483648\. Use a whole/,
+  ],
+  ['reversed bounds', read({ ...inGroup, size: between(9, 1) }), /"size", with the bounds 9 and 1 in the wrong order/],
+  [
+    'bounds of a Boolean',
+    read({ ...inGroup, isOpen: between(0, 1) }),
+    /"isOpen", which is true or false and has no order/,
+  ],
+  [
+    'no value',
+    read({ ...inGroup, state: { is: 'one of', values: [] } }),
+    /"state", with a term "one of" that is not valid: "values" .*at least one value/,
+  ],
+  [
+    'an unknown term',
+    read({ ...inGroup, owner: { is: 'owner' } }),
+    /"owner", with an unknown term: use a value, oneOf/,
+  ],
+  ['null', read({ ...inGroup, owner: null }), /of the role "user" compares "owner", with a term that is no value/],
+  [
+    'a text that storage cannot have',
+    read({ ...inGroup, owner: startsWith('\ud800') }),
+    /"owner", with a term "prefix" that is not valid: "prefix" .*well-formed Unicode/,
+  ],
+  ['a key that no row has', read({ groupId: oneOf('g', '') }), /"groupId", which cannot be ""/],
+  [
+    'memberships of nothing',
+    read({ groupId: { is: 'member', field: 'groupId', where: {} } }),
+    /"groupId", with a term "member" that is not valid: "of" .*needs a declared entity/,
+  ],
+  [
+    'a claim whose verification has no values',
+    read({ ...inGroup, owner: defineClaims({ email: { verifiedBy: { email_verified: true as never } } }).email }),
+    /"owner", with a term "claim" that is not valid: "verifiedBy.email_verified" .*a list of values/,
   ],
   ['a subject that the schema changes', read({ ...inGroup, alias: subject() }), /store two subjects as one value/],
   [
@@ -183,3 +232,35 @@ test('rules on writes alone are an error of an entity that clients write straigh
   expect(model(groups, granted('raud'))).toThrow(/clients may write it straight to storage/);
   expect(model(groups, granted('r'))).not.toThrow();
 });
+
+test.each(['ra', 'ru', 'raud', 'rd'])(
+  'memberships that clients may write by a grant with %s are an error if they add or change them',
+  (permissions) => {
+    const users = compileEntity('users', {
+      schema: z.object({ userId: z.string(), name: z.string() }),
+      table: 'users',
+      key: { partition: '{userId}', row: 'user' },
+      indexes: { userId: interPartitionIndex({ table: 'usersbyid', partition: '{userId}', row: 'u', unique: true }) },
+      access: { read: ['user'], write: [], own: { claim: 'sub', index: 'userId' } },
+    });
+    const joined = members({
+      key: { partition: '{userId}', row: '{groupId}' },
+      indexes: {},
+      access: { read: ['user'], write: [], own: { through: users as never, permissions } },
+    });
+    const rule = notes(read({ groupId: memberOf(joined, 'groupId' as never) }));
+    const inField = notes({
+      read: ['user'],
+      write: [],
+      restricted: { owner: [{ role: 'user', where: { groupId: memberOf(joined, 'groupId' as never) } }] },
+    });
+    for (const of of [rule, inField]) {
+      const built = expect(model(users, joined, of));
+      if (permissions === 'rd') built.not.toThrow();
+      else
+        built.toThrow(
+          /which clients add or change straight in storage.*Leave a and u out of the permissions of access\.own/,
+        );
+    }
+  },
+);
