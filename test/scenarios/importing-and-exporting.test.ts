@@ -8,6 +8,7 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { pick } from '../../lib/base/values.ts';
 import { PNG } from '../../local/walk/png.ts';
+import { IS_HOSTED_IN_PROCESS } from '../host-in-process.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
 import { spawnScript, startCommand } from '../start-process.ts';
@@ -136,7 +137,24 @@ describe('npm run import', () => {
     const header = 'employeeId,firstName,lastName,email,department,photo\n';
     await writeFile(file, header + [...names, ...wrong].map(row).join(''));
 
+    const flight = { now: 0, most: 0 };
+    const send = globalThis.fetch;
+    globalThis.fetch = (input, init) => {
+      const response = send(input, init);
+      if (init?.method !== 'PUT') return response;
+      flight.now += 1;
+      flight.most = Math.max(flight.most, flight.now);
+      return response.finally(() => {
+        flight.now -= 1;
+      });
+    };
+    onTestFinished(() => {
+      globalThis.fetch = send;
+    });
     const first = await importing('employees', file, '--files', folder);
+    globalThis.fetch = send;
+    // Otherwise the command is a process of its own.
+    if (IS_HOSTED_IN_PROCESS) expect(flight.most).toBeGreaterThanOrEqual(4);
     expect(first.code).toBe(1);
     for (const [index, why] of [
       'no-picture.png: Unsupported media type for "photo"',

@@ -314,6 +314,7 @@ describe('a file in blocks', () => {
   async function open(intercept: (url: string, count: number) => Response | Error | undefined) {
     let count = 0;
     const sent: string[] = [];
+    const flight = { now: 0, most: 0 };
     const fetchThrough: typeof fetch = async (input, init) => {
       const url = String(input);
       const query = /[?&]comp=(\w+)(?:&blockid=0*(\d+))?/.exec(url);
@@ -323,23 +324,28 @@ describe('a file in blocks', () => {
       if (instead instanceof Error) throw instead;
       if (instead) return instead;
       sent.push(`${query[1]}${query[2] ?? ''}`);
-      return fetch(input, init);
+      flight.now += 1;
+      flight.most = Math.max(flight.most, flight.now);
+      return fetch(input, init).finally(() => {
+        flight.now -= 1;
+      });
     };
     const { client, calls } = await clientOf('hr', { fetch: fetchThrough });
     const one = person();
     await client.employees.create(one);
     const { photo } = client.employees.files;
-    return { photo, key: keyOf(one), sent, calls, client };
+    return { photo, key: keyOf(one), sent, calls, client, flight };
   }
 
   const everyBlock = ['block0', 'block1', 'block2', 'block3', 'block4', 'blocklist'];
 
   test('goes directly to storage, with its progress, and is checked like any other', async () => {
-    const { photo, key, sent, calls } = await open(() => undefined);
+    const { photo, key, sent, calls, flight } = await open(() => undefined);
     const progress: number[] = [];
     const stored = await photo.put(key, file, { blockBytes: BLOCK, onProgress: (bytes) => progress.push(bytes) });
     expect(stored).toMatchObject({ type: 'image/png', bytes: file.size, sha256: expect.any(String) });
     expect(sent.toSorted()).toEqual(everyBlock);
+    expect(flight.most).toBe(4);
     expect([progress.length, progress.at(-1)]).toEqual([5, file.size]);
     expect(calls.filter(({ method, way }) => method === 'PUT' && way === 'api')).toEqual([]);
     expect((await photo.get(key))?.blob.size).toBe(file.size);
