@@ -1,10 +1,9 @@
-import type { Comparison } from '../define/codec/query.ts';
+import type { Comparison, Limit } from '../define/declaration/comparison.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { keyRange, lastOfPrefix, type Part, parseKey, rangeOfPrefix } from '../define/keys/key-template.ts';
 import { projectionsOf } from '../define/places/index-entries.ts';
 import { fieldSchemas } from '../define/schema/field-schema.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
-import type { Limit } from './limit.ts';
 
 /** The row keys of a signature, both inclusive; all keys without them. */
 export type RowRange = Pick<TableSasRequest, 'firstRow' | 'lastRow'>;

@@ -2,9 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, hasCode, RowkeyError } from '../base/errors.ts';
 import { recentFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
-import { type Comparison, type Filter, holds, matches } from '../define/codec/query.ts';
+import { isWithin } from '../define/codec/limit.ts';
+import type { Filter } from '../define/codec/query.ts';
 import { validateTexts } from '../define/codec/validation.ts';
 import { type Action, type Alternative, hasTerms, type Scalar, type Term } from '../define/declaration/access.ts';
+import type { Comparison, Limit } from '../define/declaration/comparison.ts';
 import type { Guard } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
@@ -32,9 +34,6 @@ interface Subject {
   readonly caller: Caller | undefined;
 }
 
-/** A row is within reach if all comparisons of one alternative hold. Without any alternative, no row is. */
-export type Limit = readonly (readonly Comparison[])[];
-
 /** What the caller reaches of an entity by an action; undefined for every row. */
 export async function limitOf(subject: Subject, entity: Entity, action: Action): Promise<Limit | undefined> {
   return resolveRule(subject, entity, entity.access.rules?.[action], { action });
@@ -46,23 +45,9 @@ export async function listLimitOf(subject: Subject, entity: Entity, index?: Inde
   return resolveRule(subject, entity, rule, { action: 'read', index: index ?? 'key' });
 }
 
-/** True if the row with these values is within reach. */
-export function isWithin(limit: Limit | undefined, values: Values): boolean {
-  return limit?.some((each) => matches(each, values)) ?? true;
-}
-
 /** Runs work on one row for a caller whom this limits: an error that there is no such row has no cost, as if storage had not been asked. */
 export function hideAbsent<Result>(limit: unknown, work: () => Promise<Result>): Promise<Result> {
   return limit === undefined ? work() : hideCost(work, (error) => hasCode(error, 'not-found'));
-}
-
-/** What is left to compare in rows with these values of some fields. */
-export function narrow(limit: Limit | undefined, given: Values): Limit | undefined {
-  const isKnown = ({ field }: Comparison) => given[field] !== undefined;
-  const left = limit?.flatMap((each) =>
-    each.every((one) => !isKnown(one) || holds(one, given[one.field])) ? [each.filter((one) => !isKnown(one))] : [],
-  );
-  return left?.some((each) => each.length === 0) ? undefined : left;
 }
 
 /** The limit as a condition on the rows of a list, which has at least one alternative. */
@@ -114,6 +99,7 @@ export async function guardedEngine(subject: Subject, ...entities: readonly Enti
             accepted: before ? 'the stored value, or none' : 'the value of the caller, or none',
           });
     },
+    limitOf: (of, write) => limitsOf.get(of)?.[write],
     setFields: (of) => setOf.get(of),
     fieldsToRefer: (to) => toRefer.get(to)?.flatMap((each) => each.map(({ field }) => field)),
     canRefer: (to, values) => isWithin(toRefer.get(to), values),

@@ -1,19 +1,13 @@
 import { z } from 'zod';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
+import { isWithin } from '../define/codec/limit.ts';
 import { matches } from '../define/codec/query.ts';
 import { ACTIONS, type Action, type Alternative } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { alternativesOf, describeTerm } from '../define/places/rule-words.ts';
 import type { Engine } from '../engine/engine.ts';
-import {
-  type AppliedRule,
-  isWithin,
-  type ResolvedAlternative,
-  type ResolvedTerm,
-  resolveTerms,
-  toLimit,
-} from './limit.ts';
+import { type AppliedRule, type ResolvedAlternative, type ResolvedTerm, resolveTerms, toLimit } from './limit.ts';
 import type { Caller } from './token.ts';
 
 /** Why a caller reaches a row, or does not: the alternatives of the rule, as `limit.ts` resolves and compares them. */

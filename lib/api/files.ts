@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { admitGrant, VALID_FOR_MS, validityAt } from '../access/grant.ts';
-import { guardedEngine, hideAbsent, isWithin, limitOf } from '../access/limit.ts';
+import { guardedEngine, hideAbsent, limitOf } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
 import { canRead, checkMentions, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
+import { isWithin } from '../define/codec/limit.ts';
 import { parse } from '../define/codec/validation.ts';
 import { Attachment, type AttachmentDeclaration } from '../define/declaration/attachment.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';

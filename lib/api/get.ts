@@ -1,9 +1,10 @@
 import pMap from 'p-map';
-import { hideAbsent, isWithin, type Limit, limitOf, narrow, toFilter } from '../access/limit.ts';
+import { hideAbsent, limitOf, toFilter } from '../access/limit.ts';
 import { requireFields, requireReader } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
+import { isWithin, narrow } from '../define/codec/limit.ts';
 import {
   type AskedFilter,
   askedFields,
@@ -12,6 +13,7 @@ import {
   toSelection,
 } from '../define/codec/query.ts';
 import { readableSchema } from '../define/codec/validation.ts';
+import type { Limit } from '../define/declaration/comparison.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { indexFields } from '../define/places/index-range.ts';
 import { rolesTo, rolesToReadThrough } from '../define/places/reach.ts';

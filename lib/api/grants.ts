@@ -13,12 +13,13 @@ import {
   validityAt,
 } from '../access/grant.ts';
 import { rowsWithin } from '../access/granted-rows.ts';
-import { isWithin, limitOf, narrow, resolveRule } from '../access/limit.ts';
+import { limitOf, resolveRule } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
 import { hiddenFields, requireRole, requireWholeReader } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
+import { isWithin, narrow } from '../define/codec/limit.ts';
 import { parse } from '../define/codec/validation.ts';
 import { claimsIn, declaredIn } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';

@@ -2,7 +2,7 @@ import { listLimitOf } from '../access/limit.ts';
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import type { Values } from '../base/values.ts';
-import type { Comparison } from '../define/codec/query.ts';
+import type { Comparison } from '../define/declaration/comparison.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import { buildKey } from '../define/keys/key-template.ts';

@@ -1,8 +1,9 @@
 import pMap from 'p-map';
-import { isWithin, limitOf, resolveRule } from '../access/limit.ts';
+import { limitOf, resolveRule } from '../access/limit.ts';
 import { canRead, hiddenFields } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
+import { isWithin } from '../define/codec/limit.ts';
 import { withKeyOfReferences } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Page } from '../engine/read/retrieve.ts';

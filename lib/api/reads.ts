@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { isWithin, limitOf, listLimitOf, narrow, toFilter } from '../access/limit.ts';
+import { limitOf, listLimitOf, toFilter } from '../access/limit.ts';
 import { hiddenFields, requireFields, requireRole } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
+import { isWithin, narrow } from '../define/codec/limit.ts';
 import {
   type AskedFilter,
   askedFields,

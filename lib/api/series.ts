@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { limitOf, narrow, refusedByRules } from '../access/limit.ts';
+import { limitOf, refusedByRules } from '../access/limit.ts';
 import { canRead } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
+import { narrow } from '../define/codec/limit.ts';
 import type { Action } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { rolesTo } from '../define/places/reach.ts';

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { guardedEngine, hideAbsent, limitOf, narrow } from '../access/limit.ts';
+import { guardedEngine, hideAbsent, limitOf } from '../access/limit.ts';
 import { checkMentions, hasWriteOnlyRoles, requireWriter } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
+import { narrow } from '../define/codec/limit.ts';
 import { maskOf, readableSchema, replaceableSchema, sentSchema, writableSchema } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -300,7 +301,7 @@ interface TransferInput {
   readonly id?: string | undefined;
 }
 
-const Status = Transfer.omit({ entity: true });
+const Status = Transfer.omit({ entity: true, rules: true });
 type Status = z.infer<typeof Status>;
 type Kind = 'archive' | 'move' | 'delete';
 export type Started = Pick<Status, 'operationId' | 'operation' | 'status'>;
@@ -327,7 +328,9 @@ function transfer<Input extends TransferInput>(
     repeatable: true,
     admit: (_, { key }, view) => requireRemover(view, entity, key),
     async run(view, input) {
-      const engine = await guardedEngine(view, entity);
+      // A move creates the children at the destination.
+      const carried = operation === 'move' ? entity.children : [];
+      const engine = await guardedEngine(view, entity, ...carried);
       const operationId = await hideAbsent(engine.guard, () => request({ ...view, engine }, input));
       return { operationId, operation, status: 'running' };
     },
@@ -360,7 +363,11 @@ export function getTransfer(entity: Entity, operation: Kind): Operation<Transfer
     roles: operation === 'delete' ? rolesTo(entity, 'delete') : entity.access.write,
     output: () => Status,
     async run({ engine }, { key, operationId }) {
-      const { entity: _, ...status } = await readOperation(engine, { operationId, operation, entity: entity.name });
+      const {
+        entity: _,
+        rules: _rules,
+        ...status
+      } = await readOperation(engine, { operationId, operation, entity: entity.name });
       if (entity.keyFields.every((field) => status.key[field] === key[field])) return status;
       throw new RowkeyError('not-found', 'Operation not found: the id belongs to an operation on another entity.');
     },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppliedRuleExplanation } from '../access/why.ts';
 import type { SchemaBuilder } from '../api/operation.ts';
-import { OPERATORS } from '../define/codec/query.ts';
+import { OPERATORS } from '../define/declaration/comparison.ts';
 import { Step } from '../storage/explain.ts';
 import { toJsonSchema } from './json-schema.ts';
 import {

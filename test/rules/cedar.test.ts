@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isWithin, limitOf } from '../../lib/access/limit.ts';
+import { limitOf } from '../../lib/access/limit.ts';
+import { isWithin } from '../../lib/define/codec/limit.ts';
 import { openAccessApp } from '../access-app.ts';
 import { sampleRuns } from '../points.ts';
 import type { Caller, Row } from './evaluator.ts';

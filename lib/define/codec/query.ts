@@ -1,6 +1,7 @@
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import type { RowComparison, RowCondition } from '../../storage/row-query.ts';
+import { type Comparison, OPERATORS, type Operator } from '../declaration/comparison.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
@@ -67,18 +68,9 @@ export function withKeyOfReferences(entity: Entity, select: readonly string[]): 
  * compared here too, so this file alone decides which entities match.
  */
 
-export const OPERATORS = ['eq', 'ne', 'gt', 'ge', 'lt', 'le', 'in'] as const;
-type Operator = (typeof OPERATORS)[number];
 const EQUALITY: readonly Operator[] = ['eq', 'ne', 'in'];
 
 type Scalar = string | number | boolean;
-
-export interface Comparison {
-  readonly field: string;
-  readonly operator: Operator;
-  /** One value; for `in` one or more. */
-  readonly values: readonly Scalar[];
-}
 
 /** Alternatives of comparisons, all of which hold in at least one of them. */
 interface AnyOf {

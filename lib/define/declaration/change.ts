@@ -21,8 +21,14 @@ export interface Change {
   readonly refreshesCopies?: boolean;
   /** An id by which the creator recognizes its own entity. */
   readonly incarnation?: string | undefined;
-  /** For an entity that arrives from another partition. */
-  readonly arrival?: { readonly incarnation: string; readonly movingFrom: string };
+  /** For an entity that arrives from another partition. `moves` are the fields whose values its move changes. */
+  readonly arrival?: {
+    readonly incarnation: string;
+    readonly movingFrom: string;
+    readonly moves: readonly string[];
+    /** True for a child, which arrives with its parent. */
+    readonly isCarried?: boolean;
+  };
   /** With `arrival`: the rows that arrive with the entity. */
   readonly carried?: CarriedRows;
   /** The id of the operation that moves the entity away. The tombstone keeps it. */
@@ -35,9 +41,9 @@ export interface Change {
   readonly isMove?: boolean;
 }
 
-/** Rows that move with an entity to another partition or table: the rows to write there, and the rows to delete here. */
+/** Rows that move with an entity to another partition or table: the rows to write there, with their former values, and the rows to delete here. */
 export interface CarriedRows {
-  readonly put: readonly { readonly row: string; readonly properties: Properties }[];
+  readonly put: readonly { readonly row: string; readonly properties: Properties; readonly before: Values }[];
   readonly drop: readonly string[];
 }
 

@@ -2,6 +2,7 @@ import type { Values } from '../../base/values.ts';
 import type { KeyRing } from '../../storage/key-ring.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
+import type { Limit } from './comparison.ts';
 
 /** Storage, a clock and time limits for the engine and the patterns. Tests control the clock. */
 export interface Engine {
@@ -53,6 +54,8 @@ export interface Guard {
   checkBefore(entity: string, key: Values, write: 'update' | 'delete', before: Values): void;
   /** Checks what a write stores, in place of the values `before`. Throws `forbidden`. */
   checkAfter(entity: string, write: 'create' | 'update', after: Values, before?: Values): void;
+  /** What the caller reaches by a write, for an operation that asks again when it runs; undefined for every row. */
+  limitOf(entity: string, write: 'create' | 'update' | 'delete'): Limit | undefined;
   /** The fields that a create takes from the caller; undefined if there are none. */
   setFields(entity: string): Values | undefined;
   /** The fields of an entity that decide whether the caller may refer to it; undefined if the caller may refer to every one. */

@@ -306,12 +306,12 @@ interface Remains {
 interface CarriedWith {
   /** Reads the rows for a change that deletes the entity: all of them, or the keys of the first ones. */
   read(engine: Engine, entity: Entity, address: Address, limit?: number): Promise<readonly Row[]>;
-  /** Returns the rows for the destination. */
+  /** Returns the rows for the destination. `to` has the key fields that a move changes. */
   move(
     engine: Engine,
     entity: Entity,
     from: Address,
-    there: { readonly entity: Entity; readonly address: Address; readonly to: Values },
+    there: { readonly entity: Entity; readonly address: Address; readonly to: Values | undefined },
   ): Promise<CarriedRows>;
 }
 

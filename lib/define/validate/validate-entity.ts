@@ -112,6 +112,8 @@ function* keyErrors(entity: DeclaredEntity): Generator<string> {
   for (const field of movable)
     if (!partition.fields.includes(field))
       yield `"${field}" is movable and is not in the partition key. Remove it from movable, or add it to the partition key.`;
+    else if (Object.hasOwn(derived, field))
+      yield `"${field}" is movable and derived from other fields. Remove it from movable, and name the fields of the partition key that it is derived from.`;
 }
 
 /** The same fields give an entity one address under each key, so it has both or none, and the way back is as the way there. */

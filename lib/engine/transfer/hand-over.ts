@@ -14,6 +14,7 @@ import { partFor } from '../reconcile/queues.ts';
 import { confirmedRow } from '../reconcile/reconcile.ts';
 import { claimFree, hasLiveClaim, isOwnedBy } from '../reconcile/unique-claim.ts';
 import { duplicateEntry } from '../write/conflict.ts';
+import type { RecordedRules } from '../write/recorded-rules.ts';
 
 /** The rows of unique indexes in a move. */
 
@@ -26,6 +27,8 @@ export interface Work {
   readonly from: Address;
   readonly to: Address;
   readonly hold: Hold;
+  /** What the rules on rows let the caller of a request do; undefined for every row. */
+  readonly rules?: RecordedRules | undefined;
 }
 
 /** The pause before a row is read again on which a writer has a live claim. */

@@ -1,5 +1,6 @@
 import { busy, hasCode } from '../../base/errors.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { isWithin } from '../../define/codec/limit.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -8,13 +9,14 @@ import type { Engine } from '../engine.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
+import { type RecordedRules, RULED_OUT } from '../write/recorded-rules.ts';
 import { deleteFirstChildren, type Family, mark } from './many-children.ts';
 
 /**
  * The delete of an entity with more children than a transaction has rows:
  *
  *   request    read, check -> record the operation -> send the message: 202
- *   consumer   close the entity (`Leaving`) -> check that nothing refers to it; else open it: rejected
+ *   consumer   ask the rules of the caller again -> close the entity (`Leaving`) -> check that nothing refers to it; else open it: rejected
  *              -> `Left`: from here on it is deleted
  *              -> delete 99 children, and write the entity, in one transaction; again while it has more than 99
  *              -> turn the entity into a tombstone and delete the other children in one transaction, as for an entity with few
@@ -35,7 +37,7 @@ export async function deleteLarge(
   engine: Engine,
   entity: Entity,
   { key, operationId, incarnation, writeId }: Transfer,
-  hold: Hold,
+  { hold, rules }: { readonly hold: Hold; readonly rules?: RecordedRules | undefined },
 ): Promise<string | undefined> {
   const closing = { engine, entity, address: addressOf(entity, key), operationId, hold };
   for (;;) {
@@ -46,6 +48,8 @@ export async function deleteLarge(
     if (source.system.Leaving && source.system.Leaving !== operationId)
       throw busy('Another operation deletes, archives or moves the entity.');
     if (!source.system.Leaving) {
+      // The caller may not know that the entity is there.
+      if (!isWithin(rules?.before, source.values)) return RULED_OUT;
       if (writeId !== undefined && writeId !== source.system.WriteId) return CHANGED;
       await mark(closing, source, { Leaving: operationId });
       continue;

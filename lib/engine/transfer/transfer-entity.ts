@@ -1,17 +1,21 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { busy, hasCode } from '../../base/errors.ts';
+import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
+import { isWithin } from '../../define/codec/limit.ts';
 import type { CarriedRows, Live, Snapshot } from '../../define/declaration/change.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, deleteSame, tryAction } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readJoinedRow, readLive, requireRekeyed } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
 import { TooManyCarried } from '../write/plan.ts';
+import { RULED_OUT, ruledOut } from '../write/recorded-rules.ts';
 import { toPlaced } from '../write/stored-values.ts';
+import { checkCarried, fieldsMoved } from './carried-children.ts';
 import { handBack, handOver, type Work } from './hand-over.ts';
 import { deleteFirstChildren, mark, putChildren } from './many-children.ts';
 
@@ -19,10 +23,18 @@ import { deleteFirstChildren, mark, putChildren } from './many-children.ts';
 
 export const GONE = 'The entity was deleted, or its key changed, before the operation ran.';
 const TAKEN = 'Another entity has this key at the destination.';
+const REKEYED = 'The entity has changed since the request, and would get another key.';
 /** Why an operation is undone, if it cannot be finished any more. */
 export const INTERRUPTED = 'The key of the entity is being changed.';
 /** Reasons why the entity cannot leave, or why it or its children can never be written at the destination. */
-const REFUSALS = ['duplicate-value', 'referenced', 'partition-full', 'too-large', 'invalid-input'] as const;
+const REFUSALS = [
+  'duplicate-value',
+  'referenced',
+  'partition-full',
+  'too-large',
+  'invalid-input',
+  'forbidden',
+] as const;
 
 /** The operation that gives an incarnation another key, and its incarnation then. */
 export function rekeyOf(incarnation: string): string {
@@ -39,9 +51,9 @@ function isOfLife({ system }: Live, incarnation: string): boolean {
  * transfer that has not reached the point of no return is undone.
  */
 export async function transferEntity(work: Work, refused?: string): Promise<string | undefined> {
-  const { engine, entity, destination, transfer, from, to, hold } = work;
+  const { engine, entity, destination, transfer, from, to, hold, rules } = work;
   const { operationId } = transfer;
-  const arrival = { incarnation: operationId, movingFrom: JSON.stringify([from.partition, from.row]) };
+  const arrival = { incarnation: operationId, movingFrom: JSON.stringify([from.partition, from.row]), moves: [] };
   const isSameKind = destination.name === entity.name;
   const isOtherKey = isRekey(work);
   const under = (other: NonNullable<EntityChange['other']>) => (isOtherKey ? { other } : {});
@@ -100,6 +112,8 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
     const { MovingFrom, Leaving, Left } = source.system;
     if (MovingFrom) throw busy('The entity is being moved to this partition.');
     if (Leaving && Leaving !== operationId) throw busy('Another operation deletes, archives or moves the entity.');
+    // First of all: no other reason may say that there is such an entity.
+    if (!Left && !isWithin(rules?.before, source.values)) refused ??= RULED_OUT;
     if (arrived.state === 'live' && !ours) refused ??= TAKEN;
     if (!Left) refused ??= lost;
     if (refused !== undefined) {
@@ -125,11 +139,23 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
       if (copiedFrom !== source.etag) {
         // An archive may be declared without some fields.
         const kept = pick(source.values, Object.keys(destination.columns));
-        const placed = await toPlaced(engine, entity, kept, { entity: destination, to: transfer.to ?? {} });
+        const placed = await toPlaced(engine, entity, kept, { entity: destination, to: transfer.to });
+        if (!isWithin(rules?.after, placed)) throw ruledOut();
+        // A derived field of the key may follow from fields that have changed since the request.
+        if (transfer.to && !isDeepStrictEqual(addressOf(destination, placed), to))
+          throw new RowkeyError('invalid-input', REKEYED);
+        const moves = fieldsMoved(entity, transfer.to, { before: source.values, after: placed });
         const rows = await readCarriedRows(work);
         // A duplicate may have deleted some of them.
         if (Leaving && !isDeepStrictEqual((await readSource(work))[0], source)) continue;
-        const change = { ...there, ...under({ entity, values: source.values }), before: arrived, after: placed };
+        const change = {
+          ...there,
+          ...under({ entity, values: source.values }),
+          arrival: { ...arrival, moves },
+          before: arrived,
+          after: placed,
+        };
+        if (transfer.to) await checkCarried(engine, { entity, from, arrival: change, to: transfer.to, rules }, rows);
         const [committed] = (await tryCommit(engine, [Leaving ? change : { ...change, carried: rows }])) ?? [];
         if (!committed) continue;
         if (Leaving && (await putChildren(arrivingFamily, committed.etag, rows)) === undefined) continue;
@@ -185,7 +211,7 @@ async function readCarriedRows({ engine, entity, destination, transfer, from, to
   const put: CarriedRows['put'][number][] = [];
   const drop: string[] = [];
   for (const { write } of entity.features) {
-    const there = { entity: destination, address: to, to: transfer.to ?? {} };
+    const there = { entity: destination, address: to, to: transfer.to };
     const carried = await write?.carried?.move(engine, entity, from, there);
     put.push(...(carried?.put ?? []));
     drop.push(...(carried?.drop ?? []));

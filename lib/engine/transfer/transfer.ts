@@ -1,11 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
-import type { Values } from '../../base/values.ts';
-import { maskOf, parse } from '../../define/codec/validation.ts';
-import type { Change, Live } from '../../define/declaration/change.ts';
+import { pick, type Values } from '../../base/values.ts';
+import { checkText, maskOf, parse } from '../../define/codec/validation.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
-import { type Entity, formerOf } from '../../define/declaration/entity.ts';
+import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { inPattern } from '../../telemetry/span.ts';
@@ -14,9 +13,12 @@ import { declarationOf, notFound, readLive, requireWritable } from '../read/enti
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import { findOperation, newOperationId, type Operation, sendTransfer, writeOperation } from '../write/operation.ts';
+import { type RecordedRules, RULED_OUT, recordedRules, rulesToRecord } from '../write/recorded-rules.ts';
+import { toMoved } from '../write/stored-values.ts';
+import { checkChildrenToMove, fieldsMoved } from './carried-children.ts';
 import type { Work } from './hand-over.ts';
 import { deleteLarge, openAgain } from './large-delete.ts';
-import { departure, INTERRUPTED, transferEntity } from './transfer-entity.ts';
+import { departure, GONE, INTERRUPTED, transferEntity } from './transfer-entity.ts';
 
 /**
  * Archive and move: an eventual transaction between two entities.
@@ -36,6 +38,11 @@ import { departure, INTERRUPTED, transferEntity } from './transfer-entity.ts';
  * An entity with more children than a transaction has rows is closed first (`Leaving`), as for its delete (large-delete.ts). Then the children
  * are copied in several transactions, which require the ETag of the destination. `Left` is the point of no return, before the
  * first child is deleted at the source. Nothing can be rejected after it.
+ *
+ * The record of the operation has the rules on rows of the caller who requested it (recorded-rules.ts). They are asked again of each state of the
+ * source that is copied, before the point of no return: the caller's rights are those of the request, and the rows are those that are found.
+ * test/model/transfer-rules.ts is the specification. A move computes derived fields again, also those of children; an archive, a large delete
+ * and the move to another key leave each value as it is. docs/consistency.md says what else runs again.
  *
  * While entities are moved to another key (operations/rekey.ts), an operation that has begun at the former keys is finished or undone there,
  * and begins at the new keys once its entities are there. test/model/rekey-moves.ts is the specification.
@@ -57,7 +64,8 @@ export async function requestMove(
   input: unknown,
   id?: string,
 ): Promise<string> {
-  const to = parse(moveSchema(entity), input);
+  const to: Values = parse(moveSchema(entity), input);
+  for (const [field, value] of Object.entries(to)) checkText(field, value, true);
   const address = addressOf(entity, { ...key, ...to });
   if (isDeepStrictEqual(address, addressOf(entity, key)))
     throw new RowkeyError(
@@ -94,20 +102,27 @@ async function requestTransfer(
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
   if (!source || hasExpired(entity, source.values, engine.now())) throw notFound(entity, asked.key);
-  checkAllowed(engine, entity, asked, source.values);
+  const after = await toMoved(engine, entity, source.values, asked.to);
+  checkAllowed(engine, entity, asked, { before: source.values, after });
+  // The key may have derived fields.
+  const to = asked.to && { ...asked.to, ...pick(after, fieldsInKey(entity)) };
   const transfer: Transfer = {
     version: MESSAGE_VERSION,
     ...asked,
+    ...(to ? { to } : {}),
     operationId,
     entity: entity.name,
     incarnation: source.system.Incarnation,
   };
+  const rules = rulesToRecord(engine, entity, transfer);
   const leaving = departure(entity, transfer, address, source);
+  const arrival = to && arrivalOf(entity, { to, before: source.values, after });
   for (const { write } of entity.features)
-    await write?.checkRelated?.(engine, entity, [leaving, ...arrivalOf(entity, transfer, source)], []);
-  await recordStatus(engine, transfer, 'running');
-  const { operation, to = {} } = asked;
-  const change = { operation, entity: entity.name, address, fields: Object.keys(to), etag: source.etag };
+    await write?.checkRelated?.(engine, entity, [leaving, ...(arrival ? [arrival] : [])], []);
+  if (to && arrival) await checkChildrenToMove(engine, { entity, from: address, arrival, to, rules });
+  await recordStatus(engine, transfer, 'running', { rules });
+  const { operation } = asked;
+  const change = { operation, entity: entity.name, address, fields: Object.keys(asked.to ?? {}), etag: source.etag };
   await sendTransfer(engine, transfer, change);
   return operationId;
 }
@@ -116,11 +131,11 @@ async function requestTransfer(
 function checkAllowed(
   { guard }: Engine,
   entity: Entity,
-  { operation, key, to }: Pick<Transfer, 'operation' | 'key' | 'to'>,
-  before: Values,
+  { operation, key }: Pick<Transfer, 'operation' | 'key'>,
+  { before, after }: { readonly before: Values; readonly after: Values },
 ): void {
   guard?.checkBefore(entity.name, key, operation === 'move' ? 'update' : 'delete', before);
-  if (operation === 'move') guard?.checkAfter(entity.name, 'update', { ...before, ...to }, before);
+  if (operation === 'move') guard?.checkAfter(entity.name, 'update', after, before);
 }
 
 /** Executes a message of the queue `transfers`, which may be a duplicate or late. Throws to be retried. */
@@ -145,16 +160,17 @@ export const runTransfer = inPattern(
     if (recorded.status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
-    const work = { engine, entity, destination, transfer, from, to, hold };
+    const rules = recordedRules(recorded);
+    const work = { engine, entity, destination, transfer, from, to, hold, rules };
     const isRekeyed = entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name)) === 'moving';
     const isDone = isRekeyed && (await leaveFormerKeys(work));
     const reason = await (isDelete
-      ? deleteLarge(engine, entity, transfer, hold)
+      ? deleteLarge(engine, entity, transfer, { hold, rules })
       : isDone
         ? undefined
         : transferEntity(work));
     if (reason === undefined) await recordStatus(engine, transfer, 'succeeded');
-    else await failTransfer(engine, transfer, reason);
+    else await failTransfer(engine, transfer, rules && reason === GONE ? RULED_OUT : reason);
   },
 );
 
@@ -168,12 +184,13 @@ export async function giveUpTransfer(
   const recorded = await findRecord(engine, transfer);
   if (!recorded || recorded.status === 'succeeded') return;
   await openAgain(engine, entity, transfer);
-  await recordStatus(engine, transfer, 'failed', reason);
+  await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded) });
 }
 
 async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
   const recorded = await findRecord(engine, transfer);
-  if (recorded && recorded.status !== 'succeeded') await recordStatus(engine, transfer, 'failed', reason);
+  if (recorded && recorded.status !== 'succeeded')
+    await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded) });
 }
 
 /**
@@ -204,20 +221,26 @@ async function leaveFormerKeys(work: Work): Promise<boolean> {
 }
 
 /** The change that a move will make at the destination: a request is rejected for a reference that the move would break. */
-function arrivalOf(entity: Entity, { operationId, key, to }: Transfer, { values }: Live): Change[] {
-  if (!to) return [];
-  const arrival = { incarnation: operationId, movingFrom: '' };
-  const address = addressOf(entity, { ...key, ...to });
-  return [{ address, before: { state: 'absent' }, after: { ...values, ...to }, arrival }];
+function arrivalOf(
+  entity: Entity,
+  { to, before, after }: { readonly to: Values; readonly before: Values; readonly after: Values },
+): EntityChange {
+  const arrival = { incarnation: '', movingFrom: '', moves: fieldsMoved(entity, to, { before, after }) };
+  return { entity, address: addressOf(entity, after), before: { state: 'absent' }, after, arrival };
+}
+
+function fieldsInKey({ keyFields, derived }: Entity): readonly string[] {
+  return keyFields.filter((field) => field in derived);
 }
 
 async function recordStatus(
   engine: Engine,
   transfer: Transfer,
   status: Operation['status'],
-  reason?: string,
+  // A failed operation keeps its rules: its message may be handled again.
+  { reason, rules }: { readonly reason?: string; readonly rules?: RecordedRules | undefined } = {},
 ): Promise<void> {
   const { operation, operationId, entity, key, to } = transfer;
-  const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }) };
+  const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }), ...(rules ? { rules } : {}) };
   await writeOperation(engine, { operationId, operation, entity, key, status, ...more });
 }

@@ -2,6 +2,7 @@ import type { Engine } from '../engine.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import type { PlannedWrite } from './entity-write.ts';
 import { newOperationId, sendTransfer, writeOperation } from './operation.ts';
+import { rulesToRecord } from './recorded-rules.ts';
 
 /**
  * Requests the delete of an entity that has more children than a transaction has rows, and returns the id of the operation;
@@ -14,15 +15,16 @@ export async function requestLargeDelete(engine: Engine, planned: PlannedWrite):
   const operationId = newOperationId(engine.now());
   const named = { operation: 'delete', operationId, entity: entity.name, key: write.key } as const;
   const { ifMatch = '*' } = write.conditions;
-  // What the caller has compared, or a rule, must still hold when the operation begins. A write of a child changes the ETag only.
-  const isConditional = ifMatch.trim() !== '*' || engine.guard?.isLimited(entity.name) === true;
+  // What the caller has compared must still hold when the operation begins. A write of a child changes the ETag only.
+  const isConditional = ifMatch.trim() !== '*';
   const transfer: Transfer = {
     version: MESSAGE_VERSION,
     ...named,
     incarnation: before.system.Incarnation,
     ...(isConditional ? { writeId: before.system.WriteId } : {}),
   };
-  await writeOperation(engine, { ...named, status: 'running' });
+  const rules = rulesToRecord(engine, entity, { key: write.key });
+  await writeOperation(engine, { ...named, status: 'running', ...(rules ? { rules } : {}) });
   const change = { operation: 'delete', entity: entity.name, address, fields: [], etag: before.etag } as const;
   await sendTransfer(engine, transfer, change);
   return operationId;

@@ -16,6 +16,7 @@ import { readLive } from '../read/entity-rows.ts';
 import { sendWork } from '../reconcile/hold.ts';
 import { TRANSFERS_QUEUE, type Transfer } from '../reconcile/intent.ts';
 import { partFor } from '../reconcile/queues.ts';
+import { RecordedRules } from './recorded-rules.ts';
 
 export const Operation = z.strictObject({
   /** Begins with the date that selects the table. */
@@ -26,8 +27,9 @@ export const Operation = z.strictObject({
   reason: z.string().optional(),
   /** The key of the entity at the time of the request. */
   key: z.record(z.string(), z.unknown()),
-  /** The new values of a move. */
+  /** The new values of a move, with the derived fields of the key. */
   to: z.record(z.string(), z.unknown()).optional(),
+  rules: RecordedRules.optional(),
 });
 
 /**

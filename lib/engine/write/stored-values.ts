@@ -1,6 +1,7 @@
 import pMap from 'p-map';
-import { omit, type Values } from '../../base/values.ts';
+import { omit, pick, type Values } from '../../base/values.ts';
 import { isReference, ReferenceBroken, toSnapshot } from '../../define/codec/entity-codec.ts';
+import { withDerived } from '../../define/codec/validation.ts';
 import { liveValues, type Siblings } from '../../define/declaration/change.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
@@ -68,15 +69,39 @@ export async function toPlaced(
   engine: Engine,
   entity: Entity,
   values: Values,
-  there: { readonly entity: Entity; readonly to: Values },
+  there: { readonly entity: Entity; readonly to: Values | undefined },
 ): Promise<Values> {
-  const address = addressOf(there.entity, { ...values, ...there.to });
+  const moved = await toMoved(engine, entity, values, there.to);
+  const changed = Object.keys({ ...there.to, ...(there.to ? entity.derived : {}) });
+  const address = addressOf(there.entity, moved);
   let copies: Values = {};
   for (const { stored } of entity.features)
     copies = { ...copies, ...(await stored?.blobs?.copy(engine, entity, values, address)) };
   // A ciphertext is bound to the key under which it was stored.
   const others = await toPlain(engine, entity, omit(values, Object.keys(copies)), () => undefined);
-  return toStored(engine, there.entity, { ...others, ...there.to, ...copies });
+  return toStored(engine, there.entity, { ...omit(others, changed), ...pick(moved, changed), ...copies });
+}
+
+/**
+ * The values after a move, which changes the fields `to` and computes the derived fields again; the same values without `to`. A text in a blob is
+ * read for the functions of derived fields. If the blob is lost, they stay as they are.
+ */
+export async function toMoved(engine: Engine, entity: Entity, values: Values, to: Values | undefined): Promise<Values> {
+  const moved = { ...values, ...to };
+  if (!to || Object.keys(entity.derived).length === 0) return moved;
+  const derived = await findDerived(engine, entity, moved);
+  return derived ? { ...omit(moved, Object.keys(entity.derived)), ...derived } : moved;
+}
+
+/** The derived fields that these values have; undefined if a text that they may be computed from is lost. */
+export async function findDerived(engine: Engine, entity: Entity, values: Values): Promise<Values | undefined> {
+  let isLost = false;
+  // No function sees an encrypted field.
+  const plain = await toPlain(engine, entity, omit(values, entity.encrypted), () => {
+    isLost = true;
+    return undefined;
+  });
+  return isLost ? undefined : pick(withDerived(entity, plain), Object.keys(entity.derived));
 }
 
 /** The blobs that these values refer to. */

@@ -52,10 +52,7 @@ export const compoundKey: Feature = {
     carried: {
       read: readChildren,
       async move(engine, entity, from, there) {
-        const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), {
-          table: there.address.table,
-          to: there.to,
-        });
+        const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), there);
         // An earlier attempt may have written them.
         const former = await readChildren(engine, there.entity, there.address);
         await announceBlobsOf(engine.storage, there.entity.children, former);
@@ -124,24 +121,34 @@ async function readChildren(
   return rows.filter((found) => findChildKind(entity, found));
 }
 
-/** Returns the rows of the children for the destination of their parent. `to` has the key fields that change. */
+/**
+ * Returns the rows of the children for the destination of their parent. `to` has the key fields that change. Throws `invalid-input` if a child
+ * would get a key that is not below that of its parent.
+ */
 async function copyChildren(
   engine: Engine,
   entity: Entity,
   rows: readonly Row[],
-  there: { readonly table: string; readonly to: Values },
+  there: { readonly entity: Entity; readonly address: Address; readonly to: Values | undefined },
 ): Promise<CarriedRows['put']> {
+  const { table, partition, row: parent } = there.address;
+  const prefix = prefixOfChildren(there.entity.row, parent);
   const moved = await pMap(
     rows,
     async (found) => {
       const kind = findChildKind(entity, found);
       const snapshot = kind && toSnapshot(kind, found);
       if (!kind || snapshot?.state !== 'live') return [];
-      const values = await toPlaced(engine, kind, snapshot.values, {
-        entity: { ...kind, table: there.table },
-        to: there.to,
-      });
-      return [{ row: addressOf(kind, values).row, properties: toProperties(kind, values, snapshot.system) }];
+      const before = snapshot.values;
+      const values = await toPlaced(engine, kind, before, { entity: { ...kind, table }, to: there.to });
+      const address = addressOf(kind, values);
+      // A derived field may be a part of the key.
+      if (there.to && (address.partition !== partition || !address.row.startsWith(prefix)))
+        throw new RowkeyError(
+          'invalid-input',
+          `A child of ${kind.name} would get a key outside of its ${entity.name}.`,
+        );
+      return [{ row: address.row, properties: toProperties(kind, values, snapshot.system), before }];
     },
     { concurrency: CHILDREN_CONCURRENCY },
   );

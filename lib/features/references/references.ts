@@ -66,14 +66,14 @@ export const references: Feature = {
     async checkRelated(engine, entity, changes, together) {
       const checking = { concurrency: READS_CONCURRENCY };
       await pMap(changes, (change) => checkReferrers(engine, entity, change, together), checking);
-      const asked = referencesOf(entity)
-        .filter((reference) => !isBeside(reference) || fieldsToSee(engine, reference))
-        .flatMap((reference) =>
-          changes.flatMap((change) => {
-            const key = changedKey(reference, change);
-            return key ? [{ reference, key, change }] : [];
-          }),
-        );
+      const asked = referencesOf(entity).flatMap((reference) =>
+        changes.flatMap((change) => {
+          // The transaction of the change checks the others.
+          const isRead = !isBeside(reference) || fieldsToSee(engine, reference) || change.arrival?.isCarried;
+          const key = isRead ? changedKey(reference, change) : undefined;
+          return key ? [{ reference, key, change }] : [];
+        }),
+      );
       const once = new Map(asked.map((each) => [JSON.stringify([each.reference.field, each.key]), each]));
       await pMap(
         once.values(),
@@ -185,8 +185,7 @@ function changedKey(reference: Reference, { before, after, arrival }: Change): V
   const key = keyIn(reference, after);
   if (after && key && isItself(reference, after, key)) return undefined;
   // An arriving entity refers to what it referred to before, unless the move changes the reference.
-  const { movable } = reference.from();
-  const isKept = arrival && !referringFields(reference).some((field) => movable.includes(field));
+  const isKept = arrival && !referringFields(reference).some((field) => arrival.moves.includes(field));
   return isKept || isDeepStrictEqual(key, keyIn(reference, liveValues(before))) ? undefined : key;
 }
 

@@ -272,7 +272,7 @@ describe('a plan', () => {
     const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
     const theirs = { entity: employees, address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
     expect(() => planPartition([theirs], new Map(), MARK)).toThrow('being moved');
-    const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom } };
+    const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom, moves: [] } };
     expect(planPartition([own], new Map(), MARK).actions[0]?.action).toMatchObject({
       kind: 'replace',
       properties: { MovingFrom: system.MovingFrom },

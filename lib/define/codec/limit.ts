@@ -1,0 +1,17 @@
+import type { Values } from '../../base/values.ts';
+import type { Comparison, Limit } from '../declaration/comparison.ts';
+import { holds, matches } from './query.ts';
+
+/** True if the row with these values is within reach. */
+export function isWithin(limit: Limit | undefined, values: Values): boolean {
+  return limit?.some((each) => matches(each, values)) ?? true;
+}
+
+/** What is left to compare in rows with these values of some fields; undefined if all of them are within reach. */
+export function narrow(limit: Limit | undefined, given: Values): Limit | undefined {
+  const isKnown = ({ field }: Comparison) => given[field] !== undefined;
+  const left = limit?.flatMap((each) =>
+    each.every((one) => !isKnown(one) || holds(one, given[one.field])) ? [each.filter((one) => !isKnown(one))] : [],
+  );
+  return left?.some((each) => each.length === 0) ? undefined : left;
+}
