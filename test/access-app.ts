@@ -16,6 +16,7 @@ import { provision } from '../lib/storage/provision.ts';
 import { openStorage } from '../lib/storage/storage.ts';
 import { tableSasSigner } from '../lib/storage/table-sas.ts';
 import { createExecute, type Implementations } from '../lib/store/app-operations.ts';
+import { receivePath, type TestHost } from './hosted-path.ts';
 import { testApp, testInvocation, testRequest } from './lib/http/request.ts';
 import { testStorage } from './storage.ts';
 
@@ -43,8 +44,11 @@ export async function openAccessApp<Of extends LinkedModel>(
   {
     operations,
     httpClient,
+    host = 'local',
     ...options
   }: Partial<Pick<Engine, 'now' | 'settleInline'>> & {
+    /** Which host passes the paths on. */
+    host?: TestHost;
     /** Of its calls of storage. */
     httpClient?: HttpClient;
     operations?: Of extends Model ? Implementations<Of> : never;
@@ -76,20 +80,24 @@ export async function openAccessApp<Of extends LinkedModel>(
   const handle = createApiHandler(() => app, createRoutes(model));
   const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body, more = {}) => {
     caller = { subject, roles, claims };
-    const [whole = ''] = path.split('?');
+    const received = receivePath(host, path, more);
     const isBinary = body instanceof Uint8Array;
     const request = testRequest({
       method,
       path,
-      params: { path: whole.split('/').map(decodeURIComponent).join('/') },
-      headers: { 'content-type': isBinary ? 'image/png' : 'application/json', authorization: 'Bearer x', ...more },
+      params: { path: received.path },
+      headers: {
+        'content-type': isBinary ? 'image/png' : 'application/json',
+        authorization: 'Bearer x',
+        ...received.headers,
+      },
       ...(body === undefined ? {} : { body: isBinary ? body : JSON.stringify(body) }),
     });
     const { status = 200, headers, body: sent } = await handle(request, testInvocation().invocation);
     const text = await new Response(sent as ConstructorParameters<typeof Response>[0]).text();
-    const received = new Headers(headers as ConstructorParameters<typeof Headers>[0]);
-    const isJson = /json/.test(received.get('content-type') ?? '');
-    return { status, headers: received, text, body: isJson && text !== '' ? JSON.parse(text) : undefined };
+    const sentHeaders = new Headers(headers as ConstructorParameters<typeof Headers>[0]);
+    const isJson = /json/.test(sentHeaders.get('content-type') ?? '');
+    return { status, headers: sentHeaders, text, body: isJson && text !== '' ? JSON.parse(text) : undefined };
   };
   return { ask, engine, storage };
 }

@@ -15,8 +15,8 @@ import { invalidInput, RowkeyClientError, undefinedIfNotFound } from './errors.t
 import {
   checkFields,
   type EntityDescription,
-  filters,
   hasKey,
+  type Parameter,
   partitionPath,
   pathOf,
   rangeFields,
@@ -46,6 +46,7 @@ interface Change {
 
 /** The modules of calls that most pages do without: each is loaded at the first use of one of its calls. */
 const loadBatches = () => import('./batches.ts');
+const loadFilters = () => import('./filters.ts');
 const loadFiles = () => import('./files.ts');
 const loadSeries = () => import('./series.ts');
 const loadTotals = () => import('./totals.ts');
@@ -73,9 +74,9 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
   ) {
     const path = pathOf(entity, key);
     if (entity.series && !explains) return (await load(loadSeries())).get(calls, entity, key, { signal });
-    const conditions = include.flatMap((child) => filters(where[child], `${child}.`));
+    const conditions = await Promise.all(include.map((child) => toConditions(core, where[child], `${child}.`)));
     const included = include.length > 0 ? include.join(',') : undefined;
-    const query = toQuery([['include', included], ['select', select?.join(',')], ...conditions]);
+    const query = toQuery([['include', included], ['select', select?.join(',')], ...conditions.flat()]);
     if (included || explains) return toStored(path, await send({ method: 'GET', path: path + query, signal }));
     const own = isDirect
       ? await (await core.direct()).read(name, entity, { key, select, signal, spent: spent.get(path) })
@@ -214,6 +215,10 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
   };
 }
 
+async function toConditions({ tools }: Core, where?: Values, prefix?: string): Promise<readonly Parameter[]> {
+  return where ? (await load(loadFilters())).filters(tools, where, prefix) : [];
+}
+
 /** Leaves a call that explains, with the explanation. */
 class Explained {
   readonly explanation: Explanation;
@@ -276,7 +281,8 @@ function createLister(
       const { top, after } = options;
       const ownPage = after === undefined || after.startsWith(OF_STORAGE) ? await own?.(entity, options) : undefined;
       if (ownPage) return ownPage;
-      const path = (await pathOfList(entity)) + toListQuery({ ...query, top, continuation: after });
+      const conditions = await toConditions(core, query.where);
+      const path = (await pathOfList(entity)) + toListQuery({ ...query, top, continuation: after }, conditions);
       const { text, headers } = await send({ method: 'GET', path, signal: options.signal });
       return { items: JSON.parse(text).items, next: nextOf(headers) };
     };

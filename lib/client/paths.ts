@@ -18,11 +18,21 @@ export function toPath(parts: readonly unknown[]): string {
   return parts
     .map((part) => {
       const text = String(part);
-      // A browser would resolve dots, and the request would reach another entity.
-      if (text === '' || text === '.' || text === '..') throw invalidInput(`A key field cannot be "${text}".`);
-      return `/${encodeURIComponent(text)}`;
+      // A browser would resolve dots, and the request would reach another entity. Servers reject a NUL without saying why.
+      if (typeof part === 'object' || /^\.{0,2}$|\0/.test(text))
+        throw invalidInput(`A path cannot have the value ${JSON.stringify(part)}.`);
+      return `/${encode(text)}`;
     })
     .join('');
+}
+
+/** Throws `invalid-input` for half of a surrogate pair, which UTF-8 does not have. */
+function encode(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch {
+    throw invalidInput(`${JSON.stringify(text)} is not well-formed Unicode.`);
+  }
 }
 
 /** The values of fields in their order. Throws `invalid-input` if one is missing. */
@@ -84,45 +94,18 @@ export interface ListQuery extends ListInput<string, Values> {
   readonly continuation?: string | undefined;
 }
 
-type Parameter = readonly [name: string, value: unknown];
-
-/** Parameters of the API: a filter of a field with such a name would be read as one of them. */
-export const TAKEN: readonly string[] = Object.keys({
-  top: true,
-  from: true,
-  to: true,
-  select: true,
-  continuation: true,
-  prefix: true,
-  order: true,
-  explain: true,
-} satisfies Record<Exclude<keyof ListQuery, 'where'> | 'explain', true>);
+export type Parameter = readonly [name: string, value: unknown];
 
 /** `?a=b&c=d`, without the parameters that have no value. */
 export function toQuery(parameters: readonly Parameter[]): string {
   const given = parameters.filter(([, value]) => value !== undefined);
-  const pairs = given.map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`);
+  const pairs = given.map(([name, value]) => `${encode(name)}=${encode(String(value))}`);
   return pairs.length > 0 ? `?${pairs.join('&')}` : '';
 }
 
-export function toListQuery({ where, select, ...options }: ListQuery): string {
-  return toQuery([...Object.entries(options), ['select', select?.join(',')], ...filters(where)]);
-}
-
-/** `age=ge:30`. A text may begin with an operator, so equality has one too. Throws `invalid-input`. */
-export function filters(where: Values = {}, prefix = ''): Parameter[] {
-  return Object.entries(where).flatMap(([field, condition]) => {
-    if (condition === undefined) return [];
-    if (prefix === '' && TAKEN.includes(field))
-      throw invalidInput(`"${field}" cannot be compared, because a parameter of the API has this name.`);
-    const comparisons = typeof condition === 'object' && condition !== null ? condition : { eq: condition };
-    return Object.entries(comparisons)
-      .filter(([, value]) => value !== undefined)
-      .map(([operator, value]) => [`${prefix}${field}`, `${operator}:${toText(value)}`] as const);
-  });
-}
-
-function toText(value: unknown): string {
-  if (!Array.isArray(value)) return String(value);
-  return value.map((each) => String(each).replace(/[\\,]/g, '\\$&')).join(',');
+export function toListQuery(
+  { where: _, select, ...options }: ListQuery,
+  conditions: readonly Parameter[] = [],
+): string {
+  return toQuery([...Object.entries(options), ['select', select?.join(',')], ...conditions]);
 }

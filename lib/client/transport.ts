@@ -1,4 +1,4 @@
-import { type ClientErrorCode, type Problem, RowkeyClientError } from './errors.ts';
+import { type ClientErrorCode, invalidInput, type Problem, RowkeyClientError } from './errors.ts';
 
 /** One request to the API or to storage, with its attempts. */
 
@@ -77,6 +77,9 @@ const LONGEST_PAUSE_MS = 8_000;
 /** A user waits no longer for a call. A limit of requests per hour or day may ask for more. */
 const LONGEST_RETRY_AFTER = 60;
 
+/** The Functions host returns an empty 414 for a longer request line. */
+const MAX_URL_LENGTH = 8_150;
+
 export function createTransport(options: TransportOptions, onNewToken: () => void): Transport {
   const { token, onCall, retries = 3 } = options;
   const root = options.url.replace(/\/+$/, '');
@@ -149,7 +152,12 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
     report,
     checkToken: async () => void (await getToken(false)),
     async send({ method, path, body, data, headers: given = {}, signal, ...rest }) {
+      const url = root + path;
+      if (url.length > MAX_URL_LENGTH)
+        throw invalidInput(`${url.length} characters are too long for a URL. A query has its values in the body.`);
       const headers: Record<string, string> = {};
+      // The server cannot tell a slash and the text %2F apart in the path that it receives.
+      if (/%(25)*2f/i.test(path)) headers['x-waws-unencoded-url'] = url;
       for (const [name, value] of Object.entries(given)) if (value !== undefined) headers[name] = value;
       if (body !== undefined) headers['content-type'] = 'application/json';
       if (method === 'POST') headers['idempotency-key'] ??= randomId();
@@ -164,7 +172,7 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
       const attempt = async (forceRefresh = false): Promise<Reply> => {
         const current = await getToken(forceRefresh);
         if (current !== undefined) headers.authorization = `Bearer ${current}`;
-        const reply = await exchange(root + path, init, 'api');
+        const reply = await exchange(url, init, 'api');
         if (reply.status !== 401 || isRefreshed || typeof token !== 'function') return reply;
         isRefreshed = true;
         return attempt(true);

@@ -4,6 +4,7 @@ import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
 import { MIDDLEWARE } from './middleware.ts';
 import { parseJson, readBytes, requireJson } from './request-body.ts';
+import { readSegments } from './request-path.ts';
 import { catchProblems, toResponse, toTextResponse } from './response.ts';
 import { type App, type Exchange, type Next, NOBODY, type Route, type RouteResult, rootOf, tagOf } from './route.ts';
 
@@ -22,18 +23,19 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
   return async (request, invocation) => {
     // The host takes methods in any case. The standard `Request` inside `request` writes all but PATCH in upper case.
     const method = request.method.toUpperCase();
-    const path = request.params.path ?? '';
     const wanted = method === 'HEAD' ? 'GET' : method;
-    const matches = findMatches(groups, path);
-    const match = matches.find(({ route }) => route.method === wanted);
-    nameRequest(method, `${root}/${match?.route.path ?? ANY_PATH}`);
     const response = await catchProblems(invocation, root, async (spent) => {
+      const segments = readSegments(request.params.path ?? '', request.headers);
+      const matches = findMatches(groups, segments);
+      const match = matches.find(({ route }) => route.method === wanted);
+      nameRequest(method, `${root}/${match?.route.path ?? ANY_PATH}`);
+      if (match && segments.at(-1) === '') refuseEmptyValue(findMatches(groups, segments, true), wanted);
       const respond = match && responders.get(match.route);
       if (respond) return toResponse(await respond({ request, root, params: match.params, spent, invocation }), spent);
       // Throws while a setting is wrong.
       app();
       const found = matches.map((one) => one.route.method);
-      const reads = wanted === 'GET' ? nameReads(routes, root, path) : '';
+      const reads = wanted === 'GET' ? nameReads(routes, root, segments) : '';
       return toResponse(respondToUnmatched(root, method, found, reads), spent);
     });
     if (method !== 'HEAD') return toTextResponse(response);
@@ -70,13 +72,10 @@ export function createResponder(open: () => App, route: Route): Respond {
     },
   );
   return (routed) => {
-    const { request, params } = routed;
+    const { request } = routed;
     // Parsing the whole URL would take longer, and most requests have no query.
     const start = request.url.indexOf('?');
     const query = new URLSearchParams(start < 0 ? '' : request.url.slice(start + 1));
-    // The host decodes a path once, except for an encoded slash, which would split a segment.
-    const decoded: Record<string, string> = {};
-    for (const name of Object.keys(params)) decoded[name] = params[name]?.replace(/%2f/gi, '/') ?? '';
     // The body can be read once.
     let body: Promise<Uint8Array> | undefined;
     const bytes = () => {
@@ -84,7 +83,7 @@ export function createResponder(open: () => App, route: Route): Respond {
       return body;
     };
     const isExplanation = query.get('explain') === 'true';
-    return handle({ ...routed, open, params: decoded, query, isExplanation, bytes, caller: NOBODY, record: doIt });
+    return handle({ ...routed, open, query, isExplanation, bytes, caller: NOBODY, record: doIt });
   };
 }
 
@@ -107,7 +106,7 @@ interface ParsedRoute {
 
 interface Match {
   readonly route: Route;
-  /** With `%2F` still encoded, as the host passes them. */
+  /** Decoded. */
   readonly params: Readonly<Record<string, string>>;
 }
 
@@ -136,15 +135,23 @@ export function groupOf([first = '', ...others]: readonly string[]): string {
   return `${first.toLowerCase()}/${others.length}`;
 }
 
-/** The routes of a decoded path, the preferred one of each method first. A trailing slash is ignored. */
-function findMatches(groups: ReturnType<typeof groupRoutes>, path: string): readonly Match[] {
-  const values = path.replace(/\/$/, '').split('/');
+/**
+ * The routes of the decoded segments of a path, the preferred one of each method first. A trailing slash is ignored; with `isEmptyLast`, it
+ * begins a parameter without text.
+ */
+function findMatches(
+  groups: ReturnType<typeof groupRoutes>,
+  segments: readonly string[],
+  isEmptyLast = false,
+): readonly Match[] {
+  const values = segments.at(-1) === '' && !isEmptyLast ? segments.slice(0, -1) : segments;
   const matches: Match[] = [];
-  nextRoute: for (const { route, segments } of groups.get(groupOf(values)) ?? []) {
+  nextRoute: for (const { route, segments: wanted } of groups.get(groupOf(values)) ?? []) {
     const params: Record<string, string> = {};
-    for (const [index, { folded, parameter }] of segments.entries()) {
+    for (const [index, { folded, parameter }] of wanted.entries()) {
       const value = values[index] ?? '';
-      if (parameter !== undefined && value !== '') params[parameter] = value;
+      const isAccepted = value !== '' || (isEmptyLast && index === wanted.length - 1);
+      if (parameter !== undefined && isAccepted) params[parameter] = value;
       else if (folded !== value.toLowerCase()) continue nextRoute;
     }
     matches.push({ route, params });
@@ -152,9 +159,20 @@ function findMatches(groups: ReturnType<typeof groupRoutes>, path: string): read
   return matches;
 }
 
+/** Without its empty last value, the path is that of a list, a range or another entity. */
+function refuseEmptyValue(matches: readonly Match[], method: string): void {
+  const match = matches.find(({ route }) => route.method === method);
+  if (!match) return;
+  const field = match.route.path.replace(/^.*\{(\w+)\}$/, '$1');
+  throw new RowkeyError('invalid-input', `The path ends with an empty value of "${field}".`, {
+    field,
+    accepted: 'a path with a value after its last slash, or without that slash',
+  });
+}
+
 /** A sentence with the paths that read an entity, after the path of the entity alone. Otherwise an empty text. */
-function nameReads(routes: readonly Route[], root: string, path: string): string {
-  const below = `${path.replace(/\/$/, '').toLowerCase()}/`;
+function nameReads(routes: readonly Route[], root: string, segments: readonly string[]): string {
+  const below = `${segments.join('/').replace(/\/$/, '').toLowerCase()}/`;
   const reads = routes.filter(
     ({ entity, method, isUndescribed, path: template }) =>
       entity && method === 'GET' && !isUndescribed && template.toLowerCase().startsWith(below) && !isOfOne(template),

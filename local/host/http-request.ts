@@ -17,6 +17,9 @@ const ASCII = /^[\0-\x7f]*$/;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 const BODY_READERS = ['arrayBuffer', 'blob', 'formData', 'json', 'text'] as const;
 
+/** The header in which the front end of App Service passes the path and query as the client sent them. */
+const PATH_AS_SENT = 'x-waws-unencoded-url';
+
 /** The parts of a request before its body. */
 export interface RequestHead {
   /** Decoded once, except `%2F`. */
@@ -35,13 +38,18 @@ export function readHead(request: IncomingMessage): RequestHead | number {
   if (rawHeaders.reduce((sum, { length }) => sum + length + 2, 0) > MAX_HEADERS_BYTES) return 431;
   const { host = '127.0.0.1' } = request.headers;
   if ((request.headersDistinct.host?.length ?? 0) > 1 || !HOST.test(host)) return 400;
-  const parsed = target.startsWith('/') ? URL.parse(`http://${host}${target}`) : null;
+  // Kestrel takes these characters literally, and a URL would take a backslash for a slash.
+  const [whole = '', rawPath = '', rawQuery = ''] = /^(\/[^?]*)(.*)$/s.exec(target) ?? [];
+  const literal = rawPath.replaceAll('\\', '%5C') + rawQuery;
+  const parsed = whole === '' ? null : URL.parse(`http://${host}${literal.replaceAll('#', '%23')}`);
   if (!parsed) return 400;
   const { pathname, search } = parsed;
   const path = decodePath(pathname);
   if (path.includes('\0')) return 400;
   const headers = readHeaders(rawHeaders);
-  return headers ? { path, url: new URL(`http://${host}${encodePath(path)}${search}`), headers } : 400;
+  if (!headers) return 400;
+  headers[PATH_AS_SENT] = target;
+  return { path, url: new URL(`http://${host}${encodePath(path)}${search}`), headers };
 }
 
 /** Returns undefined if a value is not UTF-8. */

@@ -18,6 +18,7 @@ import { provision } from '../../lib/storage/provision.ts';
 import { slotOf } from '../../lib/storage/slots.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { createQueueWorker, parsed } from '../../local/walk/queue-worker.ts';
+import { receivePath } from '../hosted-path.ts';
 import { testApp, testInvocation, testRequest } from '../lib/http/request.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
@@ -54,12 +55,12 @@ async function openApp() {
   async function ask(method: HttpMethod, path: string, body?: unknown, more: Readonly<Record<string, string>> = {}) {
     const authenticate = async () => ({ subject: 'ann', roles: ['operator'], claims: {} });
     const app = testApp(import.meta.url, { engine: createEngine(open()), entities: model.list, authenticate });
-    const [whole = ''] = path.split('?');
+    const received = receivePath('local', path, more);
     const request = testRequest({
       method,
       path,
-      params: { path: whole.split('/').map(decodeURIComponent).join('/') },
-      headers: { 'content-type': 'application/json', authorization: 'Bearer x', ...more },
+      params: { path: received.path },
+      headers: { 'content-type': 'application/json', authorization: 'Bearer x', ...received.headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const reply = await createApiHandler(() => app, routes)(request, testInvocation().invocation);

@@ -52,6 +52,23 @@ describe('paths', () => {
     expect(sent).toEqual([]);
   });
 
+  test('reject what no path can have, before a request is sent', async () => {
+    const { client, sent } = clientOf([]);
+    for (const employeeId of ['a\0', '\ud800', ['a'] as never, 'x'.repeat(9_000)])
+      await expect(client.employees.delete({ ...KEY, employeeId })).rejects.toMatchObject({ code: 'invalid-input' });
+    expect(sent).toEqual([]);
+  });
+
+  test('are also in a header if the server cannot tell their values apart', async () => {
+    const { client, sent } = clientOf([found(), found(), found()]);
+    for (const department of ['a/b', 'a%2Fb', 'a']) await client.employees.get({ ...KEY, department });
+    expect(sent.map(({ headers }) => headers['x-waws-unencoded-url'])).toEqual([
+      `${ROOT}/employees/a%2Fb/000123`,
+      `${ROOT}/employees/a%252Fb/000123`,
+      undefined,
+    ]);
+  });
+
   test('list the accepted fields of a range that no route has', async () => {
     const { client } = clientOf([]);
     const wrong = { department: 'Sales', hireDate: '2020-01-01', employeeId: '000123' } as never;

@@ -59,9 +59,9 @@ describe('a request', () => {
   test.each([
     ['GET', 'things', 200, ['all']],
     ['POST', 'things', 201, undefined],
-    ['GET', 'THINGS/aB/', 200, { id: 'aB' }],
+    ['GET', 'THINGS/aB', 200, { id: 'aB' }],
+    ['GET', 'things/by/x/', 200, { by: { name: 'x' } }],
     ['GET', 'things/__proto__', 200, JSON.parse('{"id":"__proto__"}')],
-    ['GET', 'things/%2f$1', 200, { id: '/$1' }],
     ['GET', 'things/a%20b', 200, { id: 'a%20b' }],
     ['DELETE', 'jobs/1', 204, undefined],
   ] as const)('reaches the route of its method and path: %s %s', async (method, path, status, body) => {
@@ -73,6 +73,17 @@ describe('a request', () => {
     expect((await ask('GET', 'things/b/x')).body).toEqual({ id: 'b', child: 'x' });
   });
 });
+
+test.each([
+  ['GET', 'things/', 'id'],
+  ['GET', 'things/aB/', 'child'],
+  ['GET', 'things/by/', 'name'],
+] as const)(
+  'an empty value is rejected, because another route has the path without it: %s %s',
+  async (method, path, field) => {
+    expect(await ask(method, path)).toMatchObject({ status: 400, body: { code: 'invalid-input', field } });
+  },
+);
 
 describe('a path without a route', () => {
   test.each(['', '/', 'thing', 'things/1/2/3', 'things//', '/things', '__proto__', 'things/'.repeat(500), 'jobs'])(

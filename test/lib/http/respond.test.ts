@@ -187,12 +187,6 @@ describe('a query parameter', () => {
   });
 });
 
-test('decodes an encoded slash in a parameter of the path, and nothing else', async () => {
-  const handle: Route['handle'] = async ({ params }) => ({ status: 200, body: params });
-  const { body } = await ask({ handle }, { params: { one: 'a%2Fb%2fc', other: '%25 %41' } });
-  expect(body).toEqual({ one: 'a/b/c', other: '%25 %41' });
-});
-
 describe('a body', () => {
   const echo: TestRoute = {
     method: 'POST',

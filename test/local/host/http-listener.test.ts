@@ -192,6 +192,17 @@ test('a catch-all route matches the rest of the path, and the URL is built from 
   expect(await seen('/api/path')).toMatchObject({ rest: '' });
 });
 
+test('functions receive the path as it was sent in the header of App Service, whatever the client sends in it', async () => {
+  const target = '/api/echo-headers/../echo-headers?q=%252F#x';
+  const reply = await raw([`GET ${target} HTTP/1.1`, 'Host: x', 'X-WAWS-Unencoded-URL: /api/other']);
+  expect(reply).toContain(`"x-waws-unencoded-url":"${target}"`);
+});
+
+test('a backslash and a hash in a path are characters of it', async () => {
+  const reply = await raw(['GET /api/path/a\\b#c HTTP/1.1', 'Host: x']);
+  expect(reply).toContain(`"rest":"a\\\\b#c"`);
+});
+
 test.each([
   ['a path that begins with two slashes', ['GET //api/order/1 HTTP/1.1', 'Host: x'], 404],
   ['two slashes within a path', ['GET /api/order//1 HTTP/1.1', 'Host: x'], 404],

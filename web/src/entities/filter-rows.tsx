@@ -1,4 +1,4 @@
-import { TAKEN } from '../../../lib/client/paths.ts';
+import { TAKEN } from '../../../lib/client/filters.ts';
 import type { Entity } from '../api/model.ts';
 import { type Filter, OPERATORS, type Operator } from './list-query.ts';
 

@@ -1,0 +1,35 @@
+import type { Values } from '../base/values.ts';
+import type { Tools } from './core.ts';
+import type { ListQuery, Parameter } from './paths.ts';
+
+/** Filters of lists. Loaded with the first of them. */
+
+/** Parameters of the API: a filter of a field with such a name would be read as one of them. */
+export const TAKEN: readonly string[] = Object.keys({
+  top: true,
+  from: true,
+  to: true,
+  select: true,
+  continuation: true,
+  prefix: true,
+  order: true,
+  explain: true,
+} satisfies Record<Exclude<keyof ListQuery, 'where'> | 'explain', true>);
+
+/** `age=ge:30`. A text may begin with an operator, so equality has one too. Throws `invalid-input`. */
+export function filters({ invalidInput }: Tools, where: Values = {}, prefix = ''): Parameter[] {
+  return Object.entries(where).flatMap(([field, condition]) => {
+    if (condition === undefined) return [];
+    if (prefix === '' && TAKEN.includes(field))
+      throw invalidInput(`"${field}" cannot be compared, because a parameter of the API has this name.`);
+    const comparisons = typeof condition === 'object' && condition !== null ? condition : { eq: condition };
+    return Object.entries(comparisons)
+      .filter(([, value]) => value !== undefined)
+      .map(([operator, value]) => [`${prefix}${field}`, `${operator}:${toText(value)}`] as const);
+  });
+}
+
+function toText(value: unknown): string {
+  if (!Array.isArray(value)) return String(value);
+  return value.map((each) => String(each).replace(/[\\,]/g, '\\$&')).join(',');
+}
