@@ -155,6 +155,32 @@ export function keepsValues(schema: z.ZodObject, field: string): boolean {
   );
 }
 
+/**
+ * True if a value that is absent becomes the same one each time: the default in the schema is a value, not a function. Zod tells the two apart
+ * in a getter only, in which it clones a value and calls a function. If a version of zod does otherwise, the result is false.
+ */
+export function hasConstantDefault(schema: z.ZodObject, field: string): boolean {
+  const outer = typesOf(schema, field).find(({ _zod: { def } }) => DEFAULTS.includes(def.type));
+  if (!outer) return false;
+  const { def } = outer._zod;
+  const { isArray } = Array;
+  const cloned: unknown[] = [];
+  try {
+    Array.isArray = (value): value is unknown[] => {
+      cloned.push(value);
+      return isArray(value);
+    };
+    const value = def.defaultValue;
+    return cloned.length === 1 && Object.is(cloned[0], value);
+  } catch {
+    return false;
+  } finally {
+    Array.isArray = isArray;
+  }
+}
+
+const DEFAULTS = ['default', 'prefault'];
+
 /** The type of a field, then the type that it wraps, and so on. */
 function typesOf(schema: z.ZodObject, field: string): Type[] {
   const types: Type[] = [];
@@ -189,6 +215,7 @@ interface Type extends z.core.$ZodType {
       readonly getter?: () => unknown;
       readonly shape?: object;
       readonly innerType?: Type;
+      readonly defaultValue?: unknown;
       readonly checks?: readonly { readonly _zod: { readonly def: Check } }[];
     };
   };

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { type ErrorCode, hasCode, isOutcomeUnknown } from '../../base/errors.ts';
+import { onceFor } from '../../base/once.ts';
 import { DAY_MS } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { withDefaultFields } from '../../define/codec/further-rows.ts';
@@ -7,6 +8,7 @@ import { validate, validateKey } from '../../define/codec/validation.ts';
 import { type Conditions, checkConditions } from '../../define/declaration/conditions.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { hasConstantDefault } from '../../define/schema/field-schema.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { declarationOf, type EntityRowOptions, readLive } from '../read/entity-rows.ts';
@@ -76,12 +78,16 @@ export async function createOnce(
   return createEntity(engine, entity, await withRecordedKey(engine, entity, input, id), id);
 }
 
+/** The fields of the key whose default may be another one each time, such as an instant or an id. */
+const generatedKeyFields = onceFor(({ keyFields, derived, defaults, schema }: Entity): readonly string[] =>
+  keyFields.filter((field) => !(field in derived) && !(field in defaults) && !hasConstantDefault(schema, field)),
+);
+
 /** The input of a create or a put with the generated parts of its key, which are those of the first attempt. */
 async function withRecordedKey(engine: Engine, entity: Entity, sent: unknown, id: string): Promise<unknown> {
   const input = withSetFields(engine, entity, sent);
   const given = Object(input);
-  const computed = { ...entity.derived, ...entity.defaults };
-  const madeUp = entity.keyFields.filter((field) => !(field in given) && !(field in computed));
+  const madeUp = generatedKeyFields(entity).filter((field) => !(field in given));
   if (madeUp.length === 0) return input;
   const values = validate(entity, input);
   return { ...given, ...(await recordedKey(engine, entity, id, pick(values, madeUp))) };
