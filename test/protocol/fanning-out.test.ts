@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
+import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
@@ -135,6 +136,25 @@ describe('a change of the source', () => {
     await world.settle();
     expect(await playerOf(player('58'))).toEqual(player('58'));
     await expectCopies();
+  });
+
+  test('is read again in a last pass, which waits until no earlier write can commit', async () => {
+    const { team, player } = await found();
+    await create(players, player());
+    await world.settle();
+    const waiting = async () => {
+      const counts = listParts(world.engine).map((queue) => world.storage.queue(queue).getProperties());
+      return (await Promise.all(counts)).reduce(
+        (sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount,
+        0,
+      );
+    };
+    await patch(teams, team, { title: 'Waited for' });
+    while ((await world.handleVisible()) > 0);
+    expect(await playerOf(player())).toMatchObject({ teamTitle: 'Waited for' });
+    expect(await waiting()).toBeGreaterThan(0);
+    await world.settle();
+    expect(await waiting()).toBe(0);
   });
 
   test('costs its writer two messages, and none if no copied field changes', async () => {
