@@ -1,13 +1,13 @@
 import pMap from 'p-map';
 import { limitOf, resolveRule } from '../access/limit.ts';
 import { canRead, hiddenFields } from '../access/rule.ts';
-import { RowkeyError } from '../base/errors.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
 import { isWithin } from '../define/codec/limit.ts';
 import { withKeyOfReferences } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
+import { unreadableField } from '../engine/read/unreadable-field.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
 import type { View } from './operation.ts';
 
@@ -53,7 +53,7 @@ export async function openValues(
   const shown = omit(values, hidden ?? (await hiddenIn(view, entity, values)));
   const read = select ? pick(shown, withKeyOfReferences(entity, select)) : shown;
   const opened = await open(view, entity, read, (field) => {
-    throw new RowkeyError('needs-repair', `"${field}" of an entity of ${entity.name} cannot be read.`, { field });
+    throw unreadableField(entity, field, values);
   });
   return select ? pick(opened, select) : opened;
 }

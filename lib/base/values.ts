@@ -8,9 +8,25 @@ export interface Stored<Fields = Values> {
   readonly values: Fields;
 }
 
+/**
+ * What a row has in place of the value of a field: something of another type, or nothing because the row that had it is lost. Rows are
+ * also changed by hand. A read of the entity fails, a list has null, and a write that keeps the field stores it as it is.
+ */
+export class WrongValue {
+  readonly stored: unknown;
+
+  constructor(stored?: unknown) {
+    this.stored = stored;
+  }
+
+  toJSON(): null {
+    return null;
+  }
+}
+
 /** A projection returns null for a property that a row lacks, and a patch removes a field by null. */
 export function hasValue(value: unknown): boolean {
-  return value !== undefined && value !== null;
+  return value !== undefined && value !== null && !(value instanceof WrongValue);
 }
 
 /** The listed fields that have a value. */

@@ -216,7 +216,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     status: 503,
     title: 'Service unavailable',
     retry: 'no: an operator must act',
-    when: 'Stored data was lost, or changed outside the API, and cannot be read: an encrypted field does not decrypt, the blob of a long text or a list is missing, or a row of a wide or split entity. `field` names the field, if there is one.',
+    when: 'Stored data was lost, or changed outside the API, and cannot be read: a field has a value of another type, an encrypted field does not decrypt, the blob of a long text, a file or a list is missing, or a row of a wide or split entity or of a series. `field` names the field, if there is one.',
     action: 'Replace the field with PUT, or ask the operator to run the consistency check.',
     operator: 'Run `npm run verify`.',
     notes: [

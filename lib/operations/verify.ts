@@ -287,10 +287,16 @@ async function checkUnit(
 }
 
 /** Checks a row of an entity that clients write. DELETE removes a rejected row; the repair removes a row that no route reaches. */
-async function checkRefused({ storage }: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
+async function checkRefused(engine: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
+  const { storage } = engine;
   const row = await readRow(storage, address);
   if (!row) return [];
   const judged = judgeRow(entity, row);
+  if (judged.is === 'entity' && entity.series) {
+    const subject = { address, snapshot: judged.snapshot, only: undefined };
+    const checked = await pMap(entity.features, ({ check }) => check?.entity?.(engine, entity, subject) ?? []);
+    return checked.flat();
+  }
   if (judged.is !== 'invalid') return [];
   const { reason, isReachable } = judged;
   const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
@@ -323,20 +329,17 @@ async function checkEntity(
     return [];
   if (!entity.series && isElsewhere(entity))
     return only === undefined ? [{ kind: 'unreachable', of: entity.name, ...address }] : [];
+  // What follows from a wrong value is wrong, too, and what is stored may follow from the right one. A further row that is lost had the
+  // fields that are absent now.
+  const reason = whyInvalid(entity, row, snapshot.values);
+  const invalid = { kind: 'invalid', of: entity.name, reason, ...address } as const;
+  if (reason !== undefined && !entity.furtherRows) return [invalid];
   const found: Suspicion[] = [];
   for (const feature of entity.features)
     if (only === undefined || Object.hasOwn(shapesOf(entity, [feature]), only))
       found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
-  // A further row that is lost had the fields that are absent now.
-  const reason = found.some(({ row: key }) => parseFurtherRowKey(key))
-    ? undefined
-    : whyInvalid(entity, row, snapshot.values);
-  // What follows from a wrong value is wrong, too, and what is stored may follow from the right one.
-  if (reason !== undefined || found.some(({ kind }) => kind === 'unreadable'))
-    return [
-      ...found,
-      ...(reason === undefined ? [] : [{ kind: 'invalid', of: entity.name, reason, ...address } as const]),
-    ];
+  if (found.some(({ kind, row: key }) => kind === 'unreadable' || parseFurtherRowKey(key))) return found;
+  if (reason !== undefined) return [...found, invalid];
   found.push(...(await checkProjections(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   return found;

@@ -12,7 +12,16 @@ import { pathTo } from '../../lib/http/route.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { findStoredEntity } from './stored-entity.ts';
-import { ask, createTargetCommand, readNextPage, resolveTarget, type Target, type TargetOptions } from './target.ts';
+import {
+  ask,
+  createTargetCommand,
+  formatProblem,
+  readNextPage,
+  readProblem,
+  resolveTarget,
+  type Target,
+  type TargetOptions,
+} from './target.ts';
 
 const PAGE = 200;
 const FILES_CONCURRENCY = 8;
@@ -91,7 +100,11 @@ async function readImportableRow(target: Target, entity: Entity, values: Values)
   const row: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(values)) {
     if (field in entity.attachments && value !== null) {
-      const file = await find(target, `${path}/${field}`);
+      const file = await findFile(target, `${path}/${field}`);
+      if (file === 'lost') {
+        row[field] = null;
+        continue;
+      }
       if (!file) {
         // The file or the entity was deleted meanwhile.
         const there = await find(target, path);
@@ -121,9 +134,17 @@ async function get(target: Target, path: string): Promise<Response> {
 }
 
 /** Returns undefined for 404. */
-async function find(target: Target, path: string): Promise<Response | undefined> {
+async function findFile(target: Target, path: string): Promise<Response | 'lost' | undefined> {
   const response = await ask(target, path);
+  // The file alone: the entity is exported without it.
+  if (response.status === 503) return 'lost';
+  return find(target, path, response);
+}
+
+/** Returns undefined for 404. */
+async function find(target: Target, path: string, asked?: Response): Promise<Response | undefined> {
+  const response = asked ?? (await ask(target, path));
   if (response.ok) return response;
   if (response.status === 404) return undefined;
-  throw new Error(`${path.split('?')[0]} returned ${response.status}.`);
+  throw new Error(`${path.split('?')[0]} returned ${response.status}: ${formatProblem(await readProblem(response))}`);
 }

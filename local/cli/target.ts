@@ -84,6 +84,8 @@ export async function ask({ url, token, pace }: Target, path: string, request: R
     const isBusy = response?.status === 429 || response?.status === 503;
     end(isBusy ? { busyForMs } : undefined);
     if (response && response.status < 500 && response.status !== 429) return response;
+    // No other attempt reads what is lost.
+    if (response?.status === 503 && (await readProblem(response.clone()))?.code === 'needs-repair') return response;
     if (attempt === MAX_ATTEMPTS)
       throw new Error(
         `${url}${path.split('?')[0]} returned ${response?.status ?? 'nothing'} in ${MAX_ATTEMPTS} attempts: run the command again.`,

@@ -3,7 +3,8 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InvalidArgumentError } from 'commander';
 import { z } from 'zod';
-import { Findings } from '../../lib/define/declaration/finding.ts';
+import { Findings, type VisibleFinding } from '../../lib/define/declaration/finding.ts';
+import { markOf } from '../../lib/engine/read/unreadable-field.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { ask, formatProblem, readNextPage, readProblem, type Target } from './target.ts';
 
@@ -45,11 +46,7 @@ export async function walkPages(
       walked.found += page.findings.length;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
       // The API returns keys only to a token that may read the entity.
-      for (const { kind, of, table, partition = '…', row = '…', reason, repaired } of page.findings)
-        if (!(printsLeft && repaired))
-          say(
-            `${kind}: ${of} of ${table}/${partition}/${row}${reason ? `: ${reason}` : ''}${repaired ? ', repaired' : ''}`,
-          );
+      for (const finding of page.findings) if (!(printsLeft && finding.repaired)) say(formatFinding(finding));
       next = link;
       await mkdir(dirname(bookmark), { recursive: true });
       if (next) await writeBookmark(bookmark, { ...walked, next });
@@ -66,6 +63,16 @@ export async function walkPages(
   );
   process.exitCode = INTERRUPTED_EXIT_CODE;
   return undefined;
+}
+
+/** The log of the app names a row that it cannot read by its mark. */
+const OF_READS = ['invalid', 'unreadable', 'lost-blob'];
+
+function formatFinding({ kind, of, table, partition, row, reason, repaired }: z.infer<typeof VisibleFinding>): string {
+  const isKnown = partition !== undefined && row !== undefined;
+  const mark = isKnown && OF_READS.includes(kind) ? ` (${markOf({ table, partition, row })})` : '';
+  const why = reason ? `: ${reason}` : '';
+  return `${kind}: ${of} of ${table}/${partition ?? '…'}/${row ?? '…'}${mark}${why}${repaired ? ', repaired' : ''}`;
 }
 
 /** Returns undefined for a bookmark that cannot be read: the walk then starts at the beginning. */

@@ -468,6 +468,57 @@ describe('npm run export', () => {
     ]);
   });
 
+  test('goes on without a file that is lost and a value of another type, and fails', async () => {
+    const one = { department: 'Lostfile', firstName: 'Ann', lastName: 'A' };
+    for (const id of ['831001', '831002', '831003']) {
+      const employee = { ...one, employeeId: id, email: `${id}@contoso.com` };
+      expect((await ask('POST', 'employees', employee)).status).toBe(201);
+    }
+    const headers = { authorization: `Bearer ${await product.token('hr')}`, 'content-type': 'image/png' };
+    const photo = await fetch(`${product.url}/api/employees/Lostfile/831001/photo`, {
+      method: 'PUT',
+      headers,
+      body: PNG,
+    });
+    expect(photo.ok).toBe(true);
+    const table = product.storage.table('employees');
+    const row = await table.getEntity<{ photo: string }>('Lostfile', 'empid_831001');
+    await product.storage.container('photos').deleteBlob(JSON.parse(row.photo).blob);
+    await table.updateEntity({ partitionKey: 'Lostfile', rowKey: 'empid_831002', phone: 5 }, 'Merge');
+    const get = await ask('GET', 'employees/Lostfile/831002');
+    expect([get.status, await get.json()]).toEqual([
+      503,
+      expect.objectContaining({ code: 'needs-repair', field: 'phone' }),
+    ]);
+    const file = join(product.folder, 'lost-file.ndjson');
+    const { code, said } = await product.run('export', 'employees', file);
+    expect(code).toBe(1);
+    expect(said).toContain('employees "Lostfile/831001": "photo" cannot be read.\n');
+    expect(said).toContain('employees "Lostfile/831002": "phone" cannot be read.\n');
+    expect(said).toContain('The file is not complete. Values that cannot be read, and are null in the file: 2.\n');
+    const lines = (await readFile(file, 'utf8')).trim().split('\n');
+    const exported = lines.map((line) => JSON.parse(line)).filter(({ department }) => department === 'Lostfile');
+    expect(exported).toEqual([
+      expect.objectContaining({ employeeId: '831001', photo: null }),
+      expect.objectContaining({ employeeId: '831002', phone: null }),
+      expect.objectContaining({ employeeId: '831003' }),
+    ]);
+    for (const words of [
+      ['verify', 'employees', '--repair'],
+      ['reindex', 'employees', 'emailCompanyWide'],
+    ]) {
+      const ended = await product.run(...(words as [string, ...string[]]));
+      expect(ended.code).toBe(1);
+      expect(ended.said).toMatch(
+        /invalid: employees of employees\/Lostfile\/empid_831002 \(#[0-9a-f]{10}\): The field "phone"/,
+      );
+      expect(ended.said).toMatch(/\d+ rows checked/);
+    }
+    for (const id of ['831001', '831002', '831003'])
+      expect((await ask('DELETE', `employees/Lostfile/${id}`)).status).toBe(204);
+    expect((await product.run('verify', 'employees')).said).toMatch(/0 do not agree/);
+  });
+
   test('names each value that it cannot read, and fails', async () => {
     const one = {
       department: 'Lost',

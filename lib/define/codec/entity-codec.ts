@@ -1,10 +1,11 @@
 import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
-import { hasValue, pick, type Values } from '../../base/values.ts';
+import { hasValue, pick, type Values, WrongValue } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Snapshot, SystemProperties } from '../declaration/change.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
 import type { ColumnForm, Entity } from '../declaration/entity.ts';
+import { fieldSchemas } from '../schema/field-schema.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 export const MAX_STRING_LENGTH = 32_768;
@@ -37,6 +38,10 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
   const properties: (readonly [string, unknown])[] = [];
   for (const [field, value] of Object.entries(values)) {
     if (value === undefined || value === null) continue;
+    if (value instanceof WrongValue) {
+      if (value.stored !== undefined) properties.push([field, value.stored]);
+      continue;
+    }
     const { type, forms } = known.get(field) ?? { type: 'Json', forms: formsOfField(entity, field) };
     if (forms.length === 0) properties.push([field, toProperty(field, type, value)]);
     // A long text takes several properties.
@@ -64,13 +69,16 @@ function encode(entity: Entity, field: string, value: unknown, forms: readonly F
 }
 
 /** A field of an earlier declaration. */
-const UNDECLARED = { type: 'String', forms: [] } as const;
+const UNDECLARED = { type: 'String', container: undefined, forms: [] } as const;
 
 /** The declared fields, each with its type and with the patterns that store it. */
 const formsOf = onceFor(
   (entity: Entity) =>
     new Map(
-      Object.entries(entity.columns).map(([field, type]) => [field, { type, forms: formsOfField(entity, field) }]),
+      Object.entries(entity.columns).map(([field, type]) => {
+        const container = type === 'Json' ? fieldSchemas(entity.schema)[field]?.type : undefined;
+        return [field, { type, container, forms: formsOfField(entity, field) }];
+      }),
     ),
 );
 
@@ -99,11 +107,44 @@ export function toValues(entity: Entity, properties: Properties): Values {
 /** The declared fields of a row that the current version has stored. */
 export function currentValues(entity: Entity, properties: Properties): Values {
   const values: Record<string, unknown> = {};
-  for (const [field, { type, forms }] of formsOf(entity)) {
-    const value = forms[0] ? forms[0].decode(entity, field, properties) : fromProperty(type, properties[field]);
-    if (value !== undefined) values[field] = value;
+  for (const [field, { type, container, forms }] of formsOf(entity)) {
+    const property = properties[field];
+    if (property instanceof WrongValue) {
+      values[field] = property;
+      continue;
+    }
+    const value = forms[0] ? forms[0].decode(entity, field, properties) : fromProperty(type, property);
+    if (value === undefined) continue;
+    const isRight = forms[0] ? !isNumberLike(property) : isOfColumn({ type, container }, property, value);
+    values[field] = isRight ? value : new WrongValue(property);
   }
   return values;
+}
+
+/** No field with a form of its own is stored as a number or a Boolean. */
+function isNumberLike(property: unknown): boolean {
+  return typeof property === 'number' || typeof property === 'boolean' || typeof property === 'bigint';
+}
+
+/** True if a property, which was read as this value, is of the type of its column. `container` is the type of all values of JSON. */
+function isOfColumn(
+  { type, container }: { readonly type: ColumnType; readonly container: string | undefined },
+  property: unknown,
+  value: unknown,
+): boolean {
+  switch (type) {
+    case 'String':
+      return typeof value === 'string' && !(property instanceof Uint8Array);
+    case 'Boolean':
+      return typeof value === 'boolean';
+    case 'Json':
+      if (container === 'array') return Array.isArray(value);
+      return typeof property === 'string' && (container !== 'object' || (typeof value === 'object' && value !== null));
+    case 'Double':
+      return typeof value === 'number' && Number.isFinite(value);
+    default:
+      return Number.isInteger(value);
+  }
 }
 
 /** The version of the declaration that the row was stored with, or the current version if the row has no valid one. */

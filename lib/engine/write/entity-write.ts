@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
-import { omit, pick, type Values } from '../../base/values.ts';
+import { omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { isReference, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
 import { validate, validateFields } from '../../define/codec/validation.ts';
@@ -14,6 +14,7 @@ import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, judgeRow, notFound, readJoinedRow, requireRekeyed } from '../read/entity-rows.ts';
+import { unreadableField } from '../read/unreadable-field.ts';
 import { duplicateKey } from './conflict.ts';
 import { toStored } from './stored-values.ts';
 
@@ -264,6 +265,11 @@ function mergePatch(
     const error = stored?.refusePatch?.(entity, Object.keys(given));
     if (error) throw error;
   }
+  // Not the mistake of the caller, who has not sent the field.
+  const wrong = Object.keys(current).find(
+    (field) => current[field] instanceof WrongValue && !Object.hasOwn(given, field),
+  );
+  if (wrong !== undefined && !copies.includes(wrong)) throw unreadableField(entity, wrong, current);
   // References are kept unless their field is written.
   const references = entity.referenceFields.filter((field) => isReference(current[field]));
   const held = omit(pick(current, references), Object.keys(given));

@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { omit, pick, type Values } from '../../base/values.ts';
+import { omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { isReference, ReferenceBroken, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { withDerived } from '../../define/codec/validation.ts';
 import { liveValues, type Siblings } from '../../define/declaration/change.ts';
@@ -35,6 +35,11 @@ export async function toPlain(
   lost: (field: string, error: Error) => null | undefined = rethrow,
 ): Promise<Values> {
   const plain: Record<string, unknown> = { ...values };
+  for (const field in plain)
+    if (plain[field] instanceof WrongValue) {
+      const substitute = lost(field, new ReferenceBroken(`The stored value of "${field}" has another type.`));
+      if (substitute !== undefined) plain[field] = substitute;
+    }
   const load = async (field: string) => {
     try {
       for (const { stored } of entity.features) {

@@ -14,6 +14,7 @@ import {
 import { type BlobAddress, blobLength, dropBlob, writeBlob } from '../../storage/blobs.ts';
 import { type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
+import { checkSeriesRows } from './lost-rows.ts';
 
 /**
  * Data series pattern: the counts of a day or a year are properties of one entity instead of separate entities, so setting a
@@ -35,6 +36,14 @@ export const dataSeries: Feature = {
         const wrong = Object.entries(properties).find(([name, count]) => COUNT.test(name) && !isCount(count));
         return wrong && `The property ${wrong[0]} is not a count.`;
       },
+    },
+  },
+  check: {
+    async entity(engine, entity, subject) {
+      const { row } = subject.address;
+      const first = firstRowKey(slotsOf(entity), row);
+      const rows = [first, ...furtherRowKeys(slotsOf(entity), first)].map((key) => ({ row: key }));
+      return checkSeriesRows(engine, entity, subject, rows);
     },
   },
   memory: {

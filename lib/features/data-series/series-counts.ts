@@ -31,6 +31,7 @@ import {
   slotsOf,
   writeCountsBlob,
 } from './data-series.ts';
+import { findLostRow, lostRowError, markFirst, marksIn, marksOf } from './lost-rows.ts';
 
 /** Each row keeps the ids of its last writers. A writer whose reply was lost finds its id there and does not add again. */
 const WRITERS_KEPT = 64;
@@ -54,7 +55,7 @@ export const readSeries = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values): Promise<Series> => {
     const slots = slotsOf(entity);
-    const rows = await readRows(engine, entity, rowAddresses(entity, key));
+    const rows = await readWholeSeries(engine, entity, rowAddresses(entity, key));
     const etag = etagOf(rows);
     if (etag === undefined) throw notFound(entity, key);
     const opened = await Promise.all(rows.map((row) => openCounts(engine.storage, row)));
@@ -86,9 +87,13 @@ export const setCounts = inPattern(
         [...counts].filter(([slot]) => rowOf(slots, slot) === index).map(([slot, count]) => [propertyOf(slot), count]),
       );
     if (!isConditional(conditions) && !slots.overflow) {
+      const indexes = [...new Set([...counts.keys()].map((slot) => rowOf(slots, slot)))];
       const actions = addresses.flatMap(({ row }, index): Action[] => {
         const own = countsOf(index);
-        return Object.keys(own).length === 0 ? [] : [{ kind: 'upsert-merge', row, properties: { ...own, ...common } }];
+        if (Object.keys(own).length === 0 && index > 0) return [];
+        const marks = index === 0 ? marksOf(indexes) : marksIn(index);
+        if (Object.keys({ ...own, ...marks }).length === 0) return [];
+        return [{ kind: 'upsert-merge', row, properties: { ...own, ...marks, ...common } }];
       });
       if (actions.length > 0) await submitNoted(engine, entity, change, actions);
       return;
@@ -101,7 +106,9 @@ export const setCounts = inPattern(
       if (slots.overflow) return writeLarge(engine, entity, key, { row: rows[0], counts, id, change, blobs });
       const actions = addresses.map(({ row }, index): Action => {
         const current = rows[index];
-        return toWrite('merge', { row }, current, { ...countsOf(index), Writers: addWriter(current, id), ...common });
+        const marks = index === 0 ? marksOf([...addresses.keys()]) : marksIn(index);
+        const own = { ...countsOf(index), ...marks, Writers: addWriter(current, id) };
+        return toWrite('merge', { row }, current, { ...own, ...common });
       });
       await submitNoted(engine, entity, change, actions);
     });
@@ -122,7 +129,9 @@ export const increment = inPattern(
     { slot, by, id = createWriter() }: { slot: number; by: number; id?: string | undefined },
   ): Promise<number> => {
     checkWritable(entity, key, engine.now());
-    const address = rowAddresses(entity, key)[rowOf(slotsOf(entity), slot)];
+    const addresses = rowAddresses(entity, key);
+    const index = rowOf(slotsOf(entity), slot);
+    const address = addresses[index];
     if (!address) throw notFound(entity, key);
     const change = toNotedChange(entity, address, [slot]);
     return changeRows(engine, entity, [address], async ([row], blobs) => {
@@ -140,8 +149,11 @@ export const increment = inPattern(
         [propertyOf(slot)]: count,
         Writers: addWriter(row, id),
         ...toCommonProperties(entity, key),
+        ...marksIn(index),
       };
-      await submitNoted(engine, entity, change, [toWrite('merge', address, row, properties)]);
+      const marks =
+        row && !isTombstone(row) ? [] : markFirst(addresses[0].row, [index], toCommonProperties(entity, key));
+      await submitNoted(engine, entity, change, [toWrite('merge', address, row, properties), ...marks]);
       return count;
     });
   },
@@ -305,6 +317,20 @@ function submitNoted(
 
 function readRows(engine: Engine, entity: Entity, addresses: readonly Address[]): Promise<(Row | undefined)[]> {
   return Promise.all(addresses.map((address) => readEntityRow(engine, entity, address)));
+}
+
+/** The rows of a series, none of which is lost. A read beside a write or a delete may see rows of two states, and is repeated. */
+async function readWholeSeries(
+  engine: Engine,
+  entity: Entity,
+  addresses: readonly Address[],
+): Promise<(Row | undefined)[]> {
+  for (let attempt = 1; ; attempt += 1) {
+    const rows = await readRows(engine, entity, addresses);
+    if (findLostRow(rows) === undefined) return rows;
+    if (attempt === READ_ATTEMPTS) throw lostRowError(entity);
+    await backOff(attempt, BACK_OFF_MS, LONGEST_BACK_OFF_MS);
+  }
 }
 
 /** The ETag of the row, or a hash of the ETags of several. Undefined if the series does not exist. */

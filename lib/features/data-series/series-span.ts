@@ -20,6 +20,7 @@ import { readEntityRow } from '../../engine/read/entity-rows.ts';
 import { type Address, type Row, readRange } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import { openCounts, rowAddresses, rowOf, slotsOf } from './data-series.ts';
+import { findLostRow, lostRowError } from './lost-rows.ts';
 
 /** The count of one slot, as charts draw it. */
 export interface SeriesPoint {
@@ -51,6 +52,7 @@ export const readSpan = inPattern(
     const addresses = wanted.map(({ address }) => address).filter(({ table }) => isKept(entity, table, engine.now()));
     const rows = await pMap(queriesOf(entity, addresses), (query) => query(engine), { concurrency: READS_CONCURRENCY });
     const byAddress = new Map(rows.flat().map((row) => [idOf(row), row]));
+    await requireRows(engine, entity, wanted, byAddress);
     const open = async ({ address, points }: WantedRow) => {
       const countOf = await openCounts(engine.storage, byAddress.get(idOf(address)));
       return points.map(({ slot, at }) => ({ at: isoSeconds(at), count: countOf(slot) }));
@@ -58,6 +60,28 @@ export const readSpan = inPattern(
     return (await pMap(wanted, open, { concurrency: READS_CONCURRENCY })).flat();
   },
 );
+
+/**
+ * Throws `needs-repair` if a row is absent that another row of its series says exists. Reads another row only if the span is within the
+ * rows after the first one.
+ */
+async function requireRows(
+  engine: Engine,
+  entity: Entity,
+  wanted: readonly WantedRow[],
+  byAddress: ReadonlyMap<string, Row>,
+): Promise<void> {
+  for (const { address, series } of wanted) {
+    if (series.length === 1 || byAddress.has(idOf(address))) continue;
+    const known = series.map((one) => byAddress.get(idOf(one)));
+    const isAsked = wanted.some((one) => one.address === series[0]);
+    const all = isAsked || known[0] ? known : [await readEntityRow(engine, entity, series[0]), ...known.slice(1)];
+    const lost = findLostRow(all);
+    // A read beside a write may see rows of two states.
+    if (lost !== undefined && series[lost] === address && !(await readEntityRow(engine, entity, address)))
+      throw lostRowError(entity);
+  }
+}
 
 /** The span of a series. Throws a plain error if the entity declares none. */
 function spanOf(entity: Entity): Span {
@@ -74,6 +98,8 @@ export function spanKeyFields(entity: Entity): string[] {
 /** A row, and the points of the span that are in it. */
 interface WantedRow {
   readonly address: Address;
+  /** All rows of the series. */
+  readonly series: readonly [Address, ...Address[]];
   readonly points: readonly SlotTime[];
 }
 
@@ -88,7 +114,7 @@ function wantedRows(entity: Entity, key: Values, instants: Instants): WantedRow[
     const addresses = rowAddresses(entity, { ...key, [span.field]: periodValue(entity.columns[span.field], period) });
     for (const [index, points] of Map.groupBy(ofPeriod, ({ slot }) => rowOf(slots, slot))) {
       const address = addresses[index];
-      if (address) wanted.push({ address, points });
+      if (address) wanted.push({ address, series: addresses, points });
     }
     if (count > MAX_POINTS) throw tooLong(`${MAX_POINTS} counts`);
     if (wanted.length > MAX_ROWS) throw tooLong(`the counts of ${MAX_ROWS} rows`);

@@ -94,8 +94,13 @@ async function verifyCounts(
     // An entity that gets another key has two rows, and counts once.
     if (rows.some(({ properties }) => properties.MovingFrom)) continue;
     const counted = rows.filter(({ properties }) => properties.SourceRow === undefined).length;
-    const by = counted - Number(found?.properties[field] ?? 0);
-    const action = planCounts(address.row, found, new Map([[field, by]]));
+    const by = counted - countIn(found, field);
+    const isWrong = found?.properties[field] !== undefined && !Number.isSafeInteger(found.properties[field]);
+    const action =
+      planCounts(address.row, found, new Map([[field, by]])) ??
+      (isWrong && found
+        ? ({ kind: 'merge', row: address.row, properties: { [field]: counted }, etag: found.etag } as const)
+        : undefined);
     if (action) {
       const repair = () => tryAction(storage, address, action);
       suspicions.push({ kind: 'wrong-count', of: field, ...address, repair });
@@ -112,7 +117,7 @@ function listCountFields({ counts }: Entity): string[] {
 function readCounts(entity: Entity, before: Change['before']): Values {
   const kept = before.state === 'placeholder' ? before.kept : (liveValues(before) ?? {});
   const counts = pick(kept, listCountFields(entity));
-  return Object.fromEntries(listCountFields(entity).map((field) => [field, Number(counts[field] ?? 0)]));
+  return Object.fromEntries(listCountFields(entity).map((field) => [field, Number.isSafeInteger(counts[field]) ? counts[field] : 0]));
 }
 
 /** Returns the difference for each count, by the key of the row with the counts. */
@@ -139,11 +144,17 @@ function checkMaximum({ name, countedBy }: Entity, found: Row | undefined, by: R
   for (const { target, field } of countedBy) {
     const change = by.get(field) ?? 0;
     const { maximum = Infinity } = fieldSchemas(target().schema)[field] ?? {};
-    if (change > 0 && Number(found?.properties[field] ?? 0) + change > maximum)
+    if (change > 0 && countIn(found, field) + change > maximum)
       throw new RowkeyError('partition-full', `The partition cannot have more than ${maximum} entities of ${name}.`, {
         accepted: `at most ${maximum} entities of ${name} in a partition`,
       });
   }
+}
+
+/** The count in a row; 0 for one that was changed by hand to something else, as for a row without it. */
+function countIn(found: Row | undefined, field: string): number {
+  const count = found?.properties[field];
+  return Number.isSafeInteger(count) ? Number(count) : 0;
 }
 
 /** Plans the change of the counts of a row under its ETag, or the creation of its placeholder. */
@@ -151,7 +162,7 @@ function planCounts(row: string, found: Row | undefined, by: ReadonlyMap<string,
   const changed = [...by].filter(([, change]) => change !== 0);
   if (changed.length === 0) return undefined;
   const properties: Properties = Object.fromEntries(
-    changed.map(([field, change]) => [field, Number(found?.properties[field] ?? 0) + change]),
+    changed.map(([field, change]) => [field, countIn(found, field) + change]),
   );
   if (!found) return { kind: 'insert', row, properties: { EntityType: PLACEHOLDER, ...properties } };
   return { kind: 'merge', row, properties, etag: found.etag };
