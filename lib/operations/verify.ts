@@ -37,6 +37,7 @@ import { type Address, type Properties, type Row, readRow, scanTable, tryAction 
 import { inPattern } from '../telemetry/span.ts';
 import { createKnownFindings, isOfSum } from './known-findings.ts';
 import { surviveRow } from './survive-row.ts';
+import { checkDerived } from './verify-derived.ts';
 import { checkLeftOver, hasEntry, ownerIn, readOwner } from './verify-index-rows.ts';
 import { whyInvalid } from './why-invalid.ts';
 
@@ -342,6 +343,7 @@ async function checkEntity(
   if (reason !== undefined) return [...found, invalid];
   found.push(...(await checkProjections(engine, entity, { address, snapshot, only })));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
+  if (only === undefined) found.push(...(await checkDerived(engine, entity, { address, snapshot })));
   return found;
 }
 

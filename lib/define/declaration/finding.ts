@@ -11,6 +11,7 @@ import type { Address } from '../../storage/rows.ts';
  *   wrong-count   a maintained count is not the number of counted entities
  *   wrong-total   a total is not the sum of its contributions
  *   stale-copy    copies of fields of another entity are stale
+ *   not-derived   a derived field is not what its function returns
  *   dangling      a field refers to no entity
  *   lost-list     the blob of a long list is missing
  *   lost-blob     the blob of a large field or an attachment is missing
@@ -29,6 +30,7 @@ export const Finding = z.object({
     'wrong-total',
     'stale-copy',
     'dangling',
+    'not-derived',
     'lost-list',
     'lost-blob',
     'unreadable',

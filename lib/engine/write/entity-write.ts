@@ -16,7 +16,7 @@ import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, judgeRow, notFound, readJoinedRow, requireRekeyed } from '../read/entity-rows.ts';
 import { unreadableField } from '../read/unreadable-field.ts';
 import { duplicateKey } from './conflict.ts';
-import { toStored } from './stored-values.ts';
+import { findDerived, toStored } from './stored-values.ts';
 
 /** What a request makes of one entity: what is read, what is checked, and the change that follows. entity-batch.ts commits it. */
 
@@ -254,7 +254,7 @@ export function checkWritable(entity: Entity, values: Values, now: number): void
 }
 
 /** The values to store when `patch` changes some fields of the entity. */
-function mergePatch(
+async function mergePatch(
   engine: Engine,
   entity: Entity,
   { key, patch, values: current, unread }: Current & { readonly key: Values; readonly patch: unknown },
@@ -276,9 +276,16 @@ function mergePatch(
   const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
   const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
-  const known = omit(changed, Object.keys(unread));
+  const known = await withDerivedOfBlobs(engine, entity, omit(changed, Object.keys(unread)), current);
   engine.guard?.checkAfter(entity.name, 'update', { ...pick(current, entity.keptFields), ...known }, current);
   return toStored(engine, entity, { ...pick(current, entity.keptFields), ...known }, current);
+}
+
+/** The values with derived fields of the texts that are in blobs, to which the values of a patch refer. If a blob is lost, they are kept. */
+async function withDerivedOfBlobs(engine: Engine, entity: Entity, values: Values, current: Values): Promise<Values> {
+  const derived = Object.keys(entity.derived);
+  if (derived.length === 0 || !entity.large.some((field) => isReference(values[field]))) return values;
+  return { ...omit(values, derived), ...((await findDerived(engine, entity, values)) ?? pick(current, derived)) };
 }
 
 /**
