@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { keptFor } from '../../lib/base/once.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { aimSteps } from './aim-steps.ts';
@@ -94,12 +95,12 @@ function sampleOne<Value>(arbitrary: fc.Arbitrary<Value>, seed: number): Value {
 }
 
 /** How a round can be: the group of its entities, and the number of its writers. */
-function waysOf(model: Model) {
-  return groupsOf(model.list).flatMap((group) => {
+const waysOf = keptFor((model: Model) =>
+  groupsOf(model.list).flatMap((group) => {
     const steps = stepsOf(group);
     return WRITERS.map((writers) => ({ group, steps, writers }));
-  });
-}
+  }),
+);
 
 /** Entities that refer to each other, so that the steps of a round meet. */
 function groupsOf(entities: readonly Entity[]): Entity[][] {

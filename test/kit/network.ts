@@ -1,0 +1,203 @@
+import {
+  createHttpHeaders,
+  type HttpClient,
+  type PipelineRequest,
+  type PipelineResponse,
+  RestError,
+} from '@azure/core-rest-pipeline';
+import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
+import { currentChance, elapsed, runIn, trueTime, type VirtualProcess, VirtualTimer, wait } from './virtual-world.ts';
+
+/** The network between the processes of an app and storage accounts in memory, with faults. */
+
+/** How often each fault befalls a request: probabilities from 0 to 1. */
+export interface NetworkFaults {
+  /** The request does not arrive. */
+  readonly lost: number;
+  /** The request is executed, and the reply does not arrive. */
+  readonly replyLost: number;
+  /** The sender loses the connection, and the request is executed later. */
+  readonly late: number;
+  /** The reply takes long. */
+  readonly slow: number;
+  /** Storage is too busy to execute the request. */
+  readonly throttled: number;
+  /** Storage fails before or after it executed the request. */
+  readonly failed: number;
+}
+export const NO_FAULTS: NetworkFaults = { lost: 0, replyLost: 0, late: 0, slow: 0, throttled: 0, failed: 0 };
+
+interface NetworkOptions {
+  readonly accounts: readonly string[];
+  /** Called with each line of the log of requests. */
+  readonly log: (line: string) => void;
+  /** Called with each situation that the network brings about. */
+  readonly notice: (situation: string) => void;
+}
+
+export interface Network {
+  /** The options of each account, for a process. */
+  accountsFor(process: VirtualProcess): { name: string; connectionString: string; httpClient: HttpClient }[];
+  faults: NetworkFaults;
+  /** The accounts that do not respond, and until when. */
+  readonly away: Map<string, number>;
+  readonly requests: number;
+}
+
+/** Storage works on a request for at most 15 seconds, and a request may take ten to arrive. */
+const MOST_LATE_MS = 24_000;
+const USUAL_MS = 12;
+/** Times that the protocol counts with. */
+const LATENESS_MS = [500, 2_000, 8_000, 14_000, 15_500, MOST_LATE_MS];
+const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
+
+export function createNetwork({ accounts, log, notice }: NetworkOptions): Network {
+  const memories = accounts.map((account, index) => {
+    const origin = (service: number) => `http://127.0.0.1:${3 * index + service}`;
+    const origins = { table: origin(1), queue: origin(2), blob: origin(3) };
+    return { account, memory: createMemoryStorage({ now: trueTime, account, origins }) };
+  });
+  const state = { requests: 0 };
+  /** Late requests, each of which arrives right after another one to the same table or queue. */
+  const kept: { readonly place: string; readonly process: VirtualProcess; arrive(): void }[] = [];
+  const network: Network = {
+    faults: NO_FAULTS,
+    away: new Map(),
+    get requests() {
+      return state.requests;
+    },
+    accountsFor: (process) =>
+      memories.map(({ account, memory: { connectionString, httpClient } }) => ({
+        name: account,
+        connectionString,
+        httpClient: { sendRequest: (request) => send(process, request, { account, httpClient }) },
+      })),
+  };
+
+  function send(
+    process: VirtualProcess,
+    request: PipelineRequest,
+    { account, httpClient }: { readonly account: string; readonly httpClient: HttpClient },
+  ): Promise<PipelineResponse> {
+    state.requests += 1;
+    const id = state.requests;
+    const chance = currentChance();
+    const fate = chooseFate(chance.next(), network.faults);
+    const [there, back] = [chance.between(1, USUAL_MS), chance.between(1, USUAL_MS)];
+    const lateness = chance.pick(LATENESS_MS);
+    const slowness = chance.pick(SLOWNESS_MS);
+    const isBehindOther = chance.isTrue(0.7);
+    const executesFirst = chance.isTrue(0.5);
+    const say = (what: string) => log(`${elapsed().toFixed(3)} ${process.name} #${id} ${what}`);
+    say(`${request.method} ${request.url} ${describe(request)}${fate ? ` (${fate})` : ''}`);
+    // Storage does not notice that its client has given up.
+    const { abortSignal, ...sent } = request;
+    const execute = async () => {
+      const response = await httpClient.sendRequest(sent);
+      say(`${response.status} ${JSON.stringify(response.headers.toJSON())} ${response.bodyAsText ?? '(stream)'}`);
+      arriveBehind(placeOf(request.url), process);
+      return response;
+    };
+    return new Promise((resolve, reject) => {
+      const fail = (code: string) => reject(new RestError(`The network failed: ${code}`, { code, request }));
+      /** What arrives at a process that is dead vanishes, as its timers do. */
+      const inProcess = (run: () => void, afterMs: number) => {
+        new VirtualTimer(run, afterMs);
+      };
+      const abort = () =>
+        reject(Object.assign(new Error('The request was aborted.'), { name: 'AbortError', code: 'REQUEST_ABORTED' }));
+      if (abortSignal?.aborted) return abort();
+      abortSignal?.addEventListener('abort', abort);
+      const deliver = (result: PipelineResponse | string, afterMs: number) =>
+        process.isDead
+          ? undefined
+          : runIn(process, chance, () =>
+              inProcess(() => {
+                abortSignal?.removeEventListener('abort', abort);
+                if (typeof result === 'string') fail(result);
+                else resolve({ ...result, request });
+              }, afterMs),
+            );
+      const reply = (status: number, code: string): PipelineResponse => ({
+        request,
+        status,
+        headers: createHttpHeaders({ 'x-ms-error-code': code }),
+        bodyAsText: '',
+      });
+      const travel = async () => {
+        await wait(there);
+        if ((network.away.get(account) ?? 0) > elapsed()) {
+          notice('account away');
+          return deliver('ECONNREFUSED', back);
+        }
+        if (fate) notice(`request ${fate}`);
+        switch (fate) {
+          case 'lost':
+            return deliver('ECONNRESET', back);
+          case 'throttled':
+            return deliver(reply(503, 'ServerBusy'), back);
+          case 'failed':
+            if (executesFirst) await execute();
+            return deliver(reply(500, 'InternalError'), back);
+          case 'late':
+            deliver('ECONNRESET', back);
+            await (isBehindOther ? keepBehind(placeOf(request.url), process, lateness) : wait(lateness));
+            await execute();
+            return;
+          case 'replyLost':
+            await execute();
+            return deliver('ECONNRESET', back);
+          default:
+            return deliver(await execute(), fate === 'slow' ? slowness : back);
+        }
+      };
+      runIn(undefined, chance, travel).catch((error) => deliver(String(error), 0));
+    });
+  }
+
+  /** Resolves right after the request of another process to the same place, or later. */
+  function keepBehind(place: string, process: VirtualProcess, mostMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const one = {
+        place,
+        process,
+        arrive() {
+          const index = kept.indexOf(one);
+          if (index >= 0) kept.splice(index, 1);
+          resolve();
+        },
+      };
+      kept.push(one);
+      new VirtualTimer(() => one.arrive(), mostMs);
+    });
+  }
+
+  function arriveBehind(place: string, process: VirtualProcess): void {
+    for (const one of kept.filter((other) => other.place === place && other.process !== process)) {
+      notice('request late, right behind another');
+      one.arrive();
+    }
+  }
+
+  return network;
+}
+
+/** The table, queue or container of a request. */
+function placeOf(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + (/^\/[^/]*\/[^/(?]*/.exec(pathname)?.[0] ?? '');
+}
+
+function chooseFate(dice: number, faults: NetworkFaults): keyof NetworkFaults | undefined {
+  let left = dice;
+  for (const [name, probability] of Object.entries(faults)) {
+    left -= probability;
+    if (left < 0) return name as keyof NetworkFaults;
+  }
+  return undefined;
+}
+
+/** A token in the headers is not the same in another run, as its key is not. */
+function describe({ headers, body }: PipelineRequest): string {
+  return `${JSON.stringify(headers.toJSON())} ${typeof body === 'string' ? body : body ? '(bytes)' : ''}`;
+}

@@ -1,0 +1,132 @@
+import type { Values } from '../../lib/base/values.ts';
+import { RowkeyClientError } from '../../lib/client/errors.ts';
+import { createClient } from '../../lib/client/index.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+// Loaded now, because the client would read them from files when it needs them first.
+import '../../lib/client/batches.ts';
+import '../../lib/client/direct.ts';
+import '../../lib/client/files.ts';
+import '../../lib/client/query.ts';
+import '../../lib/client/series.ts';
+import '../../lib/client/totals.ts';
+import '../../lib/client/transfers.ts';
+import { PNG } from '../../local/walk/png.ts';
+import type { Step } from '../../local/walk/steps.ts';
+import type { Chance } from '../kit/chance.ts';
+import { currentChance } from '../kit/virtual-world.ts';
+
+/** A caller of the API, who uses the typed client. */
+
+export interface Outcome {
+  /** `ok`, the code of the error, or `unknown` if the write may have been executed, or be executed yet. */
+  readonly code: string;
+  /** How often the client has sent the request. */
+  readonly sent: number;
+  readonly values?: Values | undefined;
+  /** Of each action of a batch. */
+  readonly parts?: readonly string[];
+  readonly message?: string;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the values follow from the model of the seed
+type AnyCalls = any;
+
+export interface Caller {
+  write(entity: Entity, step: Step): Promise<Outcome>;
+  read(entity: Entity, key: Values): Promise<Outcome>;
+}
+
+/** Errors after which a write may have been executed. */
+const UNKNOWN = new Set(['network', 'storage-unavailable', 'internal', 'unexpected-response']);
+const URL = 'http://localhost/api';
+
+export function createCaller(token: string, fetch: typeof globalThis.fetch): Caller {
+  // Several operations run concurrently, each with random numbers of its own.
+  const sent = new WeakMap<Chance, number>();
+  const counting: typeof globalThis.fetch = (input, init) => {
+    if (init?.method !== 'GET') sent.set(currentChance(), countSent() + 1);
+    return fetch(input, init);
+  };
+  const countSent = () => sent.get(currentChance()) ?? 0;
+  const client = createClient({ url: URL, token, fetch: counting, cacheSize: 0 }) as AnyCalls;
+
+  async function outcomeOf(work: () => Promise<Partial<Outcome> | undefined>): Promise<Outcome> {
+    try {
+      const done = await work();
+      return { code: 'ok', sent: countSent(), ...done };
+    } catch (error) {
+      if (!(error instanceof RowkeyClientError)) throw error;
+      const code = UNKNOWN.has(error.code) ? 'unknown' : error.code;
+      return { code, sent: countSent(), message: `${error.code}: ${error.message}` };
+    }
+  }
+
+  return {
+    write: (entity, step) => outcomeOf(() => perform(client, entity, step)),
+    read: (entity, key) =>
+      outcomeOf(async () => ({
+        values: (await client[entity.name].get(key, { include: Object.keys(entity.split) }))?.values,
+      })),
+  };
+}
+
+async function perform(client: AnyCalls, entity: Entity, step: Step): Promise<Partial<Outcome> | undefined> {
+  const { key = {}, values = {}, actions = [], field = '' } = step;
+  const calls = client[entity.name];
+  const stored = (result: { values?: Values } | undefined) => ({ values: result?.values });
+  switch (step.do) {
+    case 'create':
+      return stored(await calls.create(values));
+    case 'put': {
+      const own = Object.entries(values).filter(([name]) => !entity.keyFields.includes(name));
+      return stored(await calls.put(key, Object.fromEntries(own)));
+    }
+    case 'update':
+      return stored(await calls.update(key, values));
+    case 'merge':
+      await calls.update(key, values, { return: 'minimal' });
+      return undefined;
+    case 'delete':
+      return follow(await calls.delete(key));
+    case 'deleteRange':
+      await calls.deleteRange(key, { all: true });
+      return undefined;
+    case 'batch':
+    case 'atomic':
+      return { parts: (await calls.batch(actions, { atomic: step.do === 'atomic' })).map(nameResult) };
+    case 'set':
+      await calls.set(key, values);
+      return undefined;
+    case 'increment':
+      await Promise.all(Object.entries(values).map(([slot, by]) => calls.increment(key, Number(slot), by)));
+      return undefined;
+    case 'move':
+      return follow(await calls.move(key, values));
+    case 'archive':
+      return follow(await calls.archive(key));
+    case 'deleteArchived':
+      await calls.archived.delete(key);
+      return undefined;
+    case 'putFile':
+      await calls.files[field].put(key, new Blob([PNG], { type: 'image/png' }));
+      return undefined;
+    case 'deleteFile':
+      await calls.files[field].delete(key);
+      return undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Waits for an operation that the queue does. */
+async function follow(operation: { done(): Promise<unknown> } | undefined): Promise<undefined> {
+  await operation?.done();
+  return undefined;
+}
+
+/** The result of an action: `ok` or the code of its error. */
+function nameResult(result: { readonly error?: { readonly code: string } } | Error): string {
+  const error = result instanceof Error ? (result as RowkeyClientError) : result.error;
+  if (!error) return 'ok';
+  return UNKNOWN.has(error.code) ? 'unknown' : error.code;
+}

@@ -1,0 +1,22 @@
+import type { Planned } from './plan.ts';
+
+/** An event as a line that a person can read. */
+export function formatEvent({ nth, at, event }: Planned): string {
+  const time = `${String(nth).padStart(4)}. ${(at / 1_000).toFixed(3)} s`;
+  switch (event.do) {
+    case 'write': {
+      const { of, do: write, ...rest } = event.step;
+      return `${time} client ${event.client}: ${of} ${write} ${Object.values(rest)
+        .map((part) => JSON.stringify(part))
+        .join(' ')}`;
+    }
+    case 'read':
+      return `${time} client ${event.client}: ${event.of} read ${JSON.stringify(event.key)}`;
+    case 'kill':
+      return `${time} process ${event.process} is killed`;
+    case 'pause':
+      return `${time} process ${event.process} pauses for ${Math.round(event.forMs)} ms`;
+    case 'away':
+      return `${time} account ${event.account + 1} does not respond for ${event.forMs} ms`;
+  }
+}

@@ -1,0 +1,246 @@
+import { pick, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { addComputed } from '../../local/packs/example-values.ts';
+import type { Step } from '../../local/walk/steps.ts';
+import type { Outcome } from './caller.ts';
+import { checkOrder, type Operation } from './linearizable.ts';
+
+/** What callers did and learnt, and whether an order of it explains what they learnt. */
+
+interface Call {
+  readonly nth: number;
+  readonly begun: number;
+  readonly ended: number;
+  readonly outcome: Outcome;
+}
+
+/** Fields that callers decide; `any` after a move, whose values another entity had. */
+type State = Values | 'none' | 'any';
+type Change = 'create' | 'put' | 'update' | 'delete';
+type KeyOperation = Operation<State> & { readonly nth: number };
+
+/** What has happened to one key, or to all keys for which `concerns` is true. */
+interface Entry {
+  readonly concerns: (entity: Entity, key: Values) => boolean;
+  readonly operations: (entity: Entity) => readonly KeyOperation[];
+}
+
+export interface History {
+  readonly steps: readonly (Step & { readonly outcome: string })[];
+  addWrite(entity: Entity, step: Step, call: Call): void;
+  addRead(entity: Entity, key: Values, call: Call): void;
+  /** The keys that calls have named. */
+  keys(): readonly { readonly entity: Entity; readonly key: Values }[];
+  /** A sentence for each key whose history no order explains, and the number of those that take too long. */
+  check(): { readonly problems: string[]; readonly undecided: number; readonly checked: number };
+}
+
+/** A request whose sender knows no outcome is executed within this time, or never. */
+const UNKNOWN_FOR_MS = 40_000;
+
+export function createHistory(): History {
+  const entries: Entry[] = [];
+  const known = new Map<string, { readonly entity: Entity; readonly key: Values }>();
+  const steps: (Step & { readonly outcome: string })[] = [];
+
+  function note(entity: Entity, key: Values): string {
+    const id = idOf(entity, key);
+    if (isComplete(entity, key)) known.set(id, { entity, key: pick(normalize(entity, key), entity.keyFields) });
+    return id;
+  }
+
+  function addChange(entity: Entity, change: Change, values: Values, call: Call & { readonly code: string }): void {
+    const id = note(entity, change === 'create' ? addComputed(entity, values) : values);
+    const { nth, begun, ended, code, outcome } = call;
+    const text = `${nth}. ${change} ${JSON.stringify(values)}: ${code}${outcome.sent > 1 ? `, sent ${outcome.sent} times` : ''}`;
+    const operations: KeyOperation[] = [];
+    const apply = (state: State) => effectOf(entity, change, values, state);
+    if (code === 'ok') operations.push({ nth, begun, ended, isOptional: false, apply, text });
+    else if (code !== 'unknown')
+      operations.push({
+        nth,
+        begun,
+        ended,
+        isOptional: false,
+        apply: (state) => rejection(entity, change, code, state),
+        text,
+      });
+    // Each request of the client may have been executed, and those without a response later than the last.
+    const perhaps = code === 'unknown' ? Math.max(1, outcome.sent) : outcome.sent - 1;
+    const late = { nth, begun, ended: ended + UNKNOWN_FOR_MS, isOptional: true, apply, text: `${text} (perhaps)` };
+    for (let times = 0; times < perhaps; times += 1) operations.push(late);
+    entries.push({ concerns: (other, key) => idOf(other, key) === id, operations: () => operations });
+  }
+
+  /** What may delete an entity, or write it with values that are not known. */
+  function addWild(call: Call, becomes: 'none' | 'any', concerns: Entry['concerns'], what: string): void {
+    const { nth, begun, outcome } = call;
+    const ended = outcome.code === 'unknown' || outcome.sent > 1 ? Number.POSITIVE_INFINITY : call.ended;
+    const text = `${nth}. ${what}: ${outcome.code} (perhaps)`;
+    const one = { nth, begun, ended, isOptional: true, apply: () => ({ state: becomes }), text } as const;
+    entries.push({ concerns, operations: () => [one, one] });
+  }
+
+  return {
+    steps,
+    addWrite(entity, step, call) {
+      const { key = {}, values = {}, actions = [] } = step;
+      const { code, parts } = call.outcome;
+      steps.push({ ...step, outcome: code });
+      const withKey = { ...values, ...key };
+      switch (step.do) {
+        case 'create':
+          return addChange(entity, 'create', values, { ...call, code });
+        case 'put':
+          return addChange(entity, 'put', withKey, { ...call, code });
+        case 'update':
+        case 'merge':
+          return addChange(entity, 'update', withKey, { ...call, code });
+        case 'delete':
+          addChange(entity, 'delete', key, { ...call, code });
+          return addWild(call, 'none', isBelow(entity, key), 'delete of the parent');
+        case 'batch':
+        case 'atomic':
+          actions.forEach((action, index) => {
+            const [kind, given = {}] = Object.entries(action)[0] ?? [];
+            const change = kind === 'patch' ? 'update' : (kind as Change);
+            const known = parts?.[index] ?? (code === 'unknown' ? 'unknown' : 'rejected');
+            addChange(entity, change, given, { ...call, code: known });
+            if (change === 'delete') addWild(call, 'none', isBelow(entity, given), 'delete of the parent');
+          });
+          return;
+        case 'deleteRange':
+          return addWild(call, 'none', isIn(entity, key), 'delete of the range');
+        case 'archive':
+          return addWild(call, 'none', isAtOrBelow(entity, key), 'archive');
+        case 'move':
+          addWild(call, 'none', isAtOrBelow(entity, key), 'move away');
+          note(entity, { ...key, ...values });
+          return addWild(call, 'any', isAtOrBelow(entity, { ...key, ...values }), 'move to here');
+        default:
+      }
+    },
+    addRead(entity, key, { nth, begun, ended, outcome }) {
+      const id = note(entity, key);
+      if (outcome.code !== 'ok') return;
+      const found = outcome.values && project(entity, outcome.values);
+      const text = `${nth}. read: ${JSON.stringify(outcome.values)}`;
+      const apply = (state: State) => {
+        const agrees = state === 'any' || (found ? nameState(state) === nameState(found) : state === 'none');
+        return agrees ? { state: state === 'any' ? (found ?? 'none') : state } : undefined;
+      };
+      const one = { nth, begun, ended, isOptional: false, apply, text };
+      entries.push({ concerns: (other, otherKey) => idOf(other, otherKey) === id, operations: () => [one] });
+    },
+    keys: () => [...known.values()],
+    check() {
+      const problems: string[] = [];
+      let undecided = 0;
+      for (const [id, { entity, key }] of known) {
+        if (!isCheckable(entity)) continue;
+        const operations = entries
+          .filter(({ concerns }) => concerns(entity, key))
+          .flatMap((one) => one.operations(entity));
+        const verdict = checkOrder<State>(operations, 'none', nameState);
+        if (verdict === 'undecided') undecided += 1;
+        if (verdict === 'not linearizable')
+          problems.push([`no order explains what happened to ${id}:`, ...operations.map(describe)].join('\n    '));
+      }
+      return { problems, undecided, checked: known.size };
+    },
+  };
+}
+
+const describe = ({ begun, ended, text }: KeyOperation) => `${begun.toFixed(0)}-${ended.toFixed(0)} ms ${text}`;
+
+/** Not what time deletes, and what has no values of its own. */
+const isCheckable = (entity: Entity) => !entity.series && !entity.period && !entity.expiry;
+
+const idOf = (entity: Entity, key: Values) =>
+  `${entity.name} ${JSON.stringify(entity.keyFields.map((field) => normalize(entity, key)[field]))}`;
+
+const isComplete = (entity: Entity, key: Values) => entity.keyFields.every((field) => key[field] !== undefined);
+
+/** The values as the schema returns them. */
+function normalize(entity: Entity, values: Values): Values {
+  const given = Object.entries(values).map(([field, value]) => {
+    const parsed = value === null ? undefined : entity.schema.shape[field]?.safeParse(value);
+    return [field, parsed?.success ? parsed.data : value];
+  });
+  return Object.fromEntries(given);
+}
+
+const agree = (fields: readonly string[], one: Values, other: Values) =>
+  fields.every((field) => JSON.stringify(one[field]) === JSON.stringify(other[field]));
+
+const isIn = (entity: Entity, partition: Values) => (other: Entity, key: Values) =>
+  (other === entity || other.childOf === entity) &&
+  agree(entity.partition.fields, normalize(other, key), normalize(entity, partition));
+const isBelow = (entity: Entity, parent: Values) => (other: Entity, key: Values) =>
+  other.childOf === entity && agree(entity.keyFields, normalize(other, key), normalize(entity, parent));
+const isAtOrBelow = (entity: Entity, at: Values) => (other: Entity, key: Values) =>
+  (other === entity && idOf(entity, key) === idOf(entity, at)) || isBelow(entity, at)(other, key);
+
+const projected = new WeakMap<Entity, readonly string[]>();
+/** The fields whose values are those of the last write that gave them: no default, and nothing that the engine decides. */
+function projectedFields(entity: Entity): readonly string[] {
+  const known = projected.get(entity);
+  if (known) return known;
+  const copied = Object.values(entity.denormalized).flatMap(({ copies }) => Object.keys(copies));
+  const others = [
+    ...entity.keyFields,
+    ...entity.decidedFields,
+    ...Object.keys(entity.derived),
+    ...Object.keys(entity.defaults),
+    ...Object.keys(entity.attachments),
+    ...Object.keys(entity.access.set ?? {}),
+    ...entity.encrypted,
+    ...entity.apartFields,
+    // Removed with the source, if it is in the partition.
+    ...Object.keys(entity.denormalized),
+    ...copied,
+  ];
+  const fields = Object.keys(entity.schema.shape).filter(
+    (field) => entity.schema.shape[field]?.safeParse(undefined).data === undefined && !others.includes(field),
+  );
+  projected.set(entity, fields);
+  return fields;
+}
+
+function project(entity: Entity, values: Values): Values {
+  const given = pick(normalize(entity, values), projectedFields(entity));
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null));
+}
+
+function effectOf(entity: Entity, change: Change, values: Values, state: State): { readonly state: State } | undefined {
+  switch (change) {
+    case 'create':
+      return state === 'none' || state === 'any' ? { state: project(entity, values) } : undefined;
+    case 'put':
+      return { state: project(entity, values) };
+    case 'delete':
+      return { state: 'none' };
+    case 'update': {
+      if (state === 'any') return { state };
+      if (state === 'none') return undefined;
+      const kept = Object.entries(state).filter(([field]) => !(field in values));
+      return { state: { ...Object.fromEntries(kept), ...project(entity, values) } };
+    }
+  }
+}
+
+/** What a rejected write says of the state. */
+function rejection(entity: Entity, change: Change, code: string, state: State): { readonly state: State } | undefined {
+  const isAlone = Object.keys(entity.references).length === 0 && !entity.childOf && entity.movable.length === 0;
+  if (!isAlone || entity.archive || state === 'any') return { state };
+  const isAbsent = state === 'none';
+  if (change === 'create' && code === 'duplicate-key') return isAbsent ? undefined : { state };
+  if ((change === 'update' || change === 'delete') && code === 'not-found') return isAbsent ? { state } : undefined;
+  return { state };
+}
+
+function nameState(state: State): string {
+  return typeof state === 'string'
+    ? state
+    : JSON.stringify(Object.entries(state).sort(([one], [other]) => (one < other ? -1 : 1)));
+}

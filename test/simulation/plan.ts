@@ -1,0 +1,120 @@
+import type { Values } from '../../lib/base/values.ts';
+import type { Model } from '../../lib/define/define-model.ts';
+import type { Step } from '../../local/walk/steps.ts';
+import { roundsOf } from '../../local/walk/walk.ts';
+import { type Chance, createChance } from '../kit/chance.ts';
+import { type NetworkFaults, NO_FAULTS } from '../kit/network.ts';
+import { MODELS } from './models.ts';
+import { respell } from './spelling.ts';
+
+/** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
+export type Event =
+  | { readonly do: 'write'; readonly client: number; readonly step: Step }
+  | { readonly do: 'read'; readonly client: number; readonly of: string; readonly key: Values }
+  | { readonly do: 'kill'; readonly process: number }
+  | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
+  | { readonly do: 'away'; readonly account: number; readonly forMs: number };
+
+export interface Planned {
+  /** Names the event in `--without`. */
+  readonly nth: number;
+  /** Milliseconds from the beginning. */
+  readonly at: number;
+  readonly event: Event;
+}
+
+export interface Plan {
+  readonly seed: number;
+  readonly modelName: string;
+  readonly model: Model;
+  readonly processes: number;
+  readonly accounts: number;
+  /** By how much the clock of each process is ahead. */
+  readonly aheadMs: readonly number[];
+  readonly faults: NetworkFaults;
+  readonly events: readonly Planned[];
+}
+
+/** Clients, each with the ETags that it has seen. */
+export const CLIENTS = 4;
+const WRITES = 50;
+/** A round of the walk has a third of its steps at most. */
+const ROUNDS = 3;
+const BURSTS = 12;
+const WITHIN_MS = 70_000;
+/** Clients begin when the app is ready. */
+const BEGIN_MS = 5_000;
+/** Within the 20 seconds that the protocol leaves for pauses, the way of a request and clocks. */
+const LONGEST_PAUSE_MS = 9_000;
+/** Times that the protocol counts with. */
+const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
+
+/** Returns what the seed determines. */
+export function planOf(seed: number): Plan {
+  const chance = createChance(seed, 'plan');
+  const [modelName, model] = chance.pick(Object.entries(MODELS));
+  const processes = 1 + chance.below(3);
+  const accounts = chance.isTrue(0.4) ? 1 : 2 + chance.below(2);
+  return {
+    seed,
+    modelName,
+    model,
+    processes,
+    accounts,
+    aheadMs: Array.from({ length: processes }, () => chance.pick([0, 0, -7_000, 4_000, 8_000, 300_000, -300_000])),
+    faults: chooseFaults(createChance(seed, 'faults')),
+    events: eventsOf(model, { seed, processes, accounts }),
+  };
+}
+
+/** Swarm: each seed has about half of the faults, so that no fault always hides what another one shows. */
+function chooseFaults(chance: Chance): NetworkFaults {
+  if (chance.isTrue(0.15)) return NO_FAULTS;
+  const some = Object.keys(NO_FAULTS).map((name) => {
+    const often = chance.pick([0.004, 0.012, 0.04]);
+    return [name, chance.isTrue(0.5) ? often : 0];
+  });
+  return Object.fromEntries(some) as unknown as NetworkFaults;
+}
+
+function eventsOf(
+  model: Model,
+  { seed, processes, accounts }: { readonly seed: number; readonly processes: number; readonly accounts: number },
+): Planned[] {
+  const swarm = createChance(seed, 'swarm');
+  const [round] = roundsOf(model, { seed, writes: WRITES * ROUNDS });
+  const steps = respell(round?.steps ?? [], createChance(seed, 'spelling')).filter((step) => step.do !== 'settle');
+  const bursts = Array.from({ length: BURSTS }, () => BEGIN_MS + swarm.next() * WITHIN_MS);
+  const seen: { readonly of: string; readonly key: Values }[] = [];
+  const events: { at: number; event: Event }[] = [];
+  steps.forEach((step, index) => {
+    const chance = createChance(seed, 'step', index);
+    const burst = bursts[chance.below(Math.min(BURSTS, 1 + Math.floor(index / 3)))] ?? 0;
+    const at = burst + chance.pick([0, 1, 10, 100, 1_000, 5_000]) * chance.next();
+    const client = chance.below(CLIENTS);
+    events.push({ at, event: { do: 'write', client, step } });
+    if (step.key && !['deleteRange'].includes(step.do)) seen.push({ of: step.of, key: step.key });
+    if (seen.length === 0 || chance.isTrue(0.4)) return;
+    const readAt = chance.isTrue(0.5) ? at + chance.between(0, 500) : BEGIN_MS + chance.next() * WITHIN_MS;
+    events.push({ at: readAt, event: { do: 'read', client: chance.below(CLIENTS), ...chance.pick(seen) } });
+  });
+  const happen = (times: number, create: (chance: Chance) => Event) => {
+    for (let nth = 0; nth < times; nth += 1) {
+      const chance = createChance(seed, 'happens', events.length);
+      const near = chance.pick(bursts) + chance.between(0, 400);
+      events.push({ at: chance.isTrue(0.8) ? near : BEGIN_MS + chance.next() * WITHIN_MS, event: create(chance) });
+    }
+  };
+  if (swarm.isTrue(0.5)) happen(1 + swarm.below(3), (chance) => ({ do: 'kill', process: chance.below(processes) }));
+  if (swarm.isTrue(0.5))
+    happen(1 + swarm.below(4), (chance) => ({
+      do: 'pause',
+      process: chance.below(processes),
+      forMs: chance.between(100, LONGEST_PAUSE_MS),
+    }));
+  if (swarm.isTrue(0.3))
+    happen(1, (chance) => ({ do: 'away', account: chance.below(accounts), forMs: chance.pick(AWAY_MS) }));
+  return events
+    .map((one, index) => ({ nth: index + 1, ...one }))
+    .sort((one, other) => one.at - other.at || one.nth - other.nth);
+}

@@ -1,0 +1,172 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command, InvalidArgumentError } from 'commander';
+import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
+import { run } from '../../local/cli/command.ts';
+import { realTime } from '../kit/virtual-world.ts';
+import { formatEvent } from './format-event.ts';
+import { type Plan, planOf } from './plan.ts';
+import { shrink } from './shrink.ts';
+import { type Report, simulateSeed } from './simulate-seed.ts';
+
+/**
+ * `npm run simulate`: the whole product in one process, on virtual time. A seed determines what happens in its world, to the byte. A seed
+ * that fails is repeated with ever fewer events.
+ */
+
+interface Options {
+  readonly seed?: number;
+  readonly seeds?: readonly number[];
+  readonly minutes?: number;
+  readonly without?: readonly number[];
+  readonly replay?: { readonly seed: number; readonly events: readonly number[] };
+  readonly shrinkMinutes: number;
+  readonly jobs: number;
+  readonly log?: string;
+}
+
+const MOST_SHOWN = 5;
+const MOST_LENGTH = 4_000;
+
+const program = new Command()
+  .description('Simulates the app, its storage, its network, its operators and its callers, by seed.')
+  .option('--seed <number>', 'the seed of a world', toNumber)
+  .option('--seeds <range>', 'the seeds of several worlds, such as 1-50 or 1-50,7', toSeeds)
+  .option('--minutes <number>', 'simulate further seeds for so long', toNumber)
+  .option('--without <events>', 'leave out these events, such as 3,17', toNumbers)
+  .option('--replay <seed:events>', 'let only these events happen, such as 7:3,17', toReplay)
+  .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
+  .option('--jobs <number>', 'how many processes simulate', toNumber, availableParallelism())
+  .option('--log <file>', 'a file for all requests and replies')
+  .action((options: Options) => simulate(options));
+await run(program);
+process.exit();
+
+async function simulate(options: Options): Promise<void> {
+  const { seed, seeds, minutes, replay } = options;
+  const first = seed ?? replay?.seed ?? seeds?.[0] ?? Math.floor(realSeed());
+  const all = seeds ?? (minutes === undefined ? [first] : undefined);
+  if (options.jobs > 1 && (all === undefined || all.length > 1)) return divide(options, all, first);
+  const folder = mkdtempSync(join(tmpdir(), 'rowkey-simulation-'));
+  const keyFile = join(folder, 'keys.json');
+  await rotateLocalKey(keyFile);
+  const until = minutes === undefined ? Number.POSITIVE_INFINITY : realTime() + minutes * 60_000;
+  const counted = { seeds: 0, requests: 0, events: 0, failed: 0 };
+  const since = realTime();
+  for (let index = 0; realTime() < until; index += 1) {
+    const current = all ? all[index] : first + index;
+    if (current === undefined) break;
+    const plan = planOf(current);
+    const without = leftOut(plan, options);
+    const report = await simulateSeed(plan, { keyFile, without, logFile: options.log });
+    counted.seeds += 1;
+    counted.requests += report.storageRequests;
+    counted.events += plan.events.length - without.size;
+    console.log(formatReport(report, plan));
+    if (report.problems.length === 0) continue;
+    counted.failed += 1;
+    await showFailure(plan, { keyFile, without, report, options });
+  }
+  rmSync(folder, { recursive: true });
+  const took = (realTime() - since) / 60_000;
+  console.log(
+    `${counted.seeds} seeds, ${counted.failed} of them failed: ${counted.events} events and ${counted.requests} storage requests in ${took.toFixed(1)} minutes.`,
+  );
+  if (counted.failed > 0) process.exitCode = 1;
+}
+
+/** A seed that nobody chose. */
+const realSeed = () => (process.pid * 7_919 + Number(process.hrtime.bigint() % 1_000n)) % 1_000_000;
+
+/** Lets several processes simulate a part of the seeds each. */
+async function divide(
+  { jobs, minutes, shrinkMinutes }: Options,
+  all: readonly number[] | undefined,
+  first: number,
+): Promise<void> {
+  const parts = Array.from({ length: all ? Math.min(jobs, all.length) : jobs }, (_, job) => {
+    const own = all?.filter((_seed, index) => index % jobs === job);
+    return own ? ['--seeds', own.join(',')] : ['--seed', String(first + job * 1_000_000)];
+  });
+  const script = process.argv[1] ?? '';
+  const ended = parts.map(async (part) => {
+    const more = minutes === undefined ? [] : ['--minutes', String(minutes)];
+    const words = [...part, ...more, '--jobs', '1', '--shrink-minutes', String(shrinkMinutes)];
+    const child = spawn(process.execPath, [...process.execArgv, script, ...words], { stdio: 'inherit' });
+    const [code] = await once(child, 'exit');
+    return code === 0;
+  });
+  if ((await Promise.all(ended)).includes(false)) process.exitCode = 1;
+}
+
+function leftOut(plan: Plan, { without = [], replay }: Options): ReadonlySet<number> {
+  if (!replay) return new Set(without);
+  return new Set(plan.events.map(({ nth }) => nth).filter((nth) => !replay.events.includes(nth)));
+}
+
+function formatReport(report: Report, { processes, accounts, events }: Plan): string {
+  const { seed, modelName, problems, hash, storageRequests, appRequests, virtualMs, processorMs } = report;
+  const size = `${processes} ${processes === 1 ? 'process' : 'processes'}, ${accounts} ${accounts === 1 ? 'account' : 'accounts'}`;
+  const did = `${events.length} events, ${appRequests} requests, ${storageRequests} storage requests`;
+  const took = `${(virtualMs / 60_000).toFixed(1)} minutes in ${(processorMs / 1_000).toFixed(1)} s`;
+  return `seed ${seed}: ${modelName}, ${size}, ${did}, ${took}, hash ${hash.slice(0, 16)}, ${problems.length} problems`;
+}
+
+interface Failure {
+  readonly keyFile: string;
+  readonly without: ReadonlySet<number>;
+  readonly report: Report;
+  readonly options: Options;
+}
+
+async function showFailure(plan: Plan, { keyFile, without, report, options }: Failure): Promise<void> {
+  const show = ({ problems }: Report) => {
+    for (const problem of problems.slice(0, MOST_SHOWN)) console.log(`- ${problem.slice(0, MOST_LENGTH)}`);
+    if (problems.length > MOST_SHOWN) console.log(`- and ${problems.length - MOST_SHOWN} more`);
+  };
+  show(report);
+  const until = realTime() + options.shrinkMinutes * 60_000;
+  const all = plan.events.map(({ nth }) => nth);
+  let smallest = report;
+  const left = await shrink(
+    all.filter((nth) => !without.has(nth)),
+    async (some) => {
+      if (realTime() > until) return false;
+      const repeated = await simulateSeed(plan, {
+        keyFile,
+        without: new Set(all.filter((nth) => !some.includes(nth))),
+      });
+      if (repeated.problems.length > 0) smallest = repeated;
+      return repeated.problems.length > 0;
+    },
+  );
+  console.log(`These ${left.length} of ${plan.events.length} events of seed ${plan.seed} suffice:`);
+  for (const planned of plan.events.filter(({ nth }) => left.includes(nth))) console.log(formatEvent(planned));
+  show(smallest);
+  console.log(`Repeat: npm run simulate -- --replay ${plan.seed}:${left.join(',')}`);
+}
+
+function toNumber(text: string): number {
+  const number = Number(text);
+  if (text.trim() !== '' && number >= 0) return number;
+  throw new InvalidArgumentError('A number is needed.');
+}
+
+function toNumbers(text: string): number[] {
+  return text.split(',').map(toNumber);
+}
+
+function toSeeds(text: string): number[] {
+  return text.split(',').flatMap((part) => {
+    const [from = 0, to = from] = part.split('-').map(toNumber);
+    return Array.from({ length: to - from + 1 }, (_, index) => from + index);
+  });
+}
+
+function toReplay(text: string): { seed: number; events: number[] } {
+  const [seed = '', events = ''] = text.split(':');
+  return { seed: toNumber(seed), events: toNumbers(events) };
+}
