@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { KEY_NAMES } from '../lib/base/engine-names.ts';
 
 const FIRST_SURROGATE = 0xd800;
 const SURROGATES = 0x800;
@@ -7,9 +8,18 @@ const codePoint = fc
   .map((number) => String.fromCodePoint(number < FIRST_SURROGATE ? number : number + SURROGATES));
 
 /**
- * Any well-formed text of so many code points. The unit `binary` of fast-check's `string` has the same texts, but takes most
+ * Any well-formed text of so many code points, some of which begin with a name of the engine. The unit `binary` of fast-check's `string` has the same texts, but takes most
  * of a second and 185 MB in each process.
  */
 export function anyText({ minLength = 0, maxLength = 10 } = {}): fc.Arbitrary<string> {
-  return fc.array(codePoint, { minLength, maxLength }).map((all) => all.join(''));
+  const any = fc.array(codePoint, { minLength, maxLength }).map((all) => all.join(''));
+  const names = KEY_NAMES.filter(({ length }) => length <= maxLength);
+  if (names.length === 0) return any;
+  const named = fc.constantFrom(...names).chain((name) => {
+    const left = (length: number) => Math.max(0, length - name.length);
+    return fc
+      .array(codePoint, { minLength: left(minLength), maxLength: left(maxLength) })
+      .map((all) => name + all.join(''));
+  });
+  return fc.oneof({ weight: 7, arbitrary: any }, { weight: 1, arbitrary: named });
 }

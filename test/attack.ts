@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { KEY_NAMES } from '../lib/base/engine-names.ts';
 import { anyText } from './any-text.ts';
 import type { JsonSchema, OpenApi, Operation } from './openapi.ts';
 
@@ -71,6 +72,7 @@ const HOSTILE_TEXTS = [
   'by',
   'archive',
   'photo',
+  ...KEY_NAMES,
   "' or 1 eq 1 or '",
   '<script>alert(1)</script>',
   '\u0000',

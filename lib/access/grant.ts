@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { keptFor, loadOnce } from '../base/once.ts';
 import { isoInstant, MINUTE_MS } from '../base/time.ts';
@@ -116,7 +117,7 @@ function toWholeSeconds(milliseconds: number): Date {
 export const GRANTS_PER_MINUTE = 60;
 /** The entity that the audit log names for a revocation. */
 export const GRANTS = 'grants';
-const REVOKED = 'revoked-grants';
+const REVOKED = SYSTEM_PARTITIONS.revoked;
 
 const limiters = new WeakMap<Storage, RateLimiterMemory>();
 
@@ -167,7 +168,7 @@ export async function requireUnrevoked({ storage, now }: Engine, subject: string
 /** Stops grants for an identity. Returns the instant (milliseconds) at which its last grant expires. */
 export async function revokeGrants(engine: Engine, subject: string): Promise<number> {
   const address = addressOf(subject);
-  const properties = { EntityType: 'revoked', Subject: subject, RevokedAt: isoInstant(engine.now()) };
+  const properties = { EntityType: ROW_TYPES.revoked, Subject: subject, RevokedAt: isoInstant(engine.now()) };
   await makeAndNote(engine, { operation: 'revoke', entity: GRANTS, address, subject }, () =>
     submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
   ).finally(() => forgetGrants(engine));

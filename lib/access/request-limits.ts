@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import pMap from 'p-map';
+import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { busy, RowkeyError } from '../base/errors.ts';
 import { recentFor } from '../base/once.ts';
 import { backOff, DAY_MS, HOUR_MS, isoInstant, MINUTE_MS, SECOND_MS } from '../base/time.ts';
@@ -28,9 +29,9 @@ const MAX_COUNTERS = 20_000;
 const TAKE_ATTEMPTS = 64;
 const BACK_OFF_MS = 5;
 const LONGEST_BACK_OFF_MS = 100;
-const ROW_TYPE = 'requests';
+const ROW_TYPE = ROW_TYPES.requests;
 /** Begins the partition key of each caller. */
-const PARTITION_HEAD = 'requests-';
+const PARTITION_HEAD = SYSTEM_PARTITIONS.requests;
 /** A caller who returns within this time costs no delete. */
 const KEPT_MS = 30 * DAY_MS;
 const DELETED_PAGE = 1_000;

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS, SYSTEM_ROWS } from '../base/engine-names.ts';
 import { isoInstant } from '../base/time.ts';
 import { furtherRowRange, listedRows } from '../define/codec/further-rows.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -40,7 +41,7 @@ const Position = z.object({
   Container: z.string().optional(),
   Name: z.string().optional(),
 });
-const POSITION: Address = { table: SYSTEM_TABLE, partition: 'orphans', row: 'position' };
+const POSITION: Address = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.orphans, row: SYSTEM_ROWS.position };
 
 /**
  * Deletes orphans and uploads that were never accepted. Returns counts: `checked` has the blobs that were asked for. No check starts after `until`, in milliseconds: the next
@@ -100,7 +101,7 @@ export const collectOrphans = inPattern(
     const position: z.infer<typeof Position> = end
       ? { ...(Since === undefined ? {} : { Since }), Before: before, Container: end.container, Name: end.name }
       : { Since: before };
-    const properties = { EntityType: 'orphans', ...position };
+    const properties = { EntityType: ROW_TYPES.orphans, ...position };
     // If another run has written the row, or an operator has deleted it, that is the newer position.
     const row = POSITION.row;
     await tryAction(

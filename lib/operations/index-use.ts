@@ -1,3 +1,4 @@
+import { SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { keptFor } from '../base/once.ts';
 import { DAY_MS } from '../base/time.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -15,7 +16,7 @@ import { readUsage } from '../telemetry/metrics.ts';
  * the last read, which all processes share: one row for each entity, at most one write of it for each process and day and index.
  */
 
-const PARTITION = 'index-reads';
+const PARTITION = SYSTEM_PARTITIONS.indexReads;
 /** A monthly report must not look as if nobody read its index. */
 const UNREAD_AFTER_DAYS = 35;
 

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS, SYSTEM_ROWS } from '../base/engine-names.ts';
 import { isOutcomeUnknown } from '../base/errors.ts';
 import { isoInstant } from '../base/time.ts';
 import { pick, withoutPrototype } from '../base/values.ts';
@@ -47,7 +48,7 @@ import { resourcesOf } from './resources.ts';
  * A copy is in the partition of the account's own row, which a move neither copies nor deletes: an account whose slots have moved keeps its copy.
  */
 
-const COPY = { table: SYSTEM_TABLE, partition: 'slots', row: 'model' } as const;
+const COPY = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.slots, row: SYSTEM_ROWS.copy } as const;
 const RECORD = { table: SYSTEM_TABLE, partition: ACCOUNTS_PARTITION } as const;
 /** The property of the note in a row of the record. */
 const NOTE = 'Copied';
@@ -201,7 +202,7 @@ async function changeShape(
     if (!row) return;
     if (isNarrower && storage.accounts) await emptyCopies(storage.accounts);
     const note = isNarrower ? {} : noteOf(row);
-    const properties = { EntityType: 'model', Shape: JSON.stringify(change(toShape(row))), ...note };
+    const properties = { EntityType: ROW_TYPES.model, Shape: JSON.stringify(change(toShape(row))), ...note };
     if (await tryAction(storage, address, { kind: 'replace', row: entity.name, properties, etag: row.etag })) return;
   }
 }
@@ -312,7 +313,7 @@ function describeEntity(entity: Entity): object {
 }
 
 function toAction(entity: Entity, shape: Shape, known: Row | undefined): Action {
-  const written = { row: entity.name, properties: { EntityType: 'model', Shape: JSON.stringify(shape) } };
+  const written = { row: entity.name, properties: { EntityType: ROW_TYPES.model, Shape: JSON.stringify(shape) } };
   return known ? { kind: 'replace', ...written, etag: known.etag } : { kind: 'insert', ...written };
 }
 

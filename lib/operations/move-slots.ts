@@ -1,10 +1,11 @@
 import { RowkeyError } from '../base/errors.ts';
 import { deleteFences } from '../storage/fence.ts';
+import { isOfFormerRelease } from '../storage/fence-rows.ts';
 import { changeSlots, isOwned } from '../storage/slot-row.ts';
 import { slotAt } from '../storage/slots.ts';
 import type { Storage } from '../storage/storage.ts';
 import { findOwner, type Plan, severalAccounts, stateIn } from './placement.ts';
-import { copyBlobsOf, deleteSlots } from './slot-contents.ts';
+import { bringLeftRows, copyBlobsOf, deleteSlots } from './slot-contents.ts';
 import {
   asMover,
   finishMoves,
@@ -68,13 +69,16 @@ export function moveBack(storage: Storage, move: string | undefined, options: Mo
     for (const { owned } of placements)
       for (const [index, { turn }] of owned.moves)
         if (!isOwned(owned, index)) turns.set(index, Math.max(turn, turns.get(index) ?? 0));
-    const plans = placements.map(({ account, owned }) => {
+    const plans: Plan[] = [];
+    for (const { account, owned } of placements) {
       const gone = [...owned.moves].filter(
         ([index, state]) =>
           !isOwned(owned, index) && (move === undefined ? state.turn === turns.get(index) : state.move === move),
       );
-      return { slots: gone.map(([index]) => slotAt(index)), to: account.name };
-    });
+      const former = gone.filter(([, state]) => isOfFormerRelease(state.move)).map(([index]) => slotAt(index));
+      if (former.length > 0) await bringLeftRows(mover, { source: account, slots: former, layers: owned.layers });
+      plans.push({ slots: gone.map(([index]) => slotAt(index)), to: account.name });
+    }
     await startMoves(mover, plans, false);
     await finishMoves(mover);
   });
@@ -95,7 +99,7 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
     for (const { account, owned } of placements) {
       const left = [...owned.moves]
         .filter(([index]) => !isOwned(owned, index))
-        .map(([index, { goneAt }]) => ({ slot: slotAt(index), goneAt }));
+        .map(([index, { goneAt, move }]) => ({ slot: slotAt(index), goneAt, move }));
       const due = left.filter(
         ({ slot, goneAt }) => findOwner(placements, slot) && goneAt + mover.timing.keepMs <= owned.readAt,
       );
@@ -109,6 +113,8 @@ export async function cleanUp(storage: Storage, options: MoveOptions): Promise<C
         const slots = due.map(({ slot }) => slot).filter((slot) => findOwner(placements, slot)?.account === target);
         if (slots.length > 0) await copyBlobsOf(mover, { source: account, target, slots, layers: owned.layers });
       }
+      const former = due.filter(({ move }) => isOfFormerRelease(move)).map(({ slot }) => slot);
+      if (former.length > 0) await bringLeftRows(mover, { source: account, slots: former, layers: owned.layers });
       const slots = due.map(({ slot }) => slot);
       const deleted = await deleteSlots(mover, { account, slots, layers: owned.layers });
       report.rows += deleted.rows;

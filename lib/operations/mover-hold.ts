@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS, SYSTEM_ROWS } from '../base/engine-names.ts';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { ofAccount } from '../storage/errors.ts';
 import { type Action, readRow, tryAction } from '../storage/rows.ts';
@@ -8,7 +9,7 @@ import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Account } from '../storage/storage.ts';
 
 /** There is one mover at a time. Its row, in the first account, changes while it lives. */
-const HOLD = { table: SYSTEM_TABLE, partition: 'slots', row: 'mover' } as const;
+const HOLD = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.slots, row: SYSTEM_ROWS.mover } as const;
 
 export interface HoldTiming {
   /** How long a mover may write after the start of its last renewal. */
@@ -146,7 +147,7 @@ export async function becomeMover(
     const startedAt = begun ?? performance.now();
     begun = startedAt;
     const { row } = HOLD;
-    const properties = { EntityType: 'mover', Holder: holder, Work: JSON.stringify(work() ?? {}) };
+    const properties = { EntityType: ROW_TYPES.mover, Holder: holder, Work: JSON.stringify(work() ?? {}) };
     const action: Action =
       seen === undefined ? { kind: 'insert', row, properties } : { kind: 'replace', row, properties, etag: seen };
     await tryAction(first, HOLD, action).catch(unlessUnknown);

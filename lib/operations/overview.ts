@@ -5,6 +5,7 @@ import { boundsOf, keptPeriods, periodOfTable } from '../define/keys/calendar.ts
 import type { Engine } from '../engine/engine.ts';
 import { listParts } from '../engine/reconcile/queues.ts';
 import { askAccount, awayIn, storageCall } from '../storage/errors.ts';
+import { nameOfMove } from '../storage/fence-rows.ts';
 import { listTables } from '../storage/provision.ts';
 import { isOwned, newestLayers, numbersOf, type Owned, readOwned, stateOf, withLayers } from '../storage/slot-row.ts';
 import { SLOTS, slotAt } from '../storage/slots.ts';
@@ -172,7 +173,7 @@ function movesOf({ name: from }: Account, owned: Owned, mover: Awaited<ReturnTyp
     const isCopied = mover?.isAlive === true && mover.phase !== 'waiting';
     const inMotion = isHandedOver ? 'handing over' : isCopied ? 'copying' : 'fencing';
     return {
-      move,
+      move: nameOfMove(move),
       from,
       to,
       slots: slots.length,

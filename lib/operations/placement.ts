@@ -1,4 +1,5 @@
 import pMap from 'p-map';
+import { ROW_TYPES } from '../base/engine-names.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { AUDIT_CONTAINER, accountOfContainer, isMovable } from '../storage/blob-owner.ts';
 import { listContainer } from '../storage/blobs.ts';
@@ -167,7 +168,7 @@ export async function requireContainers(storage: Storage, containers: readonly s
           `The model moved the container ${container} ${place ? `to the storage account ${place}` : 'to the accounts of the slots'}, and ${account.name} has blobs of it that nothing would find. Undo the change of containerAccounts${place ? ', or stop the app, copy the blobs with AzCopy, and delete them there' : ''}.`,
         );
   const properties = {
-    EntityType: 'containers',
+    EntityType: ROW_TYPES.containers,
     Containers: JSON.stringify({ ...before, ...Object.fromEntries(changed) }),
   };
   const actions = [{ kind: 'upsert', row: CONTAINERS_ROW, properties }] as const;

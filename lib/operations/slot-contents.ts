@@ -4,10 +4,11 @@ import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { placeOfBlob } from '../storage/blob-owner.ts';
 import { copyBlobs, deleteBlobs } from '../storage/copy-blobs.ts';
-import { type Copied, copyRows, deleteRows } from '../storage/copy-rows.ts';
+import { type Copied, copyRows, deleteRows, readLeft } from '../storage/copy-rows.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered } from '../storage/fence.ts';
 import { createTable, listTables, type Resources } from '../storage/provision.ts';
+import { trySubmit } from '../storage/rows.ts';
 import { indexIn, type Layers } from '../storage/slot-row.ts';
 import { placeOf, slotIndex } from '../storage/slots.ts';
 import type { Account, Storage } from '../storage/storage.ts';
@@ -110,6 +111,25 @@ export async function copyBlobsOf(
   for (const container of containers) {
     work.tell({ what: 'copy', pass: 1, table: container, rows: 0 });
     work.report.blobs += await copyBlobs(source, target, { container, isMoved, mayWrite: work.mayWrite });
+  }
+}
+
+/**
+ * Gives the rows that a move of an earlier release has left at its source to the account that owns them now, unless that one has a row with the
+ * key: before the source is cleaned up, or gets the rows of the other one.
+ */
+export async function bringLeftRows(
+  work: CopyWork,
+  { source, slots, layers }: Pick<Leg, 'source' | 'slots' | 'layers'>,
+): Promise<void> {
+  const { inTable } = membersOf({ slots, layers });
+  for (const table of await tablesIn(work, source)) {
+    const isMoved = inTable(table);
+    for await (const { partition, row, properties } of readLeft(source, table)) {
+      if (!isMoved(partition)) continue;
+      work.mayWrite();
+      await trySubmit(work.storage, { table, partition, actions: [{ kind: 'insert', row, properties }] });
+    }
   }
 }
 

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
 import { MINUTE_MS } from '../base/time.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
+import { newMoveId } from '../storage/fence-rows.ts';
 import type { Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
 import {
@@ -175,11 +175,6 @@ export async function startMoves(mover: Mover, plans: readonly Plan[], isClosed:
     await change(mover, account, slots, (now) =>
       now.phase === 'at rest' || now.move === begun.move ? { phase, ...begun } : undefined,
     );
-}
-
-/** Rows are named by it, and hyphens separate it. */
-function newMoveId(): string {
-  return Date.now().toString(36) + randomBytes(4).toString('hex');
 }
 
 /** Changes slots in the row of an account. */

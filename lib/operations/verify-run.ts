@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { DAY_MS, isoInstant } from '../base/time.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { Finding } from '../define/declaration/finding.ts';
@@ -16,7 +17,7 @@ import { VerifyPosition, verifyPage } from './verify.ts';
  * second. It repairs what follows from the entities, and reports the rest: a repair that drops values is for an operator.
  */
 
-const PARTITION = 'verify';
+const PARTITION = SYSTEM_PARTITIONS.verify;
 const ROWS_A_PAGE = 50;
 /** From the start of a check to the next, by what the model says. */
 export const CHECK_EVERY_MS = { weekly: 7 * DAY_MS, monthly: 30 * DAY_MS };
@@ -140,7 +141,7 @@ function toState({ properties }: Row): State | undefined {
 
 /** No ETag: if two runs overlap, they check the same rows and the last write wins. */
 async function writeState({ storage }: Engine, entity: Entity, state: State): Promise<void> {
-  const properties = { EntityType: 'verify', State: JSON.stringify(state) };
+  const properties = { EntityType: ROW_TYPES.verify, State: JSON.stringify(state) };
   const actions = [{ kind: 'upsert', row: entity.name, properties } as const];
   await submit(storage, { table: SYSTEM_TABLE, partition: PARTITION, actions, isRepeatable: true });
 }

@@ -1,10 +1,11 @@
 import pMap from 'p-map';
 import { isOutcomeUnknown } from '../base/errors.ts';
 import { StorageConflict, storageCalls } from './errors.ts';
+import { FENCE_KEYS, isLeftByFormerRelease } from './fence-rows.ts';
 import { literal } from './row-query.ts';
 import { type Action, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, submit, transactionBytes } from './rows.ts';
 import { compareKeys } from './scan-accounts.ts';
-import { FENCE_HEAD, isOfApp, MARK_HEAD } from './slot-row.ts';
+import { isOfAccount, isOfApp } from './slot-row.ts';
 import type { Account } from './storage.ts';
 
 /** A row as storage sent it, with the types of its properties. */
@@ -135,10 +136,7 @@ export async function deleteRows(
   let deleted = 0;
   async function* deletes(): AsyncGenerator<Difference> {
     for await (const { partition, row } of readPages(account, table, ''))
-      if (
-        isMoved(partition) &&
-        (isOfApp({ table, partition, row }) || row.startsWith(FENCE_HEAD) || row.startsWith(MARK_HEAD))
-      )
+      if (isMoved(partition) && !isOfAccount({ table, partition, row }))
         yield { partition, action: { kind: 'delete', row } };
   }
   await pMap(
@@ -151,6 +149,13 @@ export async function deleteRows(
     { concurrency: CONCURRENCY },
   );
   return deleted;
+}
+
+/** The rows of a table that moves of an earlier release did not copy. */
+export async function* readLeft(account: Account, table: string): AsyncGenerator<StoredRow> {
+  const { from, before } = FENCE_KEYS;
+  for await (const stored of readPages(account, table, `RowKey ge ${literal(from)} and RowKey lt ${literal(before)}`))
+    if (isLeftByFormerRelease(stored)) yield stored;
 }
 
 async function* readStored(account: Account, { table, partition, isMoved }: CopyOptions): AsyncGenerator<StoredRow> {

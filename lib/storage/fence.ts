@@ -2,19 +2,20 @@ import { hash } from 'node:crypto';
 import pMap from 'p-map';
 import { unavailable } from '../base/errors.ts';
 import { isTableGone, ofAccount, StorageConflict, storageCall, storageCalls, unlessRefused } from './errors.ts';
-import { type Address, literal } from './row-query.ts';
+import { fenceOf, isFenceRow, isOfFormerRelease, markOf } from './fence-rows.ts';
+import { type Address, literal, toRowProperties } from './row-query.ts';
 import { lookAt, type Owner, ownerOfPlace } from './slot-map.ts';
-import { FENCE_HEAD, indexIn, isOwned, MARK_HEAD, REGISTRY_HEAD, SYSTEM_TABLE, stateOf } from './slot-row.ts';
+import { indexIn, isOwned, REGISTRY_HEAD, SYSTEM_TABLE, stateOf } from './slot-row.ts';
 import { placeOf, slotAt } from './slots.ts';
 import type { Account, Accounts } from './storage.ts';
 
 /**
  * Writes in a move. A slot at rest has no fence: a move begins with a phase in which each write requires a row in its partition,
- * `~own_` and the id of the move, and waits until no write without a fence is under way. A write whose fence is missing opens its partition:
+ * named by the id of the move (fence-rows.ts), and waits until no write without a fence is under way. A write whose fence is missing opens its partition:
  *
  * 1. It registers the partition in the account, so that the mover finds it without a scan.
  * 2. It reads the account's row again: the slot must still be in this phase.
- * 3. One transaction inserts the fence and the mark `~open_`.
+ * 3. One transaction inserts the fence and the mark.
  *
  * Then the slot is draining: nobody opens a partition, and the mover seals those that are registered. It leaves the mark and deletes the
  * fence, so no request that storage executes late can write or open again. test/model/move.ts visits every interleaving.
@@ -59,7 +60,7 @@ export async function writeAtOwner<Result>(
       );
     if (move === undefined) return sendTo({});
     try {
-      return await sendTo({ fence: `${FENCE_HEAD}${move}` });
+      return await sendTo({ fence: fenceOf(move) });
     } catch (error) {
       if (!(error instanceof StorageConflict)) throw error;
       const { reason, action, cause, isRepeated } = error;
@@ -103,8 +104,8 @@ async function openPartition(accounts: Accounts, owner: Owner, { table, partitio
   if (!isOwned(now, index) || state.phase !== 'fencing' || state.move !== move) return;
   const client = account.table(table);
   const open = client.submitTransaction([
-    ['create', { partitionKey: partition, rowKey: `${MARK_HEAD}${move}` }],
-    ['create', { partitionKey: partition, rowKey: `${FENCE_HEAD}${move}` }],
+    ['create', { partitionKey: partition, rowKey: markOf(move) }],
+    ['create', { partitionKey: partition, rowKey: fenceOf(move) }],
   ]);
   // Another writer was faster, or the mover has sealed the partition.
   await ofAccount(account, unlessRefused(['exists'], open, client.tableName));
@@ -151,9 +152,17 @@ export async function deleteFences(
   account: Account,
   { isLive, before }: { readonly isLive: (move: string) => boolean; readonly before: number },
 ): Promise<void> {
-  const remove = async (table: string, partition: string, row: string) => {
+  const remove = async (table: string, partition: string, row: string, etag = '*') => {
     const client = account.table(table);
-    await unlessRefused(['missing'], client.deleteEntity(partition, row), client.tableName);
+    await unlessRefused(['missing', 'changed'], client.deleteEntity(partition, row, { etag }), client.tableName);
+  };
+  const removeFence = async ({ table, partition }: Partition, row: string, move: string) => {
+    if (!isOfFormerRelease(move)) return remove(table, partition, row);
+    // A value can spell the key.
+    const client = account.table(table);
+    const found = await unlessRefused(['missing'], client.getEntity(partition, row), client.tableName);
+    if (found && isFenceRow({ row, properties: toRowProperties(found) }))
+      await remove(table, partition, row, found.etag);
   };
   await pMap(
     readRegistered(account, registriesFrom(REGISTRY_HEAD)),
@@ -162,7 +171,7 @@ export async function deleteFences(
       // The clock was read without the fraction of a second.
       if (isLive(move) || Math.floor(Date.parse(timestamp) / 1_000) * 1_000 > before) return;
       try {
-        for (const head of [FENCE_HEAD, MARK_HEAD]) await remove(opened.table, opened.partition, `${head}${move}`);
+        for (const row of [fenceOf(move), markOf(move)]) await removeFence(opened, row, move);
       } catch (error) {
         // The table was dropped.
         if (!isTableGone(error)) throw error;
@@ -178,8 +187,8 @@ const CONCURRENCY = 8;
 /** Ends the writes of a move to a partition: those that storage executes late, too. */
 export async function sealPartition(account: Account, move: string, { table, partition }: Partition): Promise<void> {
   const client = account.table(table);
-  const mark = { partitionKey: partition, rowKey: `${MARK_HEAD}${move}` };
+  const mark = { partitionKey: partition, rowKey: markOf(move) };
   await ofAccount(account, storageCall(client.upsertEntity(mark, 'Replace'), client.tableName));
-  const unfence = client.deleteEntity(partition, `${FENCE_HEAD}${move}`);
+  const unfence = client.deleteEntity(partition, fenceOf(move));
   await ofAccount(account, unlessRefused(['missing'], unfence, client.tableName));
 }

@@ -1,5 +1,6 @@
 import { storageCall } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
+import { isAmbiguous } from './fence-rows.ts';
 import type { Storage } from './storage.ts';
 
 /** A stored row. Its properties have the types of the tables SDK. */
@@ -60,7 +61,7 @@ export interface Query extends Pausing {
   readonly limit: number;
   readonly counted: string | undefined;
   readonly bound: ReadBound | undefined;
-  /** Rows that are left out do not count. */
+  /** Rows that are left out do not count. An ambiguous row comes with all of its properties, and all rows that follow. */
   readonly keeps?: ((row: Row) => boolean) | undefined;
 }
 
@@ -73,10 +74,6 @@ export async function queryRows(
   { table, filter, select, limit, counted, bound, keeps, mayPause = false, resume }: Query,
 ): Promise<RowPage> {
   recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
-  const queryOptions = {
-    ...(filter ? { filter } : {}),
-    ...(select ? { select: ['PartitionKey', 'RowKey', ...select] } : {}),
-  };
   let sent: readonly SentRow[] = [];
   const onResponse = ({ parsedBody }: { parsedBody?: { value?: readonly SentRow[] } }) => {
     sent = parsedBody?.value ?? [];
@@ -90,14 +87,22 @@ export async function queryRows(
   let sparseCalls = 0;
   const since = performance.now();
   // The service may return a short or empty page with a continuation token; only a missing token means the end.
-  for (let continuationToken = resume; ; ) {
+  for (let [continuationToken, projected] = [resume, select]; ; ) {
+    const queryOptions = {
+      ...(filter ? { filter } : {}),
+      ...(projected ? { select: ['PartitionKey', 'RowKey', ...projected] } : {}),
+    };
     const wanted = keeps && continuationToken !== resume ? Math.max(limit - count, LEAST_KEPT) : limit - count;
     const maxPageSize = counted === undefined ? Math.min(wanted, perCall) : perCall;
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
     const { value: page } = await storageCall(pages.next(), client.tableName);
-    continuationToken = page?.continuationToken;
     const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
+    if (keeps && projected && read.some(({ row }) => isAmbiguous(row))) {
+      projected = undefined;
+      continue;
+    }
+    continuationToken = page?.continuationToken;
     let kept = 0;
     for (const [index, row] of read.entries()) {
       if (keeps && !keeps(row)) continue;

@@ -5,7 +5,7 @@ import { keptFor } from '../base/once.ts';
 import { isRecent } from '../base/time.ts';
 import { ofAccount } from './errors.ts';
 import { runUnexplained } from './explain.ts';
-import type { Address } from './row-query.ts';
+import type { Address, Row } from './row-query.ts';
 import {
   changeSlots,
   createOwned,
@@ -265,7 +265,7 @@ interface Share {
   /** True if these are all the slots that the account owns. */
   readonly isWhole: boolean;
   /** True for a row of one of the slots; after the read, of those that the account has not let go. */
-  owns(row: Address): boolean;
+  owns(row: Row): boolean;
 }
 
 /**
@@ -317,7 +317,7 @@ export async function readShares<Result>(
         const isMine = (owner: number, place: number) => owner === at && now[place] === NONE;
         const slots = left && placesIn(owners, isMine);
         for (const place of slots ?? []) now[place] = at;
-        const owns = (row: Address) =>
+        const owns = (row: Row) =>
           isOfApp(row) && readAt?.[view.placeAt(indexIn(view, placeOf(row.table, row.partition)))] === at;
         const share = { account, etag, isWhole: !slots || slots.length === view.counts[at], owns };
         done.set(at, { share, result: await read(share) });

@@ -1,11 +1,13 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS, SYSTEM_ROWS, SYSTEM_TABLE } from '../base/engine-names.ts';
 import { isOutcomeUnknown, RowkeyError } from '../base/errors.ts';
 import { keptFor } from '../base/once.ts';
 import { commandLine } from '../command-line.ts';
 import { ofAccount, storageCalls, unlessRefused } from './errors.ts';
+import { isFenceRow } from './fence-rows.ts';
 import { listTables } from './provision.ts';
-import type { Address } from './row-query.ts';
+import type { Row } from './row-query.ts';
 import { type LayerDefinition, layerMatcher, layerOf, type Placed, SLOTS, slotAt, slotIndex } from './slots.ts';
 import type { Account, Accounts } from './storage.ts';
 
@@ -14,29 +16,27 @@ import type { Account, Accounts } from './storage.ts';
  * exists. A slot has one owner, or none for the moment in which it is moved: the source lets go first.
  */
 
-/** The table of the engine's own state, shared by all instances of a deployment. */
-export const SYSTEM_TABLE = 'system';
-const PARTITION = 'slots';
-const ROW = 'owned';
-/** The names of all accounts, beside the shapes of the model: a process with one account reads it with them. */
-export const ACCOUNTS_PARTITION = 'model';
-export const ACCOUNTS_ROW = '~accounts';
-/** The accounts of the containers that the model places. */
-export const CONTAINERS_ROW = '~containers';
-const ACCOUNTS_TYPE = 'accounts';
-/** The rows that fence a move begin with these: see fence.ts. */
-export const FENCE_HEAD = '~own_';
-export const MARK_HEAD = '~open_';
-export const REGISTRY_HEAD = 'slots-';
+export { SYSTEM_TABLE } from '../base/engine-names.ts';
 
-/** False for the rows that say where others are. They stay in their account. */
-export function isOfApp({ table, partition, row }: Address): boolean {
-  if (
-    row.startsWith('~') &&
-    (row === ACCOUNTS_ROW || row === CONTAINERS_ROW || row.startsWith(FENCE_HEAD) || row.startsWith(MARK_HEAD))
-  )
-    return false;
-  return table !== SYSTEM_TABLE || (partition !== PARTITION && !partition.startsWith(REGISTRY_HEAD));
+const PARTITION = SYSTEM_PARTITIONS.slots;
+const ROW = SYSTEM_ROWS.owned;
+/** The names of all accounts, beside the shapes of the model: a process with one account reads it with them. */
+export const ACCOUNTS_PARTITION = SYSTEM_PARTITIONS.record;
+export const ACCOUNTS_ROW = SYSTEM_ROWS.accounts;
+/** The accounts of the containers that the model places. */
+export const CONTAINERS_ROW = SYSTEM_ROWS.containers;
+export const REGISTRY_HEAD = SYSTEM_PARTITIONS.registries;
+
+/** False for the rows that say where others are, and for fences. They stay in their account. The row has all of its properties: see `isAmbiguous`. */
+export function isOfApp(row: Omit<Row, 'etag'>): boolean {
+  return !isFenceRow(row) && !isOfAccount(row);
+}
+
+/** True for a row of the system table that says where others are. */
+export function isOfAccount({ table, partition, row }: Pick<Row, 'table' | 'partition' | 'row'>): boolean {
+  if (table !== SYSTEM_TABLE) return false;
+  if (partition === ACCOUNTS_PARTITION) return row === ACCOUNTS_ROW || row === CONTAINERS_ROW;
+  return partition === PARTITION || partition.startsWith(REGISTRY_HEAD);
 }
 
 /**
@@ -225,7 +225,7 @@ export async function readOwned(account: Account): Promise<Owned | undefined> {
 }
 
 function toEntity(account: Account, { texts, moves, layers }: Pick<Owned, 'texts' | 'moves' | 'layers'>) {
-  const properties: Record<string, string> = { EntityType: PARTITION, Name: account.name };
+  const properties: Record<string, string> = { EntityType: ROW_TYPES.slots, Name: account.name };
   if (layers.version > 0) properties.Layers = JSON.stringify(layers);
   for (const number of numbersOf(layers)) {
     const groups: Record<string, z.infer<typeof Moves>[string]> = {};
@@ -363,7 +363,7 @@ async function noteAccounts({ list }: Accounts): Promise<z.infer<typeof Known>> 
       : { names, spread: (await isEmpty(first)) ? names.length : 1 };
     const all = { ...known, names: [...new Set([...known.names, ...names])] };
     if (found && all.names.length === known.names.length) return known;
-    const properties = { EntityType: ACCOUNTS_TYPE, Accounts: JSON.stringify(all) };
+    const properties = { EntityType: ROW_TYPES.accounts, Accounts: JSON.stringify(all) };
     const entity = { partitionKey: ACCOUNTS_PARTITION, rowKey: ACCOUNTS_ROW, ...properties };
     const write = found ? client.updateEntity(entity, 'Replace', { etag: found.etag }) : client.createEntity(entity);
     // Otherwise another process was faster.

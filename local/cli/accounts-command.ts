@@ -16,6 +16,7 @@ import {
 } from '../../lib/operations/placement.ts';
 import { MOVE_TIMING, type MoveReport, type MoveTiming } from '../../lib/operations/slot-mover.ts';
 import { awayIn, unlessAway } from '../../lib/storage/errors.ts';
+import { nameOfMove } from '../../lib/storage/fence-rows.ts';
 import {
   indexIn,
   isOwned,
@@ -147,9 +148,10 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       const { storage, given } = await storageOf(command);
       const placements = await readPlacement(severalAccounts(storage));
       const moves = placements.flatMap(({ owned }) => [...owned.moves.values()].map((state) => state.move));
-      if (move !== undefined && !moves.includes(move))
+      const named = moves.find((each) => each === move || nameOfMove(each) === move);
+      if (move !== undefined && named === undefined)
         throw new Error(`Move "${move}" not found: ${commandLine('accounts', 'status')} lists those that can return.`);
-      await show((shown) => moveBack(storage, move, { ...given, ...shown }));
+      await show((shown) => moveBack(storage, named, { ...given, ...shown }));
     });
   program
     .command('clean-up')
@@ -243,7 +245,9 @@ function describePlacement(
       const [[index] = [0]] = slots;
       const { to } = placement.owned.moves.get(index) ?? {};
       const gone = slots.filter(([of]) => stateIn(placement, slotAt(of)).phase === 'gone').length;
-      lines.push(`move ${move}: ${gone} of ${slots.length} slots have left ${placement.account.name} for ${to}`);
+      lines.push(
+        `move ${nameOfMove(move)}: ${gone} of ${slots.length} slots have left ${placement.account.name} for ${to}`,
+      );
     }
   }
   const lost = away.length === 0 ? lostSlots(placements) : 0;

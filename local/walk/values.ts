@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { z } from 'zod';
+import { FURTHER_ROW, MARK_HEAD } from '../../lib/base/engine-names.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
 import { creatableSchema } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -42,8 +43,8 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
     '0198c1f2-7a3b-4c4d-8e5f-6a7b8c9d0e3f',
   ],
 };
-/** Separators of keys, letters whose order differs in other cases, and characters that a path encodes. */
-const WORDS = ['a', 'A_b', 'b c', 'ü%2F', "O'Neil_1"];
+/** Separators of keys, letters whose order differs in other cases, characters that a path encodes, and names of the engine. */
+const WORDS = ['~own', 'A_b c', `ü%2F${FURTHER_ROW}wide1`, `${MARK_HEAD}O'Neil_1`, 'a'];
 
 /** Values that create an entity. */
 export function creationOf(entity: Entity): fc.Arbitrary<Values> {

@@ -27,6 +27,7 @@ import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations
 import type { KeyRing } from '../../lib/storage/key-ring.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { listTables, provision } from '../../lib/storage/provision.ts';
+import { toRowProperties } from '../../lib/storage/row-query.ts';
 import { ownerOf } from '../../lib/storage/slot-map.ts';
 import { isOfApp } from '../../lib/storage/slot-row.ts';
 import { SLOTS, slotAt, slotOf } from '../../lib/storage/slots.ts';
@@ -236,9 +237,9 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
     const strays: string[] = [];
     for (const account of storage.accounts.list)
       for (const table of await listTables(account, ''))
-        for await (const { partitionKey = '', rowKey = '' } of account.table(table).listEntities())
+        for await (const { partitionKey = '', rowKey = '', ...found } of account.table(table).listEntities())
           if (
-            isOfApp({ table, partition: partitionKey, row: rowKey }) &&
+            isOfApp({ table, partition: partitionKey, row: rowKey, properties: toRowProperties(found) }) &&
             (await ownerOf(storage, partitionKey, table)) !== account
           )
             strays.push(`${account.name} has ${table}/${partitionKey}/${rowKey}, which it does not own`);

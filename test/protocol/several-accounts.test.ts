@@ -168,7 +168,7 @@ test('deletes children by the queue that would fill a transaction without its fe
   const all = Array.from({ length: 99 }, (_, index) => ({ ...project, task: `t${index}` }));
   await putAll(engine, tasks, all);
   const owner = (await ownerOf(storage, 'north')) as Account;
-  const move = { move: 'm1', to: 'third' } as const;
+  const move = { move: '!m1', to: 'third' } as const;
   await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', ...move }));
   const late = createEngine(openAll());
   const operationId = await deleteEntity(late, projects, project);
@@ -242,7 +242,7 @@ test('rejects a transaction that has no room for the fence of a move, and execut
   const storage = openAll();
   await open(storage);
   const owner = (await ownerOf(storage, 'north')) as Account;
-  await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', move: 'm1', to: 'third' }));
+  await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', move: '!m1', to: 'third' }));
   const { store } = openProvisioned(openAll());
   const put = (count: number, last: object = {}, texts: object = {}) => {
     const actions = Array.from({ length: count }, (_, index) => ({

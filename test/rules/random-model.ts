@@ -65,7 +65,8 @@ export const VALUES = {
   day: DAYS,
   rank: [0, 1, 2, 3],
   flag: [true, false],
-  note: ['aa', 'ab', 'b'],
+  // The last one begins as a row key of the engine.
+  note: ['aa', 'ab', '~own_b'],
   size: [1, 2.5],
 } as const;
 type Field = keyof typeof VALUES;

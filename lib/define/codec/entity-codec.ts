@@ -1,3 +1,4 @@
+import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
 import { hasValue, pick, type Values, WrongValue } from '../../base/values.ts';
@@ -16,9 +17,9 @@ const PROPERTY_OVERHEAD = 16;
 /** The service allows 255 with PartitionKey, RowKey and Timestamp. The rest is for system properties. */
 export const MAX_PROPERTIES = 240;
 /** The type of a deleted entity's row until the reconciler removes the row. Ranges filter by type and never return it. */
-export const TOMBSTONE = 'tombstone';
+export const TOMBSTONE = ROW_TYPES.tombstone;
 /** The type of a row under the key of an entity that does not exist. It keeps the fields that other entities have set. */
-export const PLACEHOLDER = 'placeholder';
+export const PLACEHOLDER = ROW_TYPES.placeholder;
 
 /** The stored form of an entity. Throws `too-large`, which names the field that does not fit. */
 export function toProperties(

@@ -1,3 +1,4 @@
+import { FURTHER_ROW } from '../../base/engine-names.ts';
 import { hasValue, omit, type Values } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Entity } from '../declaration/entity.ts';
@@ -72,7 +73,7 @@ export function joinRows(
  * two hexadecimal digits, so no entity, copy or list has such a key. `!` sorts below every other character but the space, so the
  * further rows follow their entity and precede its children.
  */
-const SEPARATOR = '!-';
+const SEPARATOR = FURTHER_ROW;
 /** The first key after all keys with the separator. */
 const AFTER_SEPARATOR = '!.';
 const AFTER_DIGITS = ':';

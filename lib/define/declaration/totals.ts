@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { TOTAL_HEADS } from '../../base/engine-names.ts';
 import { CALENDAR_UNITS, type CalendarUnit } from '../keys/calendar.ts';
 import { compileTemplate, type FieldsOf, type KeyTemplate } from '../keys/key-template.ts';
 import { buildPart, names, optionsOf } from '../schema/options.ts';
@@ -116,8 +117,8 @@ export function total<const Options extends TotalOptions>(
     const partition = compileTemplate(options.partition, options);
     const row = compileTemplate(options.row);
     const uses = [...new Set([...partition.fields, ...row.fields, ...sum, ...min, ...max])];
-    const totalRow = compileTemplate(`t_${row.template}`);
-    const contributions = compileTemplate(`c_${row.template}_`);
+    const totalRow = compileTemplate(`${TOTAL_HEADS.total}${row.template}`);
+    const contributions = compileTemplate(`${TOTAL_HEADS.contribution}${row.template}_`);
     const parts = [...partition.parts, ...row.parts];
     const ofGroup = parts.filter(({ buckets }) => buckets === undefined).map(({ field }) => field);
     return {

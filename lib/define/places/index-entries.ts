@@ -1,3 +1,4 @@
+import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
 import { hasValue, pick, type Values } from '../../base/values.ts';
@@ -228,7 +229,7 @@ export function isRowAt({ table, row: template }: Pick<Projection['at'], 'table'
 }
 
 /** The `EntityType` of a row that has a claim and no copy yet. */
-export const CLAIM = 'claim';
+export const CLAIM = ROW_TYPES.claim;
 
 /** The property that tells the row of a committed entity from a claim. */
 export const CONFIRMED = 'Confirmed';

@@ -1,4 +1,5 @@
 import { regexes } from 'zod';
+import { FENCE_HEAD } from '../../base/engine-names.ts';
 import type { DeclaredEntity } from '../declaration/declaration.ts';
 import type { Entity, RowKeys } from '../declaration/entity.ts';
 import { forbiddenInKeys, type KeyTemplate, type Part, rangeOfPrefix } from '../keys/key-template.ts';
@@ -42,6 +43,16 @@ interface RowKind extends RowKeys {
 export function* overlapErrors(entities: readonly Entity[]): Generator<string> {
   yield* sharedKeyErrors(entities);
   yield* openedRowErrors(entities);
+  yield* fenceErrors(entities);
+}
+
+/** No value has a `!` that is not an escape, and fences have one (base/engine-names.ts): a template must not complete their names. */
+function* fenceErrors(entities: readonly Entity[]): Generator<string> {
+  for (const kind of entities.flatMap(rowKinds)) {
+    const { template, head } = kind.row;
+    if (template.includes('!') && (head === '' || head[0] === FENCE_HEAD[0]))
+      yield `Entity "${kind.entity.name}": ${kind.what} (${keyOf(kind)}) has a "!" in the row key, whose keys could be those of the engine's own rows. Use another character, or begin the row key with a text that does not begin with ${FENCE_HEAD[0]}.`;
+  }
 }
 
 function* sharedKeyErrors(entities: readonly Entity[]): Generator<string> {

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { z } from 'zod';
+import { ROW_TYPES } from '../../base/engine-names.ts';
 import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/entity-codec.ts';
@@ -26,7 +27,7 @@ import { existingPart, isPartOf } from '../reconcile/queues.ts';
 
 /** The records of messages that cannot succeed, newest first, with the reason and the text of each. An operator sends a message again or drops it. */
 
-export const POISON_TABLE = 'poison';
+export const POISON_TABLE = ROW_TYPES.poison;
 /** Many messages fail at the same time, so the newest rows must not share one partition. */
 const PARTITION = compileTemplate('poison_{id%16}');
 /** Includes the single partition of earlier releases. */

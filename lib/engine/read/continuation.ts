@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { EncryptJWT, errors, jwtDecrypt } from 'jose';
 import { z } from 'zod';
+import { SYSTEM_PARTITIONS, SYSTEM_ROWS } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { keptFor, loadOnce, onceFor } from '../../base/once.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -16,9 +17,9 @@ import type { Storage } from '../../storage/storage.ts';
  * neither forge a token nor use it to read what another query would not return.
  */
 
-const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: 'secrets', row: 'continuation' };
+const SECRET_ADDRESS = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.secrets, row: SYSTEM_ROWS.secret };
 /** In the partition of the account's own row, which a move neither copies nor deletes. */
-const COPY_ADDRESS = { table: SYSTEM_TABLE, partition: 'slots', row: 'continuation' };
+const COPY_ADDRESS = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.slots, row: SYSTEM_ROWS.secret };
 const SECRET_BYTES = 32;
 /** The secret is the key itself. */
 const ENCRYPTION = { alg: 'dir', enc: 'A256GCM' };

@@ -1,3 +1,4 @@
+import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { commandLine } from '../../command-line.ts';
 import { isInBlob } from '../../define/codec/entity-codec.ts';
@@ -16,7 +17,7 @@ import { announceText, BlobGone, dropText, loadText, storeText } from './text-bl
  */
 
 /** The `EntityType` of a list's row. */
-export const LIST = 'list';
+export const LIST = ROW_TYPES.list;
 /** One string property: 64 KiB of UTF-16. */
 const MAX_LIST_LENGTH = 32_768;
 const READ_ATTEMPTS = 8;

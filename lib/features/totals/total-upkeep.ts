@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import type { Engine, Hold } from '../../define/declaration/engine.ts';
@@ -46,7 +47,7 @@ import { addDecimals } from './decimal.ts';
  */
 
 /** The `EntityType` of a total's row. */
-export const TOTAL = 'total';
+export const TOTAL = ROW_TYPES.total;
 const CONTRIBUTIONS_CONCURRENCY = 16;
 
 /** The amounts of a group. An extreme is absent if no entity has the field. */

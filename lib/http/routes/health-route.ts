@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { SYSTEM_PARTITIONS, SYSTEM_ROWS } from '../../base/engine-names.ts';
 import { hasCode } from '../../base/errors.ts';
 import { describeMissing } from '../../storage/errors.ts';
 import { readRow } from '../../storage/rows.ts';
@@ -90,7 +91,11 @@ async function checkHealth(context: RequestContext): Promise<RouteResult> {
 
 /** One point query of an account. The others keep serving while one is away. */
 function probe(account: Storage): Promise<'ok' | 'unavailable'> {
-  const reading = readRow(account, { table: SYSTEM_TABLE, partition: 'health', row: 'probe' }).then(
+  const reading = readRow(account, {
+    table: SYSTEM_TABLE,
+    partition: SYSTEM_PARTITIONS.health,
+    row: SYSTEM_ROWS.probe,
+  }).then(
     () => 'ok' as const,
     (error) => (hasCode(error, 'not-provisioned') ? 'ok' : 'unavailable'),
   );

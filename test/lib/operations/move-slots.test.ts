@@ -208,7 +208,7 @@ async function sealedMove() {
   const { storage, open, slots } = created;
   const first = accountNamed(storage, 'first');
   const setAll = (phase: Phase) =>
-    changeSlots(first, slots, () => ({ phase, move: 'm1', to: 'second', turn: 1, isClosed: false, goneAt: 0 }));
+    changeSlots(first, slots, () => ({ phase, move: '!m1', to: 'second', turn: 1, isClosed: false, goneAt: 0 }));
   await setAll('fencing');
   await put(open(), 'p1', 'b', 1);
   await setAll('draining');
@@ -221,7 +221,7 @@ test('reports and repeats what a mover has left between the seal and the switch'
   const ids = new Set<string>();
   for (const memory of memories)
     memory.intercept = (request, send) => {
-      for (const [, id] of String(request.body).matchAll(/\\"(m\w+)\\":/g)) if (id) ids.add(id);
+      for (const [, id] of String(request.body).matchAll(/\\"(!m\w+)\\":/g)) if (id) ids.add(id);
       return send();
     };
   expect(await resumeMoves(open(), late)).toMatchObject({ slots: 0, left: slots });
@@ -234,7 +234,7 @@ test('lets a slot go no more that a writer has opened again', async () => {
   let opening: Promise<unknown> | undefined;
   for (const memory of memories)
     memory.intercept = async (request, send) => {
-      if (opening || request.method !== 'PUT' || !request.url.includes('~open_m1')) return send();
+      if (opening || request.method !== 'PUT' || !request.url.includes('~open_!m1')) return send();
       // The last rows are copied: the writer has waited for long.
       opening = changeSlots(first, slots, () => ({ phase: 'at rest' }));
       await opening;
@@ -259,7 +259,7 @@ test('keeps what was sealed at the source closed while requests may be late', as
   const { open, storage } = await sealedMove();
   await resumeMoves(open(), quick);
   await cleanUp(open(), { ...quick, timing: { ...QUICK, keepMs: 60_000 } });
-  expect(await rowsIn(storage, 'first')).toContain('p1/~open_m1');
+  expect(await rowsIn(storage, 'first')).toContain('p1/~open_!m1');
   await cleanUp(open(), quick);
   expect(await rowsIn(storage, 'first')).toEqual([]);
 });
@@ -316,7 +316,7 @@ test('hands over nothing while the last copy may still be executed', async () =>
   const [source, target] = [memoryOf('first'), memoryOf('second')];
   let writing: Promise<unknown> | undefined;
   source.intercept = async (request, send) => {
-    if (!String(request.body).includes('~open_m1')) return send();
+    if (!String(request.body).includes('~open_!m1')) return send();
     source.intercept = undefined;
     // The last write before the seal, whose copy is executed late.
     await put(first, 'p1', 'a', 'old');
@@ -409,4 +409,39 @@ test('gives a slot without an owner to the account to which it went last', async
     await changeSlots(accountNamed(storage, name), slots, () => ({ phase: 'gone', move: `m${turn}`, to, turn }));
   await resumeMoves(open(), quick);
   expect(findOwner(await readPlacement(storage.accounts), slots[0] ?? '')?.account.name).toBe('third');
+});
+
+/** Slots that an earlier release has moved, which took rows whose keys begin as those of fences for its own. */
+async function movedByFormerRelease() {
+  const { open, storage, slots } = await storageToMove(2);
+  for (const [row, value] of [
+    ['~own_1999', 'kept'],
+    ['~open_', 'new'],
+  ] as const)
+    await put(storage, 'p1', row, value);
+  const before = await contentsOf(open());
+  await moveSlots(open(), [{ slots, to: 'second' }], quick);
+  const second = accountNamed(storage, 'second');
+  await write(second, 'p1', { kind: 'delete', row: '~own_1999' }, { kind: 'delete', row: '~open_' });
+  await put(accountNamed(storage, 'first'), 'p1', '~open_', 'old');
+  await put(open(), 'p1', '~open_', 'new');
+  const move = 'mwy512yl949b8d40';
+  await changeSlots(accountNamed(storage, 'first'), slots, (state) => ({ ...state, move }));
+  return { open, storage, before };
+}
+
+test('brings what a move of an earlier release has left to its owner before the clean-up', async () => {
+  const { open, storage, before } = await movedByFormerRelease();
+  expect(await contentsOf(open())).not.toHaveProperty('p1/~own_1999');
+  await cleanUp(open(), quick);
+  expect(await contentsOf(open())).toEqual(before);
+  expect(await rowsIn(storage, 'first')).toEqual([]);
+});
+
+test('brings what a move of an earlier release has left to its owner before the way back', async () => {
+  const { open, before } = await movedByFormerRelease();
+  await moveBack(open(), undefined, quick);
+  expect(await contentsOf(open())).toEqual(before);
+  await cleanUp(open(), quick);
+  expect(await contentsOf(open())).toEqual(before);
 });

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
+import { deleteFences, listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
 import { type Action, ANY_ETAG, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { LEASE_MS, ownerOf } from '../../../lib/storage/slot-map.ts';
 import { changeSlots, type Phase, readOwned, type SlotState } from '../../../lib/storage/slot-row.ts';
@@ -12,7 +12,7 @@ import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './
 const PARTITION = 'Engineering';
 const SLOT = slotOf(PARTITION);
 const AT = { table: TABLE, partition: PARTITION };
-const MOVE = 'm1';
+const MOVE = '!m1';
 
 const write = (storage: Storage, ...actions: Action[]) => submit(storage, { ...AT, actions });
 const insert = (storage: Storage, row: string, value = 1) =>
@@ -145,7 +145,7 @@ test('gives a slot to no account that has had it and let it go meanwhile', async
         expect(
           await changeSlots(accountNamed(storage, 'second'), [SLOT], () => ({
             phase: 'gone',
-            move: 'm2',
+            move: '!m2',
             to: 'first',
             turn: 2,
           })),
@@ -457,7 +457,7 @@ test('reads again if the slot came back under another move during the read', asy
     await switchOwner(storage);
     await set(storage, 'second', 'gone');
     await write(first, { kind: 'upsert', row: 'a', properties: { Value: 2 } });
-    const state = { phase: 'fencing', move: 'm2', to: 'second' } as const;
+    const state = { phase: 'fencing', move: '!m2', to: 'second' } as const;
     expect(await changeSlots(first, [SLOT], () => state)).toBe(true);
     return reply;
   };
@@ -534,3 +534,44 @@ test.runIf(IS_EVERY_POINT)(
   },
   30_000,
 );
+
+const FORMER = 'mwy512yl949b8d40';
+
+test('tells rows of a move of an earlier release from entities by their properties, also in a projection', async () => {
+  const { storage, requests } = await provisionAccounts(['first', 'second']);
+  const named = ['~own_1999', `~own_${FORMER}`, '~open_', '~accounts', '~containers'];
+  for (const row of ['a', ...named]) await insert(storage, row);
+  const fence = { kind: 'insert', row: `~open_${FORMER}`, properties: {} } as const;
+  await write(accountNamed(storage, 'first'), fence);
+  const wanted = ['a', ...named].sort();
+  const read = async (select?: readonly string[]) => {
+    const { rows } = await readRange(storage, { ...AT, from: '', select });
+    const scanned = await scanTable(storage, { table: TABLE, select, limit: 100 });
+    expect(scanned.rows.map(({ row }) => row)).toEqual(rows.map(({ row }) => row));
+    return rows;
+  };
+  for (const select of [undefined, ['Value'], ['Absent'], ['EntityType']])
+    expect((await read(select)).map(({ row }) => row)).toEqual(wanted);
+  expect((await read(['Value']))[0]?.properties).toMatchObject({ Value: 1 });
+  await write(storage, { kind: 'delete', row: `~own_${FORMER}` });
+  await write(accountNamed(storage, 'first'), { kind: 'delete', row: fence.row });
+  requests.length = 0;
+  expect((await readRange(storage, { ...AT, from: '', select: ['Absent'] })).rows).toHaveLength(wanted.length - 1);
+  expect(requests).toHaveLength(1);
+});
+
+test('deletes what a move of an earlier release has left in a partition, and no entity with such a key', async () => {
+  const { storage } = await provisionAccounts(['first', 'second']);
+  const first = accountNamed(storage, 'first');
+  await submit(first, {
+    table: 'system',
+    partition: `slots-${FORMER}-${SLOT}`,
+    actions: [{ kind: 'insert', row: 'x', properties: { Table: TABLE, Partition: PARTITION } }],
+  });
+  await write(first, { kind: 'insert', row: `~open_${FORMER}`, properties: {} });
+  await insert(storage, `~own_${FORMER}`);
+  await deleteFences(first, { isLive: () => false, before: Date.now() + 60_000 });
+  expect(await rowsAt(storage)).toEqual([`~own_${FORMER}`]);
+  expect(await Array.fromAsync(first.table(TABLE).listEntities(), ({ rowKey }) => rowKey)).toEqual([`~own_${FORMER}`]);
+  expect(await listRegistered(first, FORMER)).toEqual([]);
+});
