@@ -3,7 +3,7 @@ import { type ErrorCode, hasCode, RowkeyError } from '../base/errors.ts';
 import { recentFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
 import { isWithin } from '../define/codec/limit.ts';
-import type { Filter } from '../define/codec/query.ts';
+import { type Filter, toComparison } from '../define/codec/query.ts';
 import { validateTexts } from '../define/codec/validation.ts';
 import { type Action, type Alternative, hasTerms, type Scalar, type Term } from '../define/declaration/access.ts';
 import type { Comparison, Limit } from '../define/declaration/comparison.ts';
@@ -231,8 +231,8 @@ async function compare(
   }
   if (typeof term === 'object' && term.is === 'between')
     return [
-      { field, operator: 'ge', values: [term.from] },
-      { field, operator: 'le', values: [term.to] },
+      toComparison(entity, { field, operator: 'ge', values: [term.from] }),
+      toComparison(entity, { field, operator: 'le', values: [term.to] }),
     ];
   const values = await valuesOf(known, entity, field, term);
   return values.length === 0 ? undefined : [{ field, operator: values.length > 1 ? 'in' : 'eq', values }];

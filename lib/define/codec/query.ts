@@ -5,6 +5,7 @@ import { type Comparison, OPERATORS, type Operator } from '../declaration/compar
 import type { ColumnType } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
+import { compareInstants, offsetOfForms, textsAround } from '../schema/instants.ts';
 import { columnFormOf, fieldsToProperties } from './entity-codec.ts';
 import { groupsToRead, withoutApart } from './further-rows.ts';
 import { validateRequired } from './validation.ts';
@@ -172,8 +173,20 @@ function toFilter(entity: Entity, asked: readonly AskedComparison[], available?:
     if (type === 'Boolean' && !EQUALITY.includes(operator))
       throw filterError(field, 'is true or false and has no order', EQUALITY.join(', '));
     const toValue = EQUALITY.includes(operator) ? toEqual : toBound;
-    return { field, operator, values: values.map((value) => checkScalar(field, toValue(entity, field, value))) };
+    return toComparison(entity, {
+      field,
+      operator,
+      values: values.map((value) => checkScalar(field, toValue(entity, field, value))),
+    });
   });
+}
+
+/** The comparison, by instant if the field has an order other than that of its texts. */
+export function toComparison(entity: Entity, comparison: Comparison): Comparison {
+  const { field, operator } = comparison;
+  if (EQUALITY.includes(operator) || fieldSchemas(entity.schema)[field]?.format !== 'date-time') return comparison;
+  const byInstant = offsetOfForms(entity.schema, field);
+  return byInstant === undefined ? comparison : { ...comparison, byInstant };
 }
 
 export function matches(filter: Filter, values: Values): boolean {
@@ -183,9 +196,11 @@ export function matches(filter: Filter, values: Values): boolean {
 }
 
 /** True if the comparison holds for a value of its field. */
-export function holds({ operator, values: compared }: Comparison, value: unknown): boolean {
+export function holds({ operator, values: compared, byInstant }: Comparison, value: unknown): boolean {
   const [first] = compared;
   if (first === undefined || !isScalar(value) || typeof value !== typeof first) return false;
+  if (byInstant !== undefined && typeof value === 'string' && typeof first === 'string')
+    return holds({ field: '', operator, values: [0] }, compareInstants(value, first));
   if (operator === 'ne') return value !== first;
   if (operator === 'gt') return value > first;
   if (operator === 'ge') return value >= first;
@@ -222,7 +237,8 @@ function toBound(entity: Entity, field: string, value: unknown): unknown {
 /** What a bound of the field must be; undefined if the value is one. */
 export function acceptedBound(entity: Entity, field: string, value: unknown): string | undefined {
   const { is, isBound } = boundOf(entity, field);
-  return isBound(value) ? undefined : is;
+  const parsed = entity.schema.shape[field]?.safeParse(value);
+  return isBound(value) || (parsed?.success && parsed.data === value) ? undefined : is;
 }
 
 function boundOf(entity: Entity, field: string): { is: string; isBound: (value: unknown) => boolean } {
@@ -282,10 +298,22 @@ function toRowComparisons(entity: Entity, comparisons: readonly Comparison[]): R
   return comparisons
     .filter(({ values }) => values.every((value) => String(value).length <= MAX_COMPARED_LENGTH))
     .filter(({ field }) => !entity.isWrittenByClients || isReliable(entity, field))
+    .map(byInstantToTexts)
     .map(({ field, operator, values }) => {
       const stored = values.map((value) => fieldsToProperties(entity, { [field]: value })[field]);
       return { name: field, operator, values: stored };
     });
+}
+
+/** A comparison of texts that holds for every row for which the one of instants does. */
+function byInstantToTexts(comparison: Comparison): Comparison {
+  const { field, operator, values, byInstant } = comparison;
+  const around = byInstant === undefined ? undefined : textsAround(String(values[0]), byInstant);
+  if (!around) return comparison;
+  const isLower = operator === 'gt' || operator === 'ge';
+  return isLower
+    ? { field, operator: 'ge', values: [around.from] }
+    : { field, operator: 'lt', values: [around.before] };
 }
 
 /**

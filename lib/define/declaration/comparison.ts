@@ -6,6 +6,8 @@ export interface Comparison {
   readonly operator: Operator;
   /** One value; for `in` one or more. */
   readonly values: readonly (string | number | boolean)[];
+  /** Set if instants are compared whose texts have another order: by how many milliseconds an offset moves a text at most. */
+  readonly byInstant?: number;
 }
 
 /** A row is within reach if all comparisons of one alternative hold. Without any alternative, no row is. */

@@ -8,13 +8,21 @@ export type CalendarUnit = (typeof CALENDAR_UNITS)[number];
 
 const TEXT_LENGTH = { day: '2026-11-20'.length, month: '2026-11'.length, year: '2026'.length };
 
-/** The period of an instant: milliseconds, or a text that begins with an ISO date. Undefined for any other text. */
+/** An offset that is not zero. */
+const WITH_OFFSET = /^\d{4}-\d{2}-\d{2}T.*[+-](?!00:?00$)\d{2}:?\d{2}$/;
+
+/** The period in UTC of an instant: milliseconds, or a text that begins with an ISO date. Undefined for any other text. */
 export function periodOf(unit: CalendarUnit, instant: number): string;
 export function periodOf(unit: CalendarUnit, instant: string): string | undefined;
 export function periodOf(unit: CalendarUnit, instant: number | string): string | undefined {
-  const text = typeof instant === 'number' ? new Date(instant).toISOString() : instant;
+  const text = typeof instant === 'number' ? new Date(instant).toISOString() : inUtc(instant);
   const period = text.slice(0, TEXT_LENGTH[unit]);
   return isPeriod(unit, period) ? period : undefined;
+}
+
+function inUtc(text: string): string {
+  const milliseconds = WITH_OFFSET.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(milliseconds) ? text : new Date(milliseconds).toISOString();
 }
 
 function isPeriod(unit: CalendarUnit, text: string): boolean {

@@ -25,7 +25,6 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const FORMATS: Readonly<Record<string, string>> = {
   date: 'a date such as 2026-11-20',
-  datetime: 'an instant such as 2026-11-20T09:00:00Z',
   email: 'an email address',
   uuid: 'a UUID',
 };
@@ -45,8 +44,22 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   if (issue.code === 'too_small') return `must ${boundOf(issue.origin, 'at least', issue.minimum, issue.inclusive)}`;
   if (issue.code === 'too_big') return `must ${boundOf(issue.origin, 'at most', issue.maximum, issue.inclusive)}`;
   if (issue.code === 'invalid_value') return `must be ${issue.values.map((each) => JSON.stringify(each)).join(' or ')}`;
+  if (issue.code === 'invalid_format' && issue.format === 'datetime')
+    return `must be an instant such as ${exampleOf(issue.pattern)}`;
   const format = issue.code === 'invalid_format' ? FORMATS[issue.format] : undefined;
   return format ? `must be ${format}` : `is not valid: ${issue.message}`;
+}
+
+/** Instants in the forms that options of `z.iso.datetime()` demand. */
+const INSTANTS = [
+  ...['2026-11-20T09:00:00Z', '2026-11-20T09:00:00.000Z', '2026-11-20T09:00Z'],
+  ...[1, 2, 4, 5, 6, 7, 8, 9].map((digits) => `2026-11-20T09:00:00.${'0'.repeat(digits)}Z`),
+];
+
+/** An instant that the pattern accepts, which is `/…/flags` as text. */
+function exampleOf(pattern: string | undefined): string | undefined {
+  const [, source = ''] = /^\/(.*)\/\w*$/s.exec(pattern ?? '') ?? [];
+  return INSTANTS.find((one) => new RegExp(source).test(one)) ?? INSTANTS[0];
 }
 
 function typeOf(value: unknown, expected: string): string {

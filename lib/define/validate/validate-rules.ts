@@ -4,6 +4,8 @@ import { type Action, type Alternative, hasTerms, type Scalar, type Term } from 
 import type { Entity } from '../declaration/entity.ts';
 import { buildKey } from '../keys/key-template.ts';
 import { listingAlternatives, memberField, membershipsIn } from '../places/reach.ts';
+import { fieldSchemas } from '../schema/field-schema.ts';
+import { compareInstants } from '../schema/instants.ts';
 import { ISSUED_CLAIMS, keepsExactly } from './validate-entity.ts';
 
 /** Yields the errors of the rules on rows of an entity. */
@@ -109,8 +111,10 @@ function* boundErrors(entity: Entity, field: string, { from, to }: TermOf<'betwe
     const accepted = acceptedBound(entity, field, bound);
     if (accepted !== undefined) yield `with the bound ${JSON.stringify(bound)}. Use ${accepted}.`;
   }
-  // Texts are compared by code unit, as storage does.
-  if (from > to) yield `with the bounds ${bounds} in the wrong order, between which no value is. Exchange them.`;
+  // Other texts are compared by code unit, as storage does.
+  const isInstant = fieldSchemas(entity.schema)[field]?.format === 'date-time';
+  if (isInstant ? compareInstants(String(from), String(to)) > 0 : from > to)
+    yield `with the bounds ${bounds} in the wrong order, between which no value is. Exchange them.`;
 }
 
 type TermOf<Is> = Extract<Term<Entity>, { is: Is }>;

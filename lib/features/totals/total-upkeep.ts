@@ -17,6 +17,7 @@ import {
   rangeOfPrefix,
 } from '../../define/keys/key-template.ts';
 import { addressOf, remoteIndexOf, rowsAt, selectIndexed } from '../../define/places/index-entries.ts';
+import { compareInstants, compareTexts } from '../../define/schema/instants.ts';
 import { repairEntries } from '../../engine/reconcile/reconcile.ts';
 import { createSharedWrites } from '../../engine/write/shared-writes.ts';
 import { isExplaining } from '../../storage/explain.ts';
@@ -133,8 +134,15 @@ function combineAmounts(declared: Total, one: Amounts, other: Amounts): Amounts 
   };
 }
 
-const isLess = (one: Extreme, other: Extreme) => one < other;
-const isGreater = (one: Extreme, other: Extreme) => one > other;
+const isLess = (one: Extreme, other: Extreme) => compareExtremes(one, other) < 0;
+const isGreater = (one: Extreme, other: Extreme) => compareExtremes(one, other) > 0;
+
+/** Two texts of the same instant have an order, too, so that a recount finds the same one. */
+function compareExtremes(one: Extreme, other: Extreme): number {
+  if (typeof one === 'string' && typeof other === 'string')
+    return compareInstants(one, other) || compareTexts(one, other);
+  return Number(one > other) - Number(one < other);
+}
 
 interface ContributionChange {
   readonly before: Contribution | undefined;
