@@ -141,7 +141,8 @@ export function scan(entity: Entity, operatorRole: string): Operation<ListInput 
       requireFields(entity, caller, askedFields(where));
     },
     async run(view, input) {
-      const options = { ...input, ...compileList(entity, input) };
+      // An export must not end at one entity.
+      const options = { ...input, ...compileList(entity, input), marksLost: true };
       return openPage(view, entity, await scanEntities(view.engine, entity, options), options.select);
     },
   };

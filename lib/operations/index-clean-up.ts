@@ -12,6 +12,7 @@ import { deleteUnchanged, mostActions, type Row, scanTable, tryAction } from '..
 import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
+import { surviveRow } from './survive-row.ts';
 import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
@@ -65,7 +66,10 @@ export const cleanUpIndex = inPattern(
     const mayOwn = (row: Row) => (isShared(row) ? entities : [entity]);
     const isOwned = (row: Row) => mayOwn(row).some((one) => isRowOfAny(one, row));
     const suspicionsOf = (row: Row) =>
-      isShared(row) ? wholeRow(engine, without, row) : checkLeftOver(engine, without, row);
+      surviveRow<readonly Suspicion[]>(
+        () => (isShared(row) ? wholeRow(engine, without, row) : checkLeftOver(engine, without, row)),
+        (reason) => [{ kind: 'invalid', of: name, table, partition: row.partition, row: row.row, reason }],
+      );
     const findings: Finding[] = [];
     const isOver = limitTransactions(maxTransactions);
     let checked = 0;

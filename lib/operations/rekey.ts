@@ -13,6 +13,7 @@ import { arrivesFromFormer, isTombstoneOfRekey, keyAt, moveToKey } from '../engi
 import { type Row, scanTable } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { endRekey, readRekey, startMoves, startRekey } from './model-record.ts';
+import { surviveRow } from './survive-row.ts';
 import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './verify.ts';
 
 /**
@@ -181,7 +182,12 @@ export const rekeyPage = inPattern(
     let checked = 0;
     while (checked < rows.length && !(checked > 0 && isOver())) {
       const some = rows.slice(checked, checked + CONCURRENCY);
-      const moved = await pMap(some, (row) => moveRow(engine, kind, row), { concurrency: CONCURRENCY });
+      const move = (row: Row) =>
+        surviveRow<Finding[]>(
+          () => moveRow(engine, kind, row),
+          (reason) => [{ ...unreachable(kind, row), reason, repaired: false }],
+        );
+      const moved = await pMap(some, move, { concurrency: CONCURRENCY });
       findings.push(...moved.flat());
       checked += some.length;
     }
@@ -207,9 +213,12 @@ async function moveRow(engine: Engine, kind: Kind, row: Row): Promise<Finding[]>
   const key = keyToMove(kind.entity, row);
   if (!key) return [];
   const reason = await moveToKey(engine, kind.entity, key, kind);
-  const { table, partition } = row;
-  const found = { kind: 'unreachable', of: kind.entity.name, table, partition, row: row.row } as const;
+  const found = unreachable(kind, row);
   return [reason === undefined ? { ...found, repaired: true } : { ...found, reason, repaired: false }];
+}
+
+function unreachable({ entity }: Kind, { table, partition, row }: Row) {
+  return { kind: 'unreachable', of: entity.name, table, partition, row } as const;
 }
 
 /** The key fields of the entity that a row belongs to, if its move has still to be done or finished. */

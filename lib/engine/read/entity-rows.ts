@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { busy, entityError, RowkeyError } from '../../base/errors.ts';
 import { backOff } from '../../base/time.ts';
-import { omit, pick, type Values } from '../../base/values.ts';
+import { hasValue, omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { commandLine } from '../../command-line.ts';
 import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
 import {
@@ -65,6 +65,8 @@ export interface EntityRowOptions {
   readonly fields?: readonly string[] | undefined;
   /** Throws `needs-repair` if a further row is lost. Otherwise its fields have no value, so that a write can replace them. */
   readonly isWhole?: boolean | undefined;
+  /** Of a range without `isWhole`: the fields that a lost row may have had are wrong values, which a list returns as null. */
+  readonly marksLost?: boolean | undefined;
 }
 
 type PointQuery = Parameters<typeof readRow>[1];
@@ -211,13 +213,15 @@ export async function scanEntityRows(
   engine: Engine,
   entity: Entity,
   scan: TableScan,
-  { fields = Object.keys(entity.columns), isWhole }: EntityRowOptions,
+  { fields = Object.keys(entity.columns), isWhole, marksLost }: EntityRowOptions,
 ): Promise<EntityRows> {
   const { storage } = engine;
   if (!entity.furtherRows) return whileAtKey(engine, entity, () => scanTable(storage, scan));
   const read = (after?: Row) =>
     scanTable(storage, withFurtherRows(entity, after ? { ...scan, after, ...UNPAUSED } : scan, fields));
-  return whileAtKey(engine, entity, () => joinRange(engine, entity, { read, fields, isWhole, limit: scan.limit }));
+  return whileAtKey(engine, entity, () =>
+    joinRange(engine, entity, { read, fields, isWhole, marksLost, limit: scan.limit }),
+  );
 }
 
 /** Reads rows that are all at the key of this declaration. Throws `busy` if they are not, or may not have been. */
@@ -252,7 +256,7 @@ interface JoinedRange extends EntityRowOptions {
 async function joinRange(
   engine: Engine,
   entity: Entity,
-  { read, fields, isWhole, limit }: JoinedRange,
+  { read, fields, isWhole, marksLost, limit }: JoinedRange,
 ): Promise<EntityRows> {
   const groups = groupsToRead(entity, fields);
   const isOwn = ({ properties }: Row) => properties.EntityType === entity.name;
@@ -273,10 +277,20 @@ async function joinRange(
     const needed = isOlder(entity, row) ? Object.keys(entity.columns) : fields;
     const alone = await readJoinedRow(engine, entity, row, { fields: needed, isWhole });
     // An entity that is deleted meanwhile still has its place in the order of the page.
-    return alone ?? { ...row, properties: {} };
+    if (!alone) return { ...row, properties: {} };
+    return marksLost ? withLostFields(entity, alone, needed) : alone;
   };
   const page = await pMap(isCut ? joined.slice(0, -1) : joined, readAlone, { concurrency: READS_CONCURRENCY });
   return { rows: page, more: more || isOver, resume: isCut ? undefined : resume };
+}
+
+/** The row of an entity that has lost further rows: each wanted field that it lacks may have been in one of them. */
+function withLostFields(entity: Entity, { row, properties, ...rest }: Row, fields: readonly string[] | undefined): Row {
+  const lost = (fields ?? []).filter(
+    (field) => !hasValue(properties[field]) && groupsToRead(entity, [field]).length > 0,
+  );
+  const marked = Object.fromEntries(lost.map((field) => [field, new WrongValue()]));
+  return { ...rest, row, properties: { ...properties, ...marked } };
 }
 
 /** True if the row must be upgraded, which takes the whole entity. */

@@ -62,6 +62,8 @@ interface ScanOptions extends PageOptions {
   readonly where?: Filter | undefined;
   /** True to read an entity that lost a further row without its fields, for a write. Otherwise the read throws `needs-repair`. */
   readonly mayLackRows?: boolean | undefined;
+  /** True to read an entity that lost a further row with wrong values in place of its fields. */
+  readonly marksLost?: boolean | undefined;
 }
 
 interface RangeOptions extends ScanOptions {
@@ -334,10 +336,10 @@ export const scanEntities = inPattern(
     // Otherwise copies in the same partitions, which have the type of their entities, would fill pages.
     const rowKeys = keyRange(entity.row);
     const scan = { table: entity.table, ...filter, after: from, rowKeys, limit: top, select, bound, ...pausing };
-    const { rows, more, resume } = await scanEntityRows(engine, entity, scan, {
-      fields: wanted,
-      isWhole: !options.mayLackRows,
-    });
+    const { mayLackRows = false, marksLost = false } = options;
+    const isWhole = !mayLackRows && !marksLost;
+    const fields = wanted ?? (marksLost ? Object.keys(entity.columns) : undefined);
+    const { rows, more, resume } = await scanEntityRows(engine, entity, scan, { fields, isWhole, marksLost });
     const page = withinPage(rows, rowLength);
     const items = entitiesIn(engine, entity, page, { where: options.where, select: wanted });
     const isCut = page.length < rows.length;
