@@ -1,14 +1,17 @@
 import { type Caller, hasRole, may, type Row, reachesAll } from './evaluator.ts';
+import { Transfers } from './proof-transfers.ts';
 import { FIELDS, Mismatch, omit, pick, root, type World } from './proof-world.ts';
-import { keyOf } from './random-model.ts';
+import { keyOf, movableOf } from './random-model.ts';
 import type { Change, Kind, Write } from './random-requests.ts';
 
 /** Sends writes to the app of a random model, and compares each response with what the evaluator expects. */
 export class Writes {
   readonly #world: World;
+  readonly transfers: Transfers;
 
   constructor(world: World) {
     this.#world = world;
+    this.transfers = new Transfers(world);
   }
 
   async write(caller: Caller, write: Write): Promise<void> {
@@ -25,7 +28,10 @@ export class Writes {
     if (write.write === 'create') return this.#create(caller, kind, action.row);
     if (write.write === 'batch') return this.#batch(caller, write);
     if (write.write === 'range') return this.#deleteRange(caller, write);
-    return this.#change(caller, write, write.write);
+    if (write.write !== 'move' && write.write !== 'archive') return this.#change(caller, write, write.write);
+    const canGo = write.write === 'archive' ? this.#world.plan.isMovable : movableOf(this.#world.plan).length > 0;
+    if (canGo) return this.transfers.transfer(caller, write.write, write);
+    return this.#change(caller, write, 'patch');
   }
 
   async #join({ action: { row }, level, isMinimal }: Write): Promise<void> {

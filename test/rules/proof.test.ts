@@ -4,10 +4,11 @@ import { openAccessApp } from '../access-app.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { define } from './proof-model.ts';
 import { Reads } from './proof-reads.ts';
+import { Transfers } from './proof-transfers.ts';
 import { World } from './proof-world.ts';
 import { Writes } from './proof-writes.ts';
-import { plans } from './random-model.ts';
-import { beginnings, steps } from './random-requests.ts';
+import { movableOf, plans, plansToMove } from './random-model.ts';
+import { callers as anyCaller, anyWrite, beginnings, steps } from './random-requests.ts';
 
 /** The decisions to compare: of a caller, an action and a row. A model has some hundreds. */
 const DECISIONS = Number(process.env.RULES_DECISIONS ?? (IS_EVERY_POINT ? 50_000 : 2_000));
@@ -66,4 +67,38 @@ test('callers see and do what the rules say, whatever the model, the token and t
   );
   tell();
   expect(stats.models).toBeGreaterThan(0);
+});
+
+test('archives and moves take what the rules allow when they run, with the children that may go along', {
+  timeout: 7_200_000,
+}, async () => {
+  const transferred = { models: 0, done: 0, refused: 0 };
+  await fc.assert(
+    fc.asyncProperty(
+      plansToMove,
+      beginnings,
+      fc.array(fc.tuple(anyCaller, fc.constantFrom('move', 'move', 'archive'), anyWrite), {
+        minLength: 16,
+        maxLength: 16,
+      }),
+      async (plan, beginning, some) => {
+        const defined = define(plan);
+        if (!defined) return;
+        const app = await openAccessApp(import.meta.url, defined.model, { settleInline: 10_000 });
+        const world = new World(defined.plan, app, defined.model);
+        const transfers = new Transfers(world);
+        await world.begin(beginning);
+        for (const [caller, kind, write] of some)
+          if (kind === 'archive' || movableOf(plan).length > 0) await transfers.transfer(caller, kind, write);
+        await world.check();
+        transferred.models += 1;
+        transferred.done += transfers.done;
+        transferred.refused += transfers.refused;
+      },
+    ),
+    { seed: SEED, numRuns: Math.ceil(DECISIONS / 250), endOnFailure: process.env.RULES_SHRINK === undefined },
+  );
+  if (process.env.RULES_DECISIONS) console.log(JSON.stringify(transferred));
+  expect(transferred.done).toBeGreaterThan(0);
+  expect(transferred.refused).toBeGreaterThan(0);
 });

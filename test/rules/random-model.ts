@@ -44,6 +44,8 @@ export interface Plan {
   readonly isOneWrite: boolean;
   /** True if a create of a task takes its owner from the caller. */
   readonly isOwnerSet: boolean;
+  /** True if tasks can be moved and archived. Others are one row if nothing follows from them. */
+  readonly isMovable: boolean;
   readonly tasks: Rules;
   readonly notes: Rules;
 }
@@ -140,8 +142,16 @@ export const plans: fc.Arbitrary<Plan> = fc.record({
   totals: fc.uniqueArray(fc.constantFrom(...TOTALS), { maxLength: 2 }),
   isOneWrite: fc.boolean(),
   isOwnerSet: fc.nat(3).map((number) => number === 0),
+  isMovable: fc.boolean(),
   tasks: rules(['team', 'owner', 'id', 'state', 'day', 'rank', 'flag', 'note']),
   notes: rules(['team', 'owner', 'id']),
+});
+
+const everyNote: Rules['delete'] = ['user', 'lead'].map((role) => ({ role, where: {}, lists: 'none' }));
+
+/** A task goes with its notes only if the caller may delete all of them, which few random rules allow. */
+export const plansToMove = plans.map((plan): Plan => {
+  return { ...plan, isMovable: true, isOneWrite: false, notes: { ...plan.notes, delete: everyNote } };
 });
 
 const claims = defineClaims({ teams: { verifiedBy: {} } });
@@ -198,6 +208,12 @@ export function keyOf({ key }: Plan) {
   const inPartition = fieldsIn(partition);
   const inRow = fieldsIn(row);
   return { inPartition, inRow, all: [...new Set([...inPartition, ...inRow])] };
+}
+
+/** The fields that a move of a task changes. Nothing changes an owner that a create takes from the caller. */
+export function movableOf(plan: Plan): readonly string[] {
+  const { inPartition } = keyOf(plan);
+  return plan.isMovable ? inPartition.filter((field) => !(plan.isOwnerSet && field === 'owner')) : [];
 }
 
 const toPart = (field: string) => (field === 'rank' ? '{rank:2}' : `{${field}}`);
@@ -264,6 +280,7 @@ export function modelOf(plan: Plan, prefixOfNames: string) {
     key: { partition, row },
     indexes: indexesOf(plan),
     totals: totalsOf(plan),
+    ...(plan.isMovable ? { movable: movableOf(plan), archive: { table: 'oldtasks' } } : {}),
     ...(plan.indexes.includes('all') ? { lookup: { index: 'all' } } : {}),
     access: { ...accessOf(plan, plan.tasks), ...(plan.isOwnerSet ? { set: { owner: subject() } } : {}) },
   };

@@ -72,6 +72,9 @@ const WRITES = [
   'batch',
   'batch',
   'range',
+  'move',
+  'move',
+  'archive',
   'member',
   'person',
 ] as const;
@@ -86,7 +89,7 @@ const action = fc.record({
     },
   ),
 });
-const write = fc.record({
+export const anyWrite = fc.record({
   write: one(WRITES),
   kind: one<Kind>(['tasks', 'tasks', 'notes']),
   action,
@@ -96,7 +99,7 @@ const write = fc.record({
   isMinimal: fc.boolean(),
   level: one(LEVELS),
 });
-export type Write = typeof write extends fc.Arbitrary<infer T> ? T : never;
+export type Write = typeof anyWrite extends fc.Arbitrary<infer T> ? T : never;
 export type Change = Write['action'];
 
 interface Step {
@@ -110,7 +113,7 @@ export const steps = (count: number): fc.Arbitrary<Step[]> =>
     fc.record({
       callers: fc.array(callers, { minLength: 8, maxLength: 8 }),
       reads: fc.array(read, { minLength: 15, maxLength: 15 }),
-      writes: fc.array(write, { minLength: 4, maxLength: 4 }),
+      writes: fc.array(anyWrite, { minLength: 4, maxLength: 4 }),
     }),
     { minLength: 1, maxLength: count },
   );
