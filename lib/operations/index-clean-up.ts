@@ -13,7 +13,7 @@ import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 import { surviveRow } from './survive-row.ts';
-import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './verify.ts';
+import { limitTransactions, toFinding, type VerifyPage, type VerifyPageOptions } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**
@@ -83,8 +83,12 @@ export const cleanUpIndex = inPattern(
       for (const { row, of } of deleted)
         findings.push({ kind: 'orphaned', of, table, partition: row.partition, row: row.row, repaired: true });
       const others = [...some.others, ...refused];
-      for (const { repair, ...found } of (await pMap(others, suspicionsOf, { concurrency: CONCURRENCY })).flat())
-        findings.push({ ...found, repaired: repair !== undefined && (await repair()) });
+      const found = (await pMap(others, suspicionsOf, { concurrency: CONCURRENCY })).flat();
+      for (const one of found) findings.push(await repairLeftOver(one));
+      // A total that was the sum of the contributions which are deleted now.
+      const isSum = (row: Row) => found.some(({ sum }) => sum?.partition === row.partition && sum.row === row.row);
+      for (const row of others.filter(isSum))
+        for (const one of await suspicionsOf(row)) findings.push(await repairLeftOver(one));
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
     const last = more || checked < rows.length ? rows[checked - 1] : undefined;
@@ -93,6 +97,11 @@ export const cleanUpIndex = inPattern(
     return { checked, findings, next, left };
   },
 );
+
+async function repairLeftOver(suspicion: Suspicion): Promise<Finding> {
+  const { repair } = suspicion;
+  return toFinding(suspicion, repair !== undefined && (await surviveRow(repair, () => false)));
+}
 
 function isRowOfAny(entity: Entity, row: Row): boolean {
   const totals = Object.values(entity.totals).map(({ table, totalRow }) => ({ table, row: totalRow }));

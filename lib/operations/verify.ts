@@ -140,6 +140,7 @@ export const verifyPage = inPattern(
     if (suspicious.length > 0) await sleep(patience);
     const known = createKnownFindings(position.known);
     const found: Finding[] = [];
+    const sums = new Set<string>();
     isOver = limitTransactions(maxTransactions);
     for (let attempts = REPAIR_ATTEMPTS; suspicious.length > 0; attempts -= 1) {
       partitions.clear();
@@ -161,8 +162,10 @@ export const verifyPage = inPattern(
           if (known.explains(suspicion)) continue;
           const isToRepair = repair === 'safe' ? !losesValues : repair;
           const mayRepair = isToRepair && mend !== undefined && !(known.isFull && isOfSum(kind));
-          if (mayRepair && (await surviveRow(mend, () => false))) found.push(toFinding(suspicion, true));
-          else if (mayRepair && attempts > 1 && !isOver()) refused.add(unit);
+          if (mayRepair && (await surviveRow(mend, () => false))) {
+            found.push(toFinding(suspicion, true));
+            if (suspicion.sum) sums.add(textOf(suspicion.sum));
+          } else if (mayRepair && attempts > 1 && !isOver()) refused.add(unit);
           else left.push(suspicion);
         }
         // Checked once more, with all that is left of it.
@@ -170,7 +173,10 @@ export const verifyPage = inPattern(
         for (const suspicion of left) known.add(suspicion);
         found.push(...left.map((suspicion) => toFinding(suspicion, false)));
       }
-      suspicious = [...refused];
+      // A sum that was right before its entries were repaired.
+      const ofSums = checked.map(({ unit }) => unit).filter((unit) => sums.has(textOf(unit.row)) && !refused.has(unit));
+      suspicious = [...refused, ...ofSums];
+      sums.clear();
     }
     const left = position.left + found.filter(({ repaired }) => !repaired).length;
     const page = { checked: checked.filter(({ unit }) => unit.isWhole).length, findings: found, left };
@@ -186,11 +192,16 @@ export const verifyPage = inPattern(
   },
 );
 
+function textOf({ table, partition, row }: Address): string {
+  return JSON.stringify([table, partition, row]);
+}
+
 function addressIn({ table, partition, row }: Row): Address {
   return { table, partition, row };
 }
 
-function toFinding(
+/** Leaves out what a finding is repaired with. */
+export function toFinding(
   { repair: _, losesValues: __, member: ___, sum: ____, ...found }: Suspicion,
   repaired: boolean,
 ): Finding {
@@ -383,7 +394,9 @@ async function checkEntry(
     isSibling(checked.projection)
       ? repairInPartition(engine, subject, { ...checked, found, properties })
       : repairRemote(engine, entity, address, checked);
-  const common = { of, table, partition, row, member, sum: merge?.sumOf?.(checked.indexEntry) } as const;
+  // A lost list is one finding for all its members.
+  const sum = found && merge?.list?.isLost(found) ? { table, partition, row } : merge?.sumOf?.(checked.indexEntry);
+  const common = { of, table, partition, row, member, sum } as const;
   const isHeld = merge?.holds(found, { member, properties });
   if (merge?.list)
     return isHeld

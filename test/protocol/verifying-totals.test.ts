@@ -119,6 +119,29 @@ describe('the consistency check of totals', () => {
     },
   );
 
+  test('corrects the total of an entity that was deleted by hand, in one run', async () => {
+    const sale = { branch: 'Bern', saleId: 'S000009', soldOn: '2026-02-10', amount: 4 };
+    await createEntity(world.engine, entity, sale);
+    await createEntity(world.engine, entity, { ...sale, saleId: 'S000010', soldOn: '2027-01-01' });
+    await world.settle();
+    for (const id of ['S000009', 'S000010']) await table('sales').deleteEntity('Bern', id);
+    await check(true);
+    expect(await check(false)).toEqual([]);
+    await expectIndexesToAgree(world.storage, entity);
+  });
+
+  test('reports a total under a key that no group has', async () => {
+    const row = await totalOf('t_2026-02');
+    await table('salesbymonth').createEntity({
+      partitionKey: 'Bern',
+      rowKey: 't_x',
+      EntityType: 'total',
+      Amounts: row.Amounts,
+    });
+    expect(await check(true)).toEqual([{ kind: 'orphaned', of: 'byMonth', row: 't_x', repaired: false }]);
+    await table('salesbymonth').deleteEntity('Bern', 't_x');
+  });
+
   test('a build adds a contribution to a total that is the sum of the others', async () => {
     const right = await totalOf('t_2026-01');
     await table('salesbymonth').deleteEntity('Bern', 'c_2026-01_Bern_S000001');

@@ -375,8 +375,10 @@ export async function checkTotal(
   declared: Total,
   row: Row,
 ): Promise<readonly Suspicion[] | undefined> {
-  const values = row.properties.EntityType === TOTAL && parseKey(declared.totalRow, row.row);
-  if (!values) return undefined;
+  if (row.properties.EntityType !== TOTAL) return undefined;
+  const values = parseKey(declared.totalRow, row.row);
+  // No group has such a key, and a range would return the row.
+  if (!values) return [{ kind: 'orphaned', of: name, table: row.table, partition: row.partition, row: row.row }];
   // The row was read before the contributions, and each of them changes it: its ETag tells that they are still the same.
   const contributions = await readContributions(storage, groupOf(declared, row.partition, values));
   const amounts = addUp(declared, contributions.values());
