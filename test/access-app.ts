@@ -26,6 +26,8 @@ export interface Reply {
   readonly text: string;
   // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   readonly body: any;
+  /** The lines of the log of the request. */
+  readonly logged: readonly string[];
 }
 
 /** Sends a request of this caller. A body that is not binary is sent as JSON. */
@@ -93,11 +95,12 @@ export async function openAccessApp<Of extends LinkedModel>(
       },
       ...(body === undefined ? {} : { body: isBinary ? body : JSON.stringify(body) }),
     });
-    const { status = 200, headers, body: sent } = await handle(request, testInvocation().invocation);
+    const { invocation, logged } = testInvocation();
+    const { status = 200, headers, body: sent } = await handle(request, invocation);
     const text = await new Response(sent as ConstructorParameters<typeof Response>[0]).text();
     const sentHeaders = new Headers(headers as ConstructorParameters<typeof Headers>[0]);
     const isJson = /json/.test(sentHeaders.get('content-type') ?? '');
-    return { status, headers: sentHeaders, text, body: isJson && text !== '' ? JSON.parse(text) : undefined };
+    return { status, headers: sentHeaders, text, body: isJson && text !== '' ? JSON.parse(text) : undefined, logged };
   };
   return { ask, engine, storage };
 }

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
-import { RowkeyError } from '../base/errors.ts';
+import { type ErrorCode, hasCode, isKnownError, RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
+import { parse } from '../define/codec/validation.ts';
 import type { DeclaredOperation, Operations } from '../define/define-operation.ts';
 import { describeIssues } from '../define/schema/issues.ts';
 import type { Binding, One } from './entity-types.ts';
@@ -39,7 +40,56 @@ export type Execute = (
   request: Pick<OperationInput, 'given' | 'id'>,
 ) => Promise<unknown>;
 
-/** An operation of an app, bound like the others. Throws what the implementation throws, and `wrong-output`. */
+/**
+ * The codes by which a call rejects what it is given. The implementation of an operation has made that of its calls of a store: its own caller has
+ * not sent it, and could correct nothing.
+ */
+const OF_GIVEN = [
+  'invalid-input',
+  'too-large',
+  'unsupported-media-type',
+  'range-not-satisfiable',
+  'length-required',
+  'method-not-allowed',
+] as const satisfies readonly ErrorCode[];
+
+/** The calls of a store that have thrown these errors, to tell them from what an implementation throws itself. */
+const callsOf = new WeakMap<object, string>();
+
+/** Notes which call of a store has thrown an error. `entity` has the fields that may be named in a log. */
+export function noteThrown(error: unknown, { name, entity }: Pick<Operation<never, unknown>, 'name' | 'entity'>): void {
+  if (!hasCode(error, ...OF_GIVEN) || callsOf.has(error)) return;
+  const isDeclared = error.field !== undefined && Object.hasOwn(entity?.columns ?? {}, error.field);
+  callsOf.set(error, isDeclared ? `${name}, for "${error.field}"` : name);
+}
+
+/** What the caller of an operation gets for an error of its implementation: what it means for the caller, or `wrong-operation`. */
+function toCallersError(name: string, error: unknown): RowkeyError {
+  if (!isKnownError(error))
+    return new RowkeyError('wrong-operation', `The operation "${name}" threw ${nameOf(error)}.`, { cause: error });
+  const call = callsOf.get(error);
+  if (call === undefined) return error;
+  const why = `The operation "${name}" gives ${call} what it does not accept (${error.code}).`;
+  return new RowkeyError('wrong-operation', why, { cause: error });
+}
+
+/** Without the message, which may have a value. */
+function nameOf(error: unknown): string {
+  if (error instanceof RowkeyError) return 'a RowkeyError with an unknown code';
+  if (!(error instanceof Error)) return 'a value that is no error';
+  return /^[A-Z]\w{0,60}$/.test(error.name) ? error.name : 'an error';
+}
+
+/** The input of an operation. Throws `invalid-input`, and `wrong-operation` if a check of its schema throws. */
+export function parseInput({ name, input }: DeclaredOperation, given: unknown): unknown {
+  try {
+    return parse(input, given);
+  } catch (error) {
+    throw toCallersError(name, error);
+  }
+}
+
+/** An operation of an app, bound like the others. Throws what the implementation throws for its caller, `wrong-output`, and `wrong-operation`. */
 export const operationOf = onceFor((declared: DeclaredOperation): Operation<OperationInput, unknown> => {
   const { name, summary, kind, roles, input, output, repeatable } = declared;
   return {
@@ -51,8 +101,10 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
     input: () => input,
     output: () => output,
     async run(view, { execute, ...request }) {
-      const returned = await execute(declared, view, request);
-      const parsed = output.safeParse(returned);
+      const returned = await execute(declared, view, request).catch((error: unknown) => {
+        throw toCallersError(name, error);
+      });
+      const parsed = checkOutput(declared, returned);
       if (parsed.success) return parsed.data;
       const wrong = describeIssues(parsed.error, returned, () => 'is not declared');
       const members = wrong.map(({ field, message }) => `"${field}" ${message}`).join(', ');
@@ -60,3 +112,11 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
     },
   };
 });
+
+function checkOutput({ name, output }: DeclaredOperation, returned: unknown) {
+  try {
+    return output.safeParse(returned);
+  } catch (error) {
+    throw toCallersError(name, error);
+  }
+}

@@ -32,29 +32,37 @@ interface ErrorFields {
 }
 
 /** `lib/http/problem-kinds.ts` says what each code means and what to do. */
-export type ErrorCode =
-  | 'invalid-input'
-  | 'unauthenticated'
-  | 'forbidden'
-  | 'not-found'
-  | 'duplicate-key'
-  | 'duplicate-value'
-  | 'referenced'
-  | 'partition-full'
-  | 'busy'
-  | 'etag-mismatch'
-  | 'too-large'
-  | 'unsupported-media-type'
-  | 'range-not-satisfiable'
-  | 'length-required'
-  | 'method-not-allowed'
-  | 'too-many-requests'
-  | 'storage-unavailable'
-  | 'identity-unavailable'
-  | 'wrong-setting'
-  | 'wrong-output'
-  | 'not-provisioned'
-  | 'needs-repair';
+const ERROR_CODES = [
+  'invalid-input',
+  'unauthenticated',
+  'forbidden',
+  'not-found',
+  'duplicate-key',
+  'duplicate-value',
+  'referenced',
+  'partition-full',
+  'busy',
+  'etag-mismatch',
+  'too-large',
+  'unsupported-media-type',
+  'range-not-satisfiable',
+  'length-required',
+  'method-not-allowed',
+  'too-many-requests',
+  'storage-unavailable',
+  'identity-unavailable',
+  'wrong-setting',
+  'wrong-output',
+  'wrong-operation',
+  'not-provisioned',
+  'needs-repair',
+] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** True for an error with a code that callers know. Code that the compiler has not checked may throw one with another. */
+export function isKnownError(error: unknown): error is RowkeyError {
+  return error instanceof RowkeyError && ERROR_CODES.includes(error.code);
+}
 
 /** An error about one entity. `detail` names the key or the values of the request; `message`, which is logged, omits them. */
 export function entityError(

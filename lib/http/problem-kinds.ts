@@ -186,6 +186,16 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     see: { 'Operations of your app': 'use-as-a-package.md#declare-an-operation' },
     shown: 'The operation returned something that it does not declare. The error was logged.',
   },
+  'wrong-operation': {
+    status: 500,
+    title: 'Internal server error',
+    retry: 'no',
+    when: 'An operation of the app has a mistake: it threw an error, or gave a call of its store what that does not accept. A write may have been applied.',
+    action: 'Report it to the operator.',
+    operator: 'The log names the operation and where it failed. Correct the implementation.',
+    see: { 'Operations of your app': 'use-as-a-package.md#declare-an-operation' },
+    shown: 'The operation failed by a mistake of the app. The error was logged.',
+  },
   busy: {
     status: 503,
     title: 'Service unavailable',

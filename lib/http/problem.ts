@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RowkeyError } from '../base/errors.ts';
+import { isKnownError, type RowkeyError } from '../base/errors.ts';
 import { PROBLEMS, type ProblemCode } from './problem-kinds.ts';
 import { pathTo, type Route, type RouteResult, rootOf } from './route.ts';
 
@@ -43,19 +43,26 @@ interface ProblemLog {
 
 /** The problem of an error of a request. Logs what only operators can act on. */
 export function reportProblem(error: unknown, root: string, log: ProblemLog): Problem {
-  if (!(error instanceof RowkeyError)) {
+  if (!isKnownError(error)) {
     logUnexpected(error, log);
     return problemOf(root, 'internal', 'The request failed unexpectedly. The error was logged.');
   }
-  if (PROBLEMS[error.code].shown !== undefined) log.error(error.message);
+  const frames = error.code === 'wrong-operation' ? framesOf(error.cause) : [];
+  if (PROBLEMS[error.code].shown !== undefined) log.error(error.message, ...frames);
   return toProblem(error, root);
 }
 
 /** Omits the message, which may contain a key or a part of the request. The stack is enough to find the cause. */
 function logUnexpected(error: unknown, log: ProblemLog): void {
-  const { name, stack = '' } = error instanceof Error ? error : new Error();
-  const frames = stack.split('\n').filter((line) => line.startsWith('    at '));
-  log.error(`An unexpected ${name}`, frames.join('\n'));
+  const { name } = error instanceof Error ? error : new Error();
+  log.error(`An unexpected ${name}`, ...framesOf(error));
+}
+
+/** Where an error was thrown: the lines of its stack without the message. Empty for a value without a stack. */
+function framesOf(error: unknown): string[] {
+  const stack: unknown = error instanceof Error ? error.stack : undefined;
+  const frames = typeof stack === 'string' ? stack.split('\n').filter((line) => line.startsWith('    at ')) : [];
+  return frames.length > 0 ? [frames.join('\n')] : [];
 }
 
 const HTML = 'text/html; charset=utf-8';

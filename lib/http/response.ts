@@ -1,5 +1,5 @@
 import { HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
-import { RowkeyError } from '../base/errors.ts';
+import { isKnownError } from '../base/errors.ts';
 import { measureCost } from '../storage/cost.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import type { RouteResult, Spent } from './route.ts';
@@ -43,14 +43,32 @@ export function catchProblems(
 ): Promise<HttpResponseInit> {
   return measureCost((cost) => {
     const spent: Spent = { cost };
-    return work(spent).catch((error: unknown) => toResponse(toErrorResult(error, root, invocation), spent));
+    return work(spent).catch((error: unknown) => toErrorResponse(error, { root, invocation, spent }));
   });
+}
+
+interface Failed {
+  readonly root: string;
+  readonly invocation: InvocationContext;
+  readonly spent: Spent;
+}
+
+/** An error of an app may have anything in its members, such as what JSON or a header does not have. */
+function toErrorResponse(error: unknown, { root, invocation, spent }: Failed): HttpResponseInit {
+  try {
+    const response = toResponse(toErrorResult(error, root, invocation), spent);
+    // Throws for a header that cannot be sent.
+    new Headers(response.headers as Record<string, string>);
+    return response;
+  } catch (cause) {
+    return toResponse(toErrorResult(cause, root, invocation), spent);
+  }
 }
 
 function toErrorResult(error: unknown, root: string, invocation: InvocationContext): RouteResult {
   const headers: Record<string, string> = { 'content-type': PROBLEM_TYPE };
   const problem = reportProblem(error, root, invocation);
-  if (!(error instanceof RowkeyError)) return { status: problem.status, body: problem, headers };
+  if (!isKnownError(error)) return { status: problem.status, body: problem, headers };
   if (problem.status === 401) headers['www-authenticate'] = 'Bearer';
   if (problem.status === 416 && problem.accepted !== undefined) headers['content-range'] = problem.accepted;
   if (problem.status === 405 && problem.accepted !== undefined) headers.allow = problem.accepted;

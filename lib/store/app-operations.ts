@@ -4,6 +4,7 @@ import type { Caller } from '../access/token.ts';
 import type { Execute } from '../api/app-operation.ts';
 import type { Entities } from '../api/entity-types.ts';
 import { toRequestId } from '../api/writes.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 import type { Operations } from '../define/define-operation.ts';
 import { isExplaining } from '../storage/explain.ts';
@@ -60,7 +61,8 @@ export function createExecute(
   const execute: Execute = async ({ name, kind, repeatable }, { engine, caller }, { given, id }) => {
     // Its types are those of the declaration of the operation, by which the input has been parsed.
     const { [name]: implement } = { ...implementations } as Readonly<Record<string, Implement>>;
-    if (!implement || !caller) throw new Error(`The operation "${name}" needs an implementation and a caller.`);
+    if (!implement || !caller)
+      throw new RowkeyError('wrong-operation', `The operation "${name}" needs an implementation and a caller.`);
     const { subject: author } = caller;
     const unlimited = createStore(list, {
       engine: async () => engine,

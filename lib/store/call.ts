@@ -1,7 +1,8 @@
 import type { Caller } from '../access/token.ts';
-import type { Execute } from '../api/app-operation.ts';
+import { type Execute, noteThrown } from '../api/app-operation.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import { toRequestId } from '../api/writes.ts';
+import { RowkeyError } from '../base/errors.ts';
 import type { RequestLimit } from '../define/declaration/request-limit.ts';
 import type { Operations } from '../define/define-operation.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -50,14 +51,22 @@ export function createCall(source: StoreSource, caller?: Caller): Call {
     { by = author }: Author = {},
   ): Promise<Output> {
     if (readsFor !== undefined && operation.kind === 'write')
-      throw new Error(`The operation "${readsFor}" is declared as a read, and calls ${operation.name}, which writes.`);
+      throw new RowkeyError(
+        'wrong-operation',
+        `The operation "${readsFor}" is declared as a read, and calls ${operation.name}, which writes.`,
+      );
     const call = {
       engine: await source.engine(),
       caller,
       limits,
       record: <Done>(write: () => Promise<Done>) => source.record(by, write),
     };
-    return (await perform(operation, call, input)).output;
+    return (
+      await perform(operation, call, input).catch((error: unknown) => {
+        noteThrown(error, operation);
+        throw error;
+      })
+    ).output;
   }
   return Object.assign(run, {
     identify: (parts: readonly string[], requestId: string | undefined) =>

@@ -1,5 +1,5 @@
 import type { Caller } from '../access/token.ts';
-import { type OperationCalls, operationOf } from '../api/app-operation.ts';
+import { noteThrown, type OperationCalls, operationOf, parseInput } from '../api/app-operation.ts';
 import type { EntityCalls, FileCalls, ModelCalls, SeriesCalls } from '../api/calls.ts';
 import type {
   Binding,
@@ -43,7 +43,6 @@ import {
 } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
-import { parse } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -187,7 +186,7 @@ function operationsThrough({ operations }: StoreSource, call: Call): object {
   const { declared, execute } = operations;
   return mapValues(declared, (one) => (given: unknown, { requestId }: Pick<CreateOptions, 'requestId'> = {}) => {
     const id = call.identify([one.name], requestId);
-    return call(operationOf(one), () => ({ given: parse(one.input, given), id, execute }));
+    return call(operationOf(one), () => ({ given: parseInput(one, given), id, execute }));
   });
 }
 
@@ -215,13 +214,12 @@ function entityStore(entity: Entity, call: Call) {
       call(patch(entity), change(key, fields, options), options).then(toStored),
     delete: (key: Values, options: Write = {}) => call(remove(entity), () => removal(entity, key, options), options),
     deleteRange: async (key: Values, { by, ...range }: DeleteRange & Write = {}) => {
-      const partition = checkFields(entity, key, entity.partition.fields);
       const failed: RowkeyError[] = [];
       let deleted = 0;
       let skipped = 0;
       for (let after: Position | undefined, isFirst = true; isFirst || after; isFirst = false) {
-        const input = { ...range, partition, after };
-        const done = await call(deleteRange(entity), () => input, { by });
+        const input = () => ({ ...range, partition: checkFields(entity, key, entity.partition.fields), after });
+        const done = await call(deleteRange(entity), input, { by });
         deleted += done.deleted;
         skipped += done.skipped;
         failed.push(...done.failed);
@@ -297,11 +295,12 @@ function indexReader(entity: Entity, name: string, index: Index, call: Call) {
           ({ values }) => values,
           undefinedIfNotFound,
         );
-  const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) => {
-    const start = fieldsWithValue(given);
-    requireRangeStart(entity, index, { name, fields: start });
-    return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);
-  };
+  const range = (given: Values, { first, ...options }: IndexRangeOptions = {}) =>
+    noteIfThrown({ name: `${entity.name}-by-${name}`, entity }, () => {
+      const start = fieldsWithValue(given);
+      requireRangeStart(entity, index, { name, fields: start });
+      return createListing((page) => readPage(pick(given, start), start, { ...options, ...page }), first);
+    });
   return Object.assign(read, { range });
 }
 
@@ -310,12 +309,13 @@ function totalReader(entity: Entity, name: string, declared: Total, call: Call) 
     checkGroup(declared, given, fields, (inFull) => checkFields(entity, pick(given, inFull), inFull));
   return {
     get: (group: Values) => call(getTotal(entity, name), () => ({ group: check(group, declared.groupFields) })),
-    range: (given: Values, { first, ...options }: IndexBounds & RangeLimit = {}) => {
-      const start = fieldsWithValue(given);
-      requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
-      const group = check(given, start);
-      return createListing((page) => call(listTotals(entity, name), () => ({ ...options, ...page, group })), first);
-    },
+    range: (given: Values, { first, ...options }: IndexBounds & RangeLimit = {}) =>
+      noteIfThrown(listTotals(entity, name), () => {
+        const start = fieldsWithValue(given);
+        requireRangeStart(entity, toIndex(declared), { what: 'totals', name, fields: start });
+        const group = check(given, start);
+        return createListing((page) => call(listTotals(entity, name), () => ({ ...options, ...page, group })), first);
+      }),
   };
 }
 
@@ -336,6 +336,16 @@ function seriesStore(entity: Entity, call: Call) {
         call(getSpan(entity), () => ({ ...bounds, key: checkFields(entity, key, spanKeyFields(entity)) })),
     }),
   };
+}
+
+/** Runs what throws before a listing begins. */
+function noteIfThrown<Result>(call: Parameters<typeof noteThrown>[1], work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    noteThrown(error, call);
+    throw error;
+  }
 }
 
 /** `first` is the most items of the whole listing. */

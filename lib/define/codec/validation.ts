@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RowkeyError } from '../../base/errors.ts';
+import { hasCode, RowkeyError } from '../../base/errors.ts';
 import { recentFor } from '../../base/once.ts';
 import { mapValues, omit, pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
@@ -121,7 +121,19 @@ function withDefaults(entity: Entity, values: Values, held: readonly string[]): 
   if (absent.length === 0) return values;
   const given = omit(values, entity.decidedFields);
   const computed = mapValues(Object.fromEntries(absent), (compute) => compute(given));
-  return { ...values, ...validateRequired(entity, computed, Object.keys(computed)) };
+  return { ...values, ...validDefaults(entity, computed) };
+}
+
+/** The caller has not sent them, so a default that is not valid is a mistake of the model. Throws `wrong-output`. */
+function validDefaults(entity: Entity, computed: Values): Values {
+  try {
+    return validateRequired(entity, computed, Object.keys(computed));
+  } catch (error) {
+    if (!hasCode(error, 'invalid-input')) throw error;
+    throw new RowkeyError('wrong-output', `A default of ${entity.name} is not valid: ${error.message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** The values with the derived fields, which follow from the fields that callers write. */

@@ -1,5 +1,4 @@
-import { operationOf } from '../../api/app-operation.ts';
-import { parse } from '../../define/codec/validation.ts';
+import { operationOf, parseInput } from '../../api/app-operation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { DeclaredOperation } from '../../define/define-operation.ts';
 import { bind, readRequestId } from '../bind.ts';
@@ -13,7 +12,7 @@ export function appOperationRoute(declared: DeclaredOperation, entities: readonl
     explains: entities,
     success: { status: 200, description: 'Executed' },
     read: async (context) => ({
-      given: parse(declared.input, await context.json()),
+      given: parseInput(declared, await context.json()),
       id: await readRequestId(context),
       execute: context.app.execute,
     }),

@@ -1,0 +1,190 @@
+import { beforeAll, expect, test } from 'vitest';
+import { z } from 'zod';
+import { type ErrorCode, RowkeyError } from '../../../lib/base/errors.ts';
+import { defineEntity, defineModel, defineOperation, interPartitionIndex } from '../../../lib/index.ts';
+import { createTestStore } from '../../../lib/testing/create-test-store.ts';
+import { openAccessApp } from '../../access-app.ts';
+
+/** Mistakes in the code of an app: its callers learn that it failed, and its operators where. */
+
+const notes = defineEntity('notes', {
+  schema: z.object({
+    owner: z.string(),
+    noteId: z.string(),
+    text: z.string().max(20),
+    slug: z.string().min(1),
+    odd: z
+      .string()
+      .refine((text) => {
+        if (text === 'throw') throw new TypeError('of ann@example.com');
+        return true;
+      })
+      .optional(),
+  }),
+  table: 'notes',
+  key: { partition: '{owner}', row: '{noteId}' },
+  indexes: { text: interPartitionIndex({ table: 'notesbytext', partition: '{text}', row: '{owner}_{noteId}' }) },
+  defaults: { slug: ({ text }) => String(text).replace('!', '') },
+  access: { read: ['user'], write: ['user'] },
+});
+
+const input = z.object({
+  how: z.string(),
+  text: z
+    .string()
+    .max(50)
+    .refine((text) => {
+      if (text === 'throw') throw new TypeError('of ann@example.com');
+      return true;
+    })
+    .optional(),
+});
+const blunder = defineOperation('blunder', {
+  summary: 'Fail in some way',
+  kind: 'write',
+  roles: ['user'],
+  input,
+  output: z.object({ done: z.literal(true).refine(() => true) }),
+});
+const outer = defineOperation('outer', {
+  summary: 'Call another operation',
+  kind: 'write',
+  roles: ['user'],
+  input,
+  output: z.object({}),
+});
+const model = defineModel({
+  roles: ['user'],
+  operatorRole: 'user',
+  entities: [notes],
+  operations: [blunder, outer],
+});
+
+const SECRET = 'ann@example.com';
+const toRange = (store: { notes: { range(key: unknown): unknown } }) => store.notes.range({ ownr: SECRET });
+
+/** What an implementation does, by name. */
+// biome-ignore lint/suspicious/noExplicitAny: mistakes are not what the compiler accepts
+const WAYS: Readonly<Record<string, (store: any, text?: string) => unknown>> = {
+  'creates without a field': (store) => store.notes.create({ owner: 'ann', noteId: '1' }),
+  'creates with an unknown field': (store) => store.notes.create({ owner: 'ann', noteId: '1', text: 'a', [SECRET]: 1 }),
+  'gets by half a key': (store) => store.notes.get({ owner: 'ann' }),
+  'lists by another field': async (store) => {
+    // biome-ignore lint/suspicious/noExplicitAny: see above
+    for await (const _ of toRange(store) as any) break;
+  },
+  'lists nothing': (store) => store.notes.range({ owner: 'ann' }, { where: { nope: 1 } }).page(),
+  'deletes a range by another field': (store) => store.notes.deleteRange({ ownr: 'ann' }),
+  'begins a listing at zero': (store) => store.notes.by.text.range({ text: 'a' }, { first: 0 }),
+  'puts into a batch': (store) => store.notes.batch([{ crate: {} }], { atomic: true }),
+  'calls another operation': (store) => store.operations.blunder({ haw: 1 }),
+  'transacts nonsense': (store) => store.transact([{ nots: { create: {} } }]),
+  'throws a TypeError': () => (undefined as unknown as string).length,
+  'throws a text': () => {
+    throw SECRET;
+  },
+  'throws nothing': () => {
+    throw undefined;
+  },
+  'throws an unknown code': () => {
+    throw new RowkeyError('no-such-code' as ErrorCode, SECRET);
+  },
+  'throws an inherited code': () => {
+    throw new RowkeyError('constructor' as ErrorCode, SECRET);
+  },
+};
+
+let app: Awaited<ReturnType<typeof openAccessApp<typeof model>>>;
+const implement = async (call: { store: unknown; input: { how: string; text?: string | undefined } }) => {
+  await WAYS[call.input.how]?.(call.store, call.input.text);
+  return { done: true } as const;
+};
+const operations = { blunder: implement, outer: implement };
+const ann = { subject: 'ann', roles: ['user'] };
+beforeAll(async () => {
+  app = await openAccessApp(import.meta.url, model, { operations: operations as never });
+});
+
+test.each(Object.keys(WAYS))('an operation that %s is wrong, and the log says where', async (how) => {
+  for (const name of ['blunder', 'outer']) {
+    const { status, body, text, logged } = await app.ask(ann, 'POST', name, { how });
+    expect([status, body?.code], text).toEqual([500, 'wrong-operation']);
+    expect(body.field).toBeUndefined();
+    expect(text).not.toContain(SECRET);
+    expect(logged).toHaveLength(1);
+    // The name of the operation is that of the one that has the mistake.
+    expect(logged[0]).toMatch(/^The operation "(blunder|outer)" (threw|gives)/);
+    expect(logged[0]).not.toContain(SECRET);
+    if (!/text|nothing/.test(how)) expect(logged[0]).toContain('    at ');
+  }
+});
+
+test('a mistake in process is the same error, with the cause', async () => {
+  const { store } = await createTestStore(model, { operations: operations as never });
+  const call = store.as({ ...ann, claims: {} }).operations.blunder({ how: 'creates without a field' });
+  await expect(call).rejects.toMatchObject({ code: 'wrong-operation', cause: { code: 'invalid-input' } });
+});
+
+test('a check of the schema of the input that throws is a mistake, and an input that it rejects is not', async () => {
+  const wrong = await app.ask(ann, 'POST', 'blunder', { how: '', text: 'throw' });
+  expect([wrong.status, wrong.body.code]).toEqual([500, 'wrong-operation']);
+  expect(wrong.logged[0]).not.toContain(SECRET);
+  const invalid = await app.ask(ann, 'POST', 'blunder', { how: '', text: 'x'.repeat(51) });
+  expect([invalid.status, invalid.body.field]).toEqual([400, 'text']);
+  expect((await app.ask(ann, 'POST', 'blunder', { hw: '' })).status).toBe(400);
+});
+
+test('what an operation throws for its caller reaches the caller', async () => {
+  const told: Record<string, RowkeyError> = {
+    invalid: new RowkeyError('invalid-input', 'The code is too old.', { field: 'code' }),
+    absent: new RowkeyError('not-found', 'The code does not exist.'),
+  };
+  const { ask } = await openAccessApp(import.meta.url, model, {
+    operations: {
+      blunder: async ({ input: { how } }: { input: { how: string } }) => {
+        throw told[how];
+      },
+      outer: implement,
+    } as never,
+  });
+  const invalid = await ask(ann, 'POST', 'blunder', { how: 'invalid' });
+  expect([invalid.status, invalid.body.field, invalid.logged]).toEqual([400, 'code', []]);
+  expect((await ask(ann, 'POST', 'blunder', { how: 'absent' })).status).toBe(404);
+  // A row that does not exist, or that others write, is no mistake.
+  const gone = await app.ask(ann, 'DELETE', 'notes/ann/9');
+  expect(gone.status).toBe(404);
+});
+
+test.each<[string, object]>([
+  ['a header that cannot be sent', { etag: '"a\nb"' }],
+  ['a header that is not Latin', { etag: '"\u{1f600}"' }],
+  ['what JSON does not have', { accepted: 10n }],
+])('an error with %s is a problem', async (_, fields) => {
+  const { ask } = await openAccessApp(import.meta.url, model, {
+    operations: {
+      blunder: async () => {
+        throw new RowkeyError('etag-mismatch', 'x', fields as never);
+      },
+      outer: implement,
+    } as never,
+  });
+  const { status, body } = await ask(ann, 'POST', 'blunder', { how: '' });
+  expect([status, body.code]).toEqual([500, 'internal']);
+});
+
+test('a default or a check of a schema with a mistake does not blame the caller', async () => {
+  const note = { owner: 'ann', noteId: '7', text: '!' };
+  for (const [method, path, body] of [
+    ['POST', 'notes', note],
+    ['PUT', 'notes/ann/7', { text: '!' }],
+    ['POST', 'notes', { ...note, slug: 's', odd: 'throw' }],
+  ] as const) {
+    const { status, text, logged } = await app.ask(ann, method, path, body);
+    expect(status, `${method} ${path} ${text}`).toBe(500);
+    expect(text).not.toContain(SECRET);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).not.toContain(SECRET);
+  }
+  expect((await app.ask(ann, 'POST', 'notes', { ...note, slug: '' })).status).toBe(400);
+  expect((await app.ask(ann, 'POST', 'notes', { ...note, text: 'x'.repeat(21) })).status).toBe(400);
+});
