@@ -117,7 +117,9 @@ function listCountFields({ counts }: Entity): string[] {
 function readCounts(entity: Entity, before: Change['before']): Values {
   const kept = before.state === 'placeholder' ? before.kept : (liveValues(before) ?? {});
   const counts = pick(kept, listCountFields(entity));
-  return Object.fromEntries(listCountFields(entity).map((field) => [field, Number.isSafeInteger(counts[field]) ? counts[field] : 0]));
+  return Object.fromEntries(
+    listCountFields(entity).map((field) => [field, Number.isSafeInteger(counts[field]) ? counts[field] : 0]),
+  );
 }
 
 /** Returns the difference for each count, by the key of the row with the counts. */

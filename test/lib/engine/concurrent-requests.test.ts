@@ -79,7 +79,8 @@ test('reads the tables of eight periods at a time', async () => {
 
 test('settles the index entries of up to sixteen entities of a transaction before it returns, and leaves more to the queue', async () => {
   const stored = async (depot: string) =>
-    (await rowsOf(world.storage, 'parcelsbycode')).filter(({ partitionKey }) => String(partitionKey).startsWith(depot)).length;
+    (await rowsOf(world.storage, 'parcelsbycode')).filter(({ partitionKey }) => String(partitionKey).startsWith(depot))
+      .length;
   await create('few', 16);
   expect(await stored('few')).toBe(16);
   await create('many', 17);
