@@ -7,7 +7,17 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { TransactionAction, TransactionDone } from '../engine/write/entity-batch.ts';
 import { transactOnce } from '../engine/write/entity-store.ts';
 import { type Operation, type Part, toPart } from './operation.ts';
-import { AnyAction, create, keySchema, MAX_BATCH, patch, put, remove, toActionIds } from './writes.ts';
+import {
+  AnyAction,
+  checkActionCount,
+  create,
+  keySchema,
+  MAX_BATCH,
+  patch,
+  put,
+  remove,
+  toActionIds,
+} from './writes.ts';
 
 /** Writes of several entities of one partition in one transaction. */
 
@@ -67,6 +77,7 @@ const AnyTransaction = transactionSchema(z.record(z.string(), AnyAction));
 
 /** Reads the actions of a transaction: each is the action of one entity, by the name of the entity. Throws `invalid-input`. */
 export function readTransaction(entities: readonly Entity[], given: unknown): TransactionAction[] {
+  checkActionCount(given);
   return parse(AnyTransaction, given).actions.map((named, position) => {
     const [[name = '', action] = [], ...others] = Object.entries(named);
     const entity = entities.find((one) => one.name === name);

@@ -232,6 +232,18 @@ export const batch = onceFor(
 
 const ifMatch = z.string().max(MAX_CONDITION_LENGTH).optional();
 
+/**
+ * Throws `too-large` for a list with more actions than a transaction has, before they are read. Another input is left to its schema.
+ */
+export function checkActionCount(given: unknown): void {
+  const actions: unknown = Object(given).actions;
+  if (!Array.isArray(actions) || actions.length <= MAX_BATCH) return;
+  throw new RowkeyError('too-large', `The request has ${actions.length} actions.`, {
+    field: 'actions',
+    accepted: `at most ${MAX_BATCH} actions`,
+  });
+}
+
 function batchSchema<Action extends z.ZodType>(action: Action) {
   return z.strictObject({
     actions: z.array(action).min(1).max(MAX_BATCH),

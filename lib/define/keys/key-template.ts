@@ -66,7 +66,7 @@ export interface KeyTemplate {
   readonly appends: boolean;
 }
 
-const PART = new RegExp(`^([a-z][A-Za-z0-9]*)(?:(#|~|\\[\\])?(?:([:%])(\\d+))?|\\.(${CALENDAR_UNITS.join('|')}))$`);
+const PART = new RegExp(`^([a-z]\\w*)(?:(#|~|\\[\\])?(?:([:%])(\\d+))?|\\.(${CALENDAR_UNITS.join('|')}))$`);
 
 /** Parses a template. Throws a plain error if keys of the template could not be parsed unambiguously. */
 export function compileTemplate(template: string, { appends = false } = {}): KeyTemplate {
