@@ -6,6 +6,9 @@ import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { maxRowBytes } from './max-row-bytes.ts';
 import { readUtf8 } from './read-utf8.ts';
 
+export const NOT_JSON =
+  'The file is a JSON array or object, which is not accepted. Write one JSON object on each line, in a file whose name ends with .ndjson, or CSV.';
+
 export interface ImportRow {
   /** The line in the file; the header is line 1. */
   readonly line: number;
@@ -23,6 +26,7 @@ export interface ImportEvents {
 }
 
 interface Parsed {
+  readonly raw: string;
   readonly record: Readonly<Record<string, string>>;
   readonly info: Info;
 }
@@ -39,10 +43,14 @@ export async function* readCsv(
   const maxBytes = maxRowBytes(entity);
   const parser = parse({
     info: true,
+    raw: true,
+    // Otherwise the parser takes the lines after a misplaced quotation mark for a part of its row. `isCsv` rejects that row alone.
+    relax_quotes: true,
     max_record_size: maxBytes,
     skip_empty_lines: true,
     skip_records_with_error: true,
     columns: (header: string[]) => {
+      if (/^\s*[[{]/.test(header[0] ?? '')) throw new Error(NOT_JSON);
       const unknown = header.filter((column) => !(column in entity.columns));
       if (unknown.length > 0)
         throw new Error(`The header has columns that are not fields of ${entity.name}: ${unknown.join(', ')}.`);
@@ -60,9 +68,29 @@ export async function* readCsv(
       return undefined;
     },
   });
-  for await (const { record, info } of pipeline(readUtf8(input), parser, () => undefined) as AsyncIterable<Parsed>) {
+  for await (const { raw, record, info } of pipeline(
+    readUtf8(input),
+    parser,
+    () => undefined,
+  ) as AsyncIterable<Parsed>) {
+    if (!isCsv(raw)) {
+      onBad(info.lines, 'a quotation mark is not at the beginning and the end of its value');
+      continue;
+    }
     onRow();
     yield { line: info.lines, values: toValues(entity, record) };
+  }
+}
+
+/** True if a quotation mark is only around a value, or doubled in such a value (RFC 4180). */
+function isCsv(row: string): boolean {
+  // The parser adds parts of the line ends and empty lines around the row.
+  const text = row.replace(/^[\r\n]+|[\r\n]+$/g, '');
+  const value = /(?:"[^"]*(?:""[^"]*)*"|[^",]*)(,|$)/y;
+  for (;;) {
+    const match = value.exec(text);
+    if (!match) return false;
+    if (match[1] === '') return true;
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { ImportEvents, ImportRow } from './csv-rows.ts';
+import { type ImportEvents, type ImportRow, NOT_JSON } from './csv-rows.ts';
 import { maxRowBytes } from './max-row-bytes.ts';
 import { decodeUtf8, LINE_FEED } from './read-utf8.ts';
 
@@ -11,6 +11,7 @@ export async function* readNdjson(
   { onRow, onBad }: ImportEvents,
 ): AsyncGenerator<ImportRow> {
   const maxBytes = maxRowBytes(entity);
+  let isFirst = true;
   for await (const { line, bytes } of readLines(input, maxBytes)) {
     if (bytes === undefined) {
       onBad(line, `the line has more than ${maxBytes} bytes`);
@@ -18,6 +19,8 @@ export async function* readNdjson(
     }
     const text = decodeUtf8(bytes, line);
     if (text.trim() === '') continue;
+    if (isFirst && text.trimStart().startsWith('[')) throw new Error(NOT_JSON);
+    isFirst = false;
     const values = toValues(text);
     if (values === undefined) {
       onBad(line, 'the line is not a JSON object');

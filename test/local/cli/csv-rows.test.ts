@@ -110,6 +110,30 @@ test('reads a Boolean as a spreadsheet writes it', async () => {
   expect(rows.map(({ values }) => values.succeeded)).toEqual([true, true, false, 'yes']);
 });
 
+test.each([
+  ['a space before a quotation mark', '000001, "Ann"'],
+  ['a text after a quoted value', '000001,"Ann"x'],
+  ['a quotation mark within a value', '000001,An"n'],
+  ['a comma in a value with a misplaced quotation mark', '000001, "Ann, jr"'],
+])('rejects only the row with %s', async (_, row) => {
+  const bad: number[] = [];
+  const good: string[] = [];
+  const seen = { onRow: () => void good.push('row'), onBad: (line: number) => void bad.push(line) };
+  const text = ['employeeId,firstName', '000000,"a ""b"", c\nd"', row, '000002,Bob', '"000003","Cy"', ''].join('\r\n');
+  const rows = await Array.fromAsync(readCsv(employees, Readable.from([Buffer.from(text)]), seen));
+  expect(rows.map(({ values }) => values)).toEqual([
+    { employeeId: '000000', firstName: 'a "b", c\nd' },
+    { employeeId: '000002', firstName: 'Bob' },
+    { employeeId: '000003', firstName: 'Cy' },
+  ]);
+  expect([good.length, bad]).toEqual([3, [4]]);
+});
+
+test('says which format is accepted instead of a JSON array', async () => {
+  await expect(read('[', '{"employeeId":"000001"}', ']')).rejects.toThrow('one JSON object on each line');
+  await expect(read('[{"employeeId":"000001"}]')).rejects.toThrow('one JSON object on each line');
+});
+
 test('rejects a row that is too large while it is read, and names its line', async () => {
   let chunks = 0;
   async function* input() {

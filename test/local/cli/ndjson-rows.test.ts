@@ -20,6 +20,11 @@ test('reads one row per line, whatever the chunks of the file', async () => {
 
 const events = { onRow: () => undefined, onBad: () => undefined };
 
+test('says which format is accepted instead of a JSON array', async () => {
+  const input = Readable.from([Buffer.from('\n[\n{"firstName":"Zoë"}\n]\n')]);
+  await expect(Array.fromAsync(readNdjson(employees, input, events))).rejects.toThrow('one JSON object on each line');
+});
+
 test('reads a file with a byte order mark', async () => {
   const input = Readable.from([Buffer.from('\ufeff{"firstName":"Zoë"}')]);
   expect(await Array.fromAsync(readNdjson(employees, input, events))).toEqual([
