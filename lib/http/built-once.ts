@@ -45,7 +45,7 @@ export function serveBuiltOnce({ build, readPart = () => '' }: BuiltOnceOptions)
     const { bytes, etag } = await (encoding && encode
       ? keep([root, part, encoding], async () => encode((await plain()).bytes))
       : plain());
-    const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, vary: 'Accept-Encoding' };
+    const headers = { etag, 'cache-control': `public, max-age=${MAX_AGE_S}`, vary: 'Accept-Encoding, Origin' };
     if (isNotModified(context, etag)) return { status: 304, headers };
     const coding = encoding ? { 'content-encoding': encoding } : {};
     return { status: 200, headers: { ...headers, 'content-type': 'application/json', ...coding }, bytes };

@@ -12,8 +12,8 @@ const EXPOSED_HEADERS =
   'Content-Location, Content-Range, ETag, Link, Location, Retry-After, Server-Timing, WWW-Authenticate';
 const COMMON_HEADERS = {
   'cache-control': 'private, no-cache',
-  // Successes and errors depend on the caller.
-  vary: 'Authorization',
+  // Successes and errors depend on the caller, and the host may allow each origin by its name.
+  vary: 'Authorization, Origin',
   'x-content-type-options': 'nosniff',
   'access-control-expose-headers': EXPOSED_HEADERS,
 };

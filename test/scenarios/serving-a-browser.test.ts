@@ -269,7 +269,8 @@ describe('the cache of a browser', () => {
       [reader, '/api/health'],
     ] as const) {
       const origin = (await ask('GET', asked, { headers: { origin: allowed } })).headers.get('vary') ?? '';
-      expect(origin.split(/, */).sort(), asked).toEqual(['Authorization', 'Origin']);
+      // The host adds Origin again if it allows several origins.
+      expect([...new Set(origin.split(/, */))].sort(), asked).toEqual(['Authorization', 'Origin']);
     }
     // The ETags of both views stand for the same state of the entity.
     const change = (etag: string, phone: string) =>

@@ -60,7 +60,7 @@ test('returns an error of Rowkey as the problem that a route returns', async () 
   const busy = new RowkeyError('busy', 'Others write. Try again.', { retryAfter: 1 });
   expect(await call(() => Promise.reject(busy))).toMatchObject({
     status: 503,
-    headers: { 'content-type': 'application/problem+json', 'retry-after': '1', vary: 'Authorization' },
+    headers: { 'content-type': 'application/problem+json', 'retry-after': '1', vary: 'Authorization, Origin' },
     body: { code: 'busy', detail: 'Others write. Try again.' },
   });
 });

@@ -31,7 +31,7 @@ describe('every response', () => {
     for (const over of [{}, failing(new RowkeyError('not-found', 'Not there.')), failing(new Error('x'))]) {
       const { headers } = await ask(over);
       expect(headers.get('cache-control')).toBe('private, no-cache');
-      expect(headers.get('vary')).toBe('Authorization');
+      expect(headers.get('vary')).toBe('Authorization, Origin');
       expect(headers.get('x-content-type-options')).toBe('nosniff');
       expect(headers.get('server-timing')).toBe('storage;dur=0.0;desc="0 transactions"');
       expect(headers.get('access-control-expose-headers')).toContain('ETag');
