@@ -5,6 +5,7 @@ import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import { isCopy, isRowAt, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
+import { searchForeign } from '../engine/search-foreign.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
 import { features } from '../features/features.ts';
 import { dropTable } from '../storage/provision.ts';
@@ -43,7 +44,8 @@ export const cleanUpIndex = inPattern(
     if (!shape)
       throw new RowkeyError('not-found', `Former index "${name}" of ${entity.name} not found, or already cleaned up.`);
     const { table = entity.table } = shape;
-    if (!resourcesOf(entities, engine.now()).tables.includes(table)) {
+    const isOwnTable = !resourcesOf(entities, engine.now()).tables.includes(table);
+    if (isOwnTable && (await searchForeign(engine, table)) === 'none') {
       await dropTable(engine.storage, table);
       await markCleanedUp(engine, entity, name);
       return { checked: 0, findings: [], next: undefined, left: 0 };

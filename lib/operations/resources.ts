@@ -1,17 +1,24 @@
-import { type Entity, withFeatures } from '../define/declaration/entity.ts';
+import { type Entity, withArchives, withFeatures } from '../define/declaration/entity.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import { POISON_TABLE } from '../engine/consume/poison.ts';
+import { hasKeyOf } from '../engine/read/entity-rows.ts';
 import { partNames } from '../engine/reconcile/queues.ts';
 import { operations } from '../engine/write/operation.ts';
 import { features } from '../features/features.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../storage/blob-owner.ts';
+import type { IsOwnRow } from '../storage/copy-rows.ts';
 import type { Resources } from '../storage/provision.ts';
+import { isMarked } from '../storage/row-marks.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { containersOf } from './collect-orphans.ts';
 
 /** The engine's own entities, with their patterns. */
 export const OWN_ENTITIES: readonly Entity[] = [withFeatures(operations, features)];
+
+export interface AppResources extends Resources {
+  readonly isOwnRow: IsOwnRow;
+}
 
 /**
  * Every table, queue and container that the entities need. With `now` (milliseconds), the tables of the coming periods are
@@ -21,7 +28,7 @@ export function resourcesOf(
   entities: readonly Entity[],
   now?: number,
   { queueParts = 1 }: { readonly queueParts?: number } = {},
-): Resources {
+): AppResources {
   const tables = [...entities, ...OWN_ENTITIES].flatMap((entity) => tablesToCreate(entity, now));
   const queues = partNames(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
   return {
@@ -33,6 +40,26 @@ export function resourcesOf(
       AUDIT_CONTAINER,
       ...(entities.some(({ period }) => period?.archiveTo) ? [PERIOD_ARCHIVES_CONTAINER] : []),
     ],
+    isOwnRow: ownRowsOf(entities),
+  };
+}
+
+/**
+ * Returns a function that tells the rows of the app from those of other programs in its tables. A row of the app has the marks of the engine,
+ * or the type of an entity. What clients write with a grant has neither, so there the keys decide. The engine's own tables have no other rows.
+ */
+export function ownRowsOf(entities: readonly Entity[]): IsOwnRow {
+  const all = withArchives(entities);
+  const types = new Set(all.map(({ name }) => name));
+  const ofClients = Map.groupBy(
+    all.filter(({ isWrittenByClients }) => isWrittenByClients),
+    ({ table }) => table,
+  );
+  return (row) => {
+    const { EntityType } = row.properties;
+    if (row.table === SYSTEM_TABLE || row.table === POISON_TABLE || isMarked(row.properties)) return true;
+    if (typeof EntityType === 'string' && types.has(EntityType)) return true;
+    return ofClients.get(row.table)?.some((entity) => hasKeyOf(entity, row)) ?? false;
   };
 }
 

@@ -1,5 +1,6 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
+import { commandLine } from '../command-line.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { placeOfBlob } from '../storage/blob-owner.ts';
@@ -7,13 +8,14 @@ import { copyBlobs, deleteBlobs } from '../storage/copy-blobs.ts';
 import { type Copied, copyRows, deleteRows, readLeft } from '../storage/copy-rows.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered } from '../storage/fence.ts';
-import { createTable, listTables, type Resources } from '../storage/provision.ts';
-import { trySubmit } from '../storage/rows.ts';
+import { createTable, listTables } from '../storage/provision.ts';
+import { type Address, trySubmit } from '../storage/rows.ts';
 import { indexIn, type Layers } from '../storage/slot-row.ts';
 import { placeOf, slotIndex } from '../storage/slots.ts';
 import type { Account, Storage } from '../storage/storage.ts';
 import { rememberedTables } from './model-record.ts';
 import type { MoveProgress } from './mover-hold.ts';
+import type { AppResources } from './resources.ts';
 
 /** What is in slots of an account: the rows of their partitions and their blobs, which a mover copies to another account and deletes. */
 
@@ -23,7 +25,7 @@ export interface CopyWork {
   readonly mayWrite: () => void;
   readonly tell: (progress: MoveProgress) => void;
   readonly storage: Storage;
-  readonly resources: Pick<Resources, 'tables' | 'containers'>;
+  readonly resources: Pick<AppResources, 'tables' | 'containers' | 'isOwnRow'>;
   readonly report: { rows: number; written: number; deleted: number; blobs: number };
   /** When the last copy was sent whose outcome is unknown. */
   unknownAt: number;
@@ -76,6 +78,7 @@ export async function copyLeg(work: CopyWork, leg: Leg): Promise<void> {
   for (let pass = 1; ; pass += 1) {
     const changed = new Set<string>();
     let unknown = 0;
+    const blocked: Address[] = [];
     await pMap(
       tables,
       async (table) => {
@@ -83,10 +86,12 @@ export async function copyLeg(work: CopyWork, leg: Leg): Promise<void> {
         const copied = await copyTable(work, { source, target }, { table, isMoved: inTable(table), onRows });
         if (pass === 1) work.report.rows += copied.rows;
         unknown += copied.unknown;
+        blocked.push(...copied.blocked);
         for (const partition of copied.changed) changed.add(partitionId({ table, partition }));
       },
       { concurrency: CONCURRENCY },
     );
+    if (blocked.length > 0) throw blockedBy(target, blocked);
     const opened = new Set((await listRegistered(source, id)).map(partitionId));
     if (unknown === 0 && [...changed].every((partition) => opened.has(partition))) break;
     if (pass === ROW_PASSES)
@@ -98,6 +103,16 @@ export async function copyLeg(work: CopyWork, leg: Leg): Promise<void> {
   // A client may replace what it uploads in blocks, as long as its grant is valid. The clean-up copies uploads.
   const containers = work.resources.containers.filter((container) => container !== ARRIVALS_CONTAINER);
   await copyBlobsOf(work, leg, containers);
+}
+
+/** The error of rows that cannot be copied. An operator reads it, who needs the key. */
+function blockedBy({ name }: Account, [first, ...others]: readonly Address[]): RowkeyError {
+  const more = others.length > 0 ? ` It has ${others.length} more such rows.` : '';
+  const { table, partition, row } = first ?? { table: '', partition: '', row: '' };
+  return new RowkeyError(
+    'needs-repair',
+    `The account ${name} has a row of another program at the key of a row that moves there: ${JSON.stringify([table, partition, row])}.${more} Nothing is overwritten, and the move waits. Give the other row another key and continue with ${commandLine('accounts', 'resume')}, or end the move with ${commandLine('accounts', 'abort')}.`,
+  );
 }
 
 /** Other blobs do not change, and readers find those that are not copied yet. */
@@ -126,7 +141,7 @@ export async function bringLeftRows(
   for (const table of await tablesIn(work, source)) {
     const isMoved = inTable(table);
     for await (const { partition, row, properties } of readLeft(source, table)) {
-      if (!isMoved(partition)) continue;
+      if (!isMoved(partition) || !work.resources.isOwnRow({ table, partition, row, properties })) continue;
       work.mayWrite();
       await trySubmit(work.storage, { table, partition, actions: [{ kind: 'insert', row, properties }] });
     }
@@ -143,8 +158,8 @@ export async function copyTable(
   rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
 ): Promise<Copied> {
   const { table, partition, isMoved = (each) => each === partition } = rows;
-  const options = { from, to, mayWrite: work.mayWrite, ...rows };
-  const nothing: Copied = { rows: 0, written: 0, deleted: 0, unknown: 0, changed: new Set() };
+  const options = { from, to, mayWrite: work.mayWrite, isOwnRow: work.resources.isOwnRow, ...rows };
+  const nothing: Copied = { rows: 0, written: 0, deleted: 0, unknown: 0, blocked: [], changed: new Set() };
   const copied = await copyRows(options).catch(async (error: unknown) => {
     if (!isTableGone(error)) throw error;
     // A table of a period was dropped, or created since: perhaps by a process that died before it created the target's.
@@ -178,9 +193,13 @@ export async function deleteSlots(work: CopyWork, { account, slots, layers }: To
   const deleted = { rows: 0, blobs: 0 };
   if (slots.length === 0) return deleted;
   const { mayWrite } = work;
+  const { isOwnRow } = work.resources;
   const { inTable, hasBlob: isMoved } = membersOf({ slots, layers });
   for (const table of await tablesIn(work, account))
-    deleted.rows += await unlessTableMissing(deleteRows(account, { table, isMoved: inTable(table), mayWrite }), 0);
+    deleted.rows += await unlessTableMissing(
+      deleteRows(account, { table, isMoved: inTable(table), isOwnRow, mayWrite }),
+      0,
+    );
   for (const container of work.resources.containers)
     deleted.blobs += await deleteBlobs(account, { container, isMoved, mayWrite });
   return deleted;

@@ -5,7 +5,6 @@ import { MINUTE_MS } from '../base/time.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
 import { newMoveId } from '../storage/fence-rows.ts';
-import type { Resources } from '../storage/provision.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
 import {
   changeSlots,
@@ -29,6 +28,7 @@ import {
   severalAccounts,
   stateIn,
 } from './placement.ts';
+import type { AppResources } from './resources.ts';
 import { type CopyWork, copyLeg, copyTable, type Leg } from './slot-contents.ts';
 
 /**
@@ -64,9 +64,9 @@ export const MOVE_TIMING: MoveTiming = {
 export interface MoveOptions {
   /**
    * The tables and containers of the app: others may be in the same accounts. Tables of periods end with digits. Those of former declarations
-   * move with them.
+   * move with them. Rows of other programs in these tables stay where they are.
    */
-  readonly resources: Pick<Resources, 'tables' | 'containers'>;
+  readonly resources: Pick<AppResources, 'tables' | 'containers' | 'isOwnRow'>;
   /** How long clients may write rows with a grant, without a fence. By default no client may. */
   readonly grantedForMs?: number;
   readonly timing?: MoveTiming;
@@ -327,10 +327,11 @@ async function openedIn(source: Account, id: string, slots: readonly string[]) {
   return lists.flat();
 }
 
-/** Copies the partitions that were opened; with `isLast`, seals them before. False if a copy may still be under way. */
+/** Copies the partitions that were opened; with `isLast`, seals them before. False if a copy may still be under way, or a row cannot be copied. */
 async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<boolean> {
   const { source, id, slots } = leg;
   const before = mover.unknownAt;
+  let isBlocked = false;
   await pMap(
     await openedIn(source, id, slots),
     async (opened) => {
@@ -341,11 +342,12 @@ async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<bool
         // The table was dropped.
         if (!isTableGone(error)) throw error;
       }
-      await copyTable(mover, leg, opened);
+      const { blocked } = await copyTable(mover, leg, opened);
+      isBlocked ||= blocked.length > 0;
     },
     { concurrency: OPENED_CONCURRENCY },
   );
-  return mover.unknownAt === before;
+  return mover.unknownAt === before && !isBlocked;
 }
 
 /** The target owns the slots. Only after the source has let them go. */

@@ -8,6 +8,7 @@ import { parseFurtherRowKey } from '../define/codec/further-rows.ts';
 import { type Entity, type Feature, formerOf, type VerifySubject } from '../define/declaration/entity.ts';
 import type { Finding, Suspicion } from '../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
+import { parseKey } from '../define/keys/key-template.ts';
 import {
   addressIfAny,
   indexEntriesOf,
@@ -33,6 +34,7 @@ import { listFormOf } from '../engine/write/siblings.ts';
 import { blobsOf } from '../engine/write/stored-values.ts';
 import { blobLength } from '../storage/blobs.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
+import { isMarked } from '../storage/row-marks.ts';
 import { type Address, type Properties, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { createKnownFindings, isOfSum } from './known-findings.ts';
@@ -298,7 +300,10 @@ async function checkUnit(
   return suspicions;
 }
 
-/** Checks a row of an entity that clients write. DELETE removes a rejected row; the repair removes a row that no route reaches. */
+/**
+ * Checks a row of an entity that clients write. DELETE removes a rejected row; the repair removes a row that no route reaches, if it has the
+ * type of the entity. Another program may have written any other one.
+ */
 async function checkRefused(engine: Engine, entity: Entity, address: Address): Promise<Suspicion[]> {
   const { storage } = engine;
   const row = await readRow(storage, address);
@@ -311,9 +316,19 @@ async function checkRefused(engine: Engine, entity: Entity, address: Address): P
   }
   if (judged.is !== 'invalid') return [];
   const { reason, isReachable } = judged;
+  const isOwn = row.properties.EntityType === entity.name;
+  // No grant opens other partitions.
+  if (!isReachable && !isOwn && (isMarked(row.properties) || !parseKey(entity.partition, row.partition))) return [];
   const repair = () => tryAction(storage, row, { kind: 'delete', row: row.row, etag: row.etag });
   return [
-    { kind: 'invalid', of: entity.name, reason, ...address, losesValues: true, ...(isReachable ? {} : { repair }) },
+    {
+      kind: 'invalid',
+      of: entity.name,
+      reason,
+      ...address,
+      losesValues: true,
+      ...(isReachable || !isOwn ? {} : { repair }),
+    },
   ];
 }
 
@@ -397,6 +412,8 @@ async function checkEntry(
   // A lost list is one finding for all its members.
   const sum = found && merge?.list?.isLost(found) ? { table, partition, row } : merge?.sumOf?.(checked.indexEntry);
   const common = { of, table, partition, row, member, sum } as const;
+  // Nothing that another program wrote is replaced.
+  if (found && !isMarked(found.properties)) return { kind: 'conflict', ...common };
   const isHeld = merge?.holds(found, { member, properties });
   if (merge?.list)
     return isHeld

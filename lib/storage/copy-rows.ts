@@ -1,8 +1,8 @@
 import pMap from 'p-map';
 import { isOutcomeUnknown } from '../base/errors.ts';
 import { StorageConflict, storageCalls } from './errors.ts';
-import { FENCE_KEYS, isLeftByFormerRelease } from './fence-rows.ts';
-import { literal } from './row-query.ts';
+import { FENCE_KEYS, isFenceRow, isLeftByFormerRelease } from './fence-rows.ts';
+import { type Address, literal, type Properties } from './row-query.ts';
 import { type Action, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, submit, transactionBytes } from './rows.ts';
 import { compareKeys } from './scan-accounts.ts';
 import { isOfAccount, isOfApp } from './slot-row.ts';
@@ -17,6 +17,9 @@ interface StoredRow {
   readonly text: string;
 }
 
+/** True for a row of the app, and false for one that another program wrote. */
+export type IsOwnRow = (row: Address & { readonly properties: Properties }) => boolean;
+
 interface CopyOptions {
   readonly from: Account;
   readonly to: Account;
@@ -24,6 +27,7 @@ interface CopyOptions {
   /** Only this partition; else all partitions for which `isMoved` holds. */
   readonly partition?: string;
   readonly isMoved?: (partition: string) => boolean;
+  readonly isOwnRow: IsOwnRow;
   /** Called before each write. Throws if the caller may write no more. */
   readonly mayWrite: () => void;
   readonly onRows?: (rows: number) => void;
@@ -37,6 +41,8 @@ export interface Copied {
   readonly deleted: number;
   /** Transactions that may still be executed, or that met another one. */
   readonly unknown: number;
+  /** Rows that were not copied, because another program has a row at their keys at the target. */
+  readonly blocked: readonly Address[];
   /** The partitions with differences. */
   readonly changed: ReadonlySet<string>;
 }
@@ -52,12 +58,13 @@ const PAGE_SIZE = 1_000;
 /**
  * Makes the rows of the target those of the source, by a comparison in the order of keys: it can be repeated, and costs no write where
  * both agree. The writes have no condition, so nobody else may write at the target, and none may be under way when it begins to own the rows.
+ * Rows of other programs stay as they are, in both accounts.
  */
 export async function copyRows(options: CopyOptions): Promise<Copied> {
   const { from, to, table, mayWrite } = options;
-  const total = { rows: 0, written: 0, deleted: 0, unknown: 0, changed: new Set<string>() };
+  const total = { rows: 0, written: 0, deleted: 0, unknown: 0, blocked: [] as Address[], changed: new Set<string>() };
   await pMap(
-    toBatches(differences(readStored(from, options), readStored(to, options), total, options.onRows)),
+    toBatches(differences(readOwn(from, options), readStored(to, options), total, options)),
     async ({ partition, actions }) => {
       mayWrite();
       total.changed.add(partition);
@@ -84,8 +91,8 @@ interface Difference {
 async function* differences(
   source: AsyncGenerator<StoredRow>,
   target: AsyncGenerator<StoredRow>,
-  total: { rows: number },
-  onRows?: (rows: number) => void,
+  total: { rows: number; blocked: Address[] },
+  { table, isOwnRow, onRows }: Pick<CopyOptions, 'table' | 'isOwnRow' | 'onRows'>,
 ): AsyncGenerator<Difference> {
   let [here, there] = await Promise.all([source.next(), target.next()]);
   while (!here.done || !there.done) {
@@ -94,10 +101,13 @@ async function* differences(
       total.rows += 1;
       if (total.rows % PAGE_SIZE === 0) onRows?.(PAGE_SIZE);
     }
-    if (!here.done && (order < 0 || (order === 0 && !there.done && here.value.text !== there.value.text))) {
+    const isForeign = !there.done && order >= 0 && !isOwnRow({ ...there.value, table });
+    if (!here.done && order === 0 && isForeign)
+      total.blocked.push({ table, partition: here.value.partition, row: here.value.row });
+    else if (!here.done && (order < 0 || (order === 0 && !there.done && here.value.text !== there.value.text))) {
       const { partition, row, properties } = here.value;
       yield { partition, action: { kind: 'upsert', row, properties } };
-    } else if (!there.done && order > 0)
+    } else if (!there.done && order > 0 && !isForeign)
       yield { partition: there.value.partition, action: { kind: 'delete', row: there.value.row } };
     if (order <= 0 && order >= 0) [here, there] = await Promise.all([source.next(), target.next()]);
     else if (order < 0) here = await source.next();
@@ -124,20 +134,23 @@ async function* toBatches(found: AsyncGenerator<Difference>): AsyncGenerator<Bat
   if (batch) yield batch;
 }
 
-/** Deletes the rows of a table for which `isMoved` holds, fence rows included. Returns their number. */
+/** Deletes the rows of the app in a table for which `isMoved` holds, fence rows included. Returns their number. */
 export async function deleteRows(
   account: Account,
   {
     table,
     isMoved,
+    isOwnRow,
     mayWrite,
-  }: Pick<CopyOptions, 'table' | 'mayWrite'> & { readonly isMoved: (partition: string) => boolean },
+  }: Pick<CopyOptions, 'table' | 'mayWrite' | 'isOwnRow'> & { readonly isMoved: (partition: string) => boolean },
 ): Promise<number> {
   let deleted = 0;
   async function* deletes(): AsyncGenerator<Difference> {
-    for await (const { partition, row } of readPages(account, table, ''))
-      if (isMoved(partition) && !isOfAccount({ table, partition, row }))
+    for await (const { partition, row, properties } of readPages(account, table, '')) {
+      const found = { table, partition, row, properties };
+      if (isMoved(partition) && !isOfAccount(found) && (isFenceRow(found) || isOwnRow(found)))
         yield { partition, action: { kind: 'delete', row } };
+    }
   }
   await pMap(
     toBatches(deletes()),
@@ -156,6 +169,11 @@ export async function* readLeft(account: Account, table: string): AsyncGenerator
   const { from, before } = FENCE_KEYS;
   for await (const stored of readPages(account, table, `RowKey ge ${literal(from)} and RowKey lt ${literal(before)}`))
     if (isLeftByFormerRelease(stored)) yield stored;
+}
+
+async function* readOwn(account: Account, options: CopyOptions): AsyncGenerator<StoredRow> {
+  const { table, isOwnRow } = options;
+  for await (const stored of readStored(account, options)) if (isOwnRow({ ...stored, table })) yield stored;
 }
 
 async function* readStored(account: Account, { table, partition, isMoved }: CopyOptions): AsyncGenerator<StoredRow> {

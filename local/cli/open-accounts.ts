@@ -1,9 +1,9 @@
 import { VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
+import { type AppResources, resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
-import type { Resources } from '../../lib/storage/provision.ts';
+
 import { openStorage, type Storage, type StorageOptions } from '../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
 import { readInstance } from '../instance/instance.ts';
@@ -13,7 +13,7 @@ import { storageOptions } from '../instance/storage-accounts.ts';
 
 export interface OpenAccounts {
   readonly storage: Storage;
-  readonly resources: Resources;
+  readonly resources: AppResources;
   /** How long clients of the model may write rows directly with a grant. */
   readonly grantedForMs: number;
   /** What the model places in an account. */

@@ -71,6 +71,8 @@ export interface PlanDraft {
   readonly now: number;
   /** Set if the write follows the rules of a caller: a row that the caller cannot refer to counts as absent. */
   readonly guard?: Pick<Guard, 'canRefer'> | undefined;
+  /** True if other programs write to the table, too. Then a new row is inserted, and never put. */
+  readonly isShared?: boolean;
   readonly siblings: Siblings;
   /** The rows that are not siblings, by `relatedKey`, read after the write began. A missing row is absent. */
   readonly related: ReadonlyMap<string, Row>;

@@ -33,6 +33,11 @@ export interface Options<Field extends string = string, Other extends Others = U
   /** Lower-case letters and digits. */
   readonly table: string;
   /**
+   * True if other programs also write to the table. A write then reads its row first, so that it never replaces or deletes one of theirs. By
+   * default the table is the app's alone.
+   */
+  readonly sharedTable?: boolean;
+  /**
    * Templates of fields, such as `empid_{employeeId}`: see `lib/define/keys/key-template.ts`. `appends` says that the partition key is
    * meant to begin with a time, so that all writes of the moment go to one end of the table. `former` is the key of the same fields under
    * which entities are stored until `npm run rekey` has moved them.
@@ -181,6 +186,7 @@ const APART = { large: z.boolean().describe('A large text, or a field of a split
 const ENTITY_OPTIONS = {
   schema: { accepts: anything(), inSeries: true },
   table: { accepts: z.string(), inSeries: true, remembered: z.string() },
+  sharedTable: { accepts: z.boolean().optional(), inSeries: true },
   key: {
     accepts: optionsOf({
       partition: z.string(),

@@ -49,6 +49,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
     versionErrors(entity),
     accessErrors(entity),
     archiveErrors(entity),
+    sharedTableErrors(entity),
     indexErrors(entity),
   ];
   const errors = checks.flatMap((found) => [...found]);
@@ -317,6 +318,15 @@ function* grantErrors(
     !indexes.some((index) => isGiven(indexKeyFields(index)))
   )
     yield `access.own grants the partition by ${partition.fields.join(', ')}, which two of "${through.name}" may share, so one could open the other's. Declare a unique inter-partition index of ${partition.fields.join(', ')} in "${through.name}", without a condition.`;
+}
+
+/** Nothing may be put, dropped or written by clients in a table of several programs without a look at whose the rows are. */
+function* sharedTableErrors({ sharedTable, period, access: { own } }: DeclaredEntity): Generator<string> {
+  if (!sharedTable) return;
+  if (period)
+    yield 'an entity with a period cannot have sharedTable, because its tables are dropped as a whole. Remove one of them.';
+  if (own && 'through' in own && /[aud]/.test(own.permissions))
+    yield `an entity that clients write with a grant cannot have sharedTable, because their rows cannot be told from those of other programs. Remove sharedTable, or leave "r" in the permissions of access.own.`;
 }
 
 function* indexErrors(entity: DeclaredEntity): Generator<string> {

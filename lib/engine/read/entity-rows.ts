@@ -21,6 +21,7 @@ import type { ColumnType } from '../../define/declaration/declaration.ts';
 import { type Entity, formerOf, type NumberedRows } from '../../define/declaration/entity.ts';
 import { parseKey } from '../../define/keys/key-template.ts';
 import { addressIfAny, isCopy } from '../../define/places/index-entries.ts';
+import { isMarked } from '../../storage/row-marks.ts';
 import {
   type Address,
   MAX_TRANSACTION_ACTIONS,
@@ -34,6 +35,7 @@ import {
 } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
+import { noteShared } from '../shared-tables.ts';
 
 /** Reads the rows of an entity as one: its own row, and the further rows in which the wanted fields are. */
 
@@ -72,9 +74,18 @@ export interface EntityRowOptions {
 type PointQuery = Parameters<typeof readRow>[1];
 
 /** Reads a row of an entity. Undefined if the row, or the table of its period, does not exist. */
-export function readEntityRow({ storage }: Engine, { period }: Entity, address: PointQuery): Promise<Row | undefined> {
-  const reading = readRow(storage, address);
-  return period ? unlessTableMissing(reading, undefined) : reading;
+export async function readEntityRow(engine: Engine, entity: Entity, address: PointQuery): Promise<Row | undefined> {
+  const reading = readRow(engine.storage, address);
+  const row = await (entity.period ? unlessTableMissing(reading, undefined) : reading);
+  // Of a row that was read in part, the type is known.
+  const isWhole = !address.select || row?.properties.EntityType === undefined;
+  if (row && isWhole && isForeign(entity, row)) noteShared(engine, entity.table);
+  return row;
+}
+
+/** True if another program wrote the row, of which all properties are known. */
+export function isForeign({ name, isWrittenByClients }: Entity, { properties }: Row): boolean {
+  return !isWrittenByClients && properties.EntityType !== name && !isMarked(properties);
 }
 
 /** The error while entities are at their former key, or some of them are. */
@@ -343,8 +354,13 @@ export function entityIn(entity: Entity, row: Row): Live | undefined {
   return judged.is === 'entity' ? judged.snapshot : undefined;
 }
 
+/** True if an entity could have the keys of the row. */
+export function hasKeyOf(entity: Entity, row: Address): boolean {
+  return readKey(entity, row) !== undefined;
+}
+
 /** Returns the key fields as read from the keys of the row, or undefined if the API never writes such keys. */
-function readKey(entity: Entity, row: Row): Values | undefined {
+function readKey(entity: Entity, row: Address): Values | undefined {
   const inPartition = parseKey(entity.partition, row.partition);
   const inRow = parseKey(entity.row, entityRow(entity, row));
   if (!inPartition || !inRow) return undefined;
@@ -359,7 +375,7 @@ function readKey(entity: Entity, row: Row): Values | undefined {
   }
 }
 
-function hasKeys(entity: Entity, row: Row, values: Values): boolean {
+function hasKeys(entity: Entity, row: Address, values: Values): boolean {
   const address = addressIfAny(entity, values);
   if (address?.table !== row.table || address.partition !== row.partition) return false;
   return address.row === entityRow(entity, row);
@@ -370,7 +386,7 @@ function numberedRowsOf(entity: Entity): NumberedRows | undefined {
 }
 
 /** The row key of the entity that a row belongs to. */
-function entityRow(entity: Entity, { row }: Row): string {
+function entityRow(entity: Entity, { row }: Address): string {
   return numberedRowsOf(entity)?.entityRow(entity, row) ?? row;
 }
 

@@ -5,6 +5,7 @@ import { isInBlob } from '../../define/codec/entity-codec.ts';
 import type { ListForm } from '../../define/declaration/projection.ts';
 import { type Action, type Address, type Row, readRow, tryAction } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
+import { requireOwn } from '../shared-tables.ts';
 import { announceText, BlobGone, dropText, loadText, storeText } from './text-blobs.ts';
 
 /**
@@ -44,6 +45,7 @@ function listAction(
   rowKey: string,
   change: { add: readonly string[]; remove: readonly string[] },
 ): Action | undefined {
+  requireOwn(row, 'a list');
   const before = membersOf(row);
   const members = new Set(before);
   for (const member of change.remove) members.delete(member);

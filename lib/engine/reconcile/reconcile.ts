@@ -36,6 +36,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
+import { requireOwn } from '../shared-tables.ts';
 import { allEnded, deleteEntries, deleteTogether } from './delete-together.ts';
 import { holdFor } from './hold.ts';
 import type { Intent, IntentItem } from './intent.ts';
@@ -265,6 +266,7 @@ async function settleOwn(
   if (isNew && (await insert())) return true;
   const row = await readRow(engine.storage, indexEntry);
   if (!row) return insert();
+  requireOwn(row, `an entry of the index ${indexEntry.index}`);
   // The row is written even if it is right: a stalled reconciler may be about to delete it under its ETag, on behalf of a change
   // that another one has undone.
   const where = { ...indexEntry, signal: await hold.keep() };

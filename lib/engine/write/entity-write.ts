@@ -15,6 +15,7 @@ import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, judgeRow, notFound, readJoinedRow, requireRekeyed } from '../read/entity-rows.ts';
 import { unreadableField } from '../read/unreadable-field.ts';
+import { isShared } from '../shared-tables.ts';
 import { duplicateKey } from './conflict.ts';
 import { findDerived, toStored } from './stored-values.ts';
 
@@ -293,12 +294,13 @@ async function withDerivedOfBlobs(engine: Engine, entity: Entity, values: Values
  * storage cannot check the conditions.
  */
 function unreadState(
-  { guard }: Engine,
+  engine: Engine,
   entity: Entity,
   key: Values,
   { ifMatch, ifNoneMatch }: Conditions,
 ): Unread | undefined {
-  if (guard?.isLimited(entity.name) || !isOneRow(entity) || ifNoneMatch !== undefined) return undefined;
+  if (engine.guard?.isLimited(entity.name) || !isOneRow(entity) || ifNoneMatch !== undefined) return undefined;
+  if (isShared(engine, entity)) return undefined;
   if (ifMatch === undefined) return { state: 'unread', etag: undefined, key };
   const etag = singleEtag(ifMatch);
   return etag === undefined ? undefined : { state: 'unread', etag, key };

@@ -16,6 +16,7 @@ import { requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import type { Written } from '../reconcile/reconcile.ts';
 import { runExclusive } from '../run-exclusive.ts';
+import { isShared } from '../shared-tables.ts';
 import {
   type Announced,
   announce,
@@ -25,7 +26,15 @@ import {
   settle,
   Unannounced,
 } from './announcement.ts';
-import { atAction, conflictOf, duplicateValue, EntityChanged, type Fresh, readChanged } from './conflict.ts';
+import {
+  atAction,
+  conflictOf,
+  duplicateKey,
+  duplicateValue,
+  EntityChanged,
+  type Fresh,
+  readChanged,
+} from './conflict.ts';
 import { actingOf, checkTransactionBytes, type Plan, planPartition, siblingRowsOf, type WriteMark } from './plan.ts';
 import {
   dropStoredParts,
@@ -114,11 +123,13 @@ async function commitAnnounced(
   const deadline = sentAt + engine.timing.commitWithinMs;
   // Each attempt looks again: what the process knows of the phase when the time of its transaction begins limits both.
   if (engine.rekey) for (const { entity } of changes) await requireWritable(engine, entity);
-  const rows = siblingRowsOf(changes);
+  const isSharedTable = changes.some(({ entity }) => isShared(engine, entity));
+  const rows = siblingRowsOf(changes, isSharedTable);
   const mark = {
     writeId,
     now: sentAt,
     guard: engine.guard,
+    isShared: isSharedTable,
     related: await readRelated(engine, changes, rows),
     ...transactionLimits(engine.storage, partition),
   };
@@ -282,10 +293,12 @@ async function handleConflict(
     if (conflict) throw await endIntent(write, conflict);
     if (by && part?.of === 'copy' && reason === 'exists')
       throw await endIntent(write, atAction(by, duplicateValue(by.entity, part.fields)));
+    if (by && part?.of === 'further row' && reason === 'exists')
+      throw await endIntent(write, atAction(by, duplicateKey(by.entity, by.after ?? {})));
     write.changes = changes.map((change, index) => planAgain(change, fresh[index]));
   }
   try {
-    write.rows = siblingRowsOf(write.changes);
+    write.rows = siblingRowsOf(write.changes, write.mark.isShared ?? false);
     write.siblings = await readSiblings(engine, write.changes, write.rows, 'all');
     write.plan = withoutDeletes(planPartition(write.changes, write.siblings, write.mark), write.missing);
   } catch (error) {

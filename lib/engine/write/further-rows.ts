@@ -11,7 +11,7 @@ import {
   listedRows,
   MAX_FURTHER_SUFFIX,
 } from '../../define/codec/further-rows.ts';
-import type { Change, PlannedAction } from '../../define/declaration/change.ts';
+import type { Change, PlanDraft, PlannedAction } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { MAX_KEY_LENGTH } from '../../define/keys/key-template.ts';
 import { type Action, type Address, type Properties, transactionBytes } from '../../storage/rows.ts';
@@ -32,9 +32,14 @@ interface PlannedRows {
 
 /**
  * Plans the further rows of an entity. A row whose fields do not change is not written, and one that was not read stays as it is.
- * The ETag of the entity's own row protects them all, so they are written without conditions.
+ * The ETag of the entity's own row protects them all, so they are written without conditions: in a
+ * shared table, only those that the entity has.
  */
-export function planFurtherRows(entity: Entity, { address, before, after }: Change, writeId: string): PlannedRows {
+export function planFurtherRows(
+  entity: Entity,
+  { address, before, after }: Change,
+  { writeId, isShared = false }: Pick<PlanDraft, 'writeId' | 'isShared'>,
+): PlannedRows {
   const form = entity.furtherRows;
   const current = before.state === 'live' ? before : undefined;
   const listed = listedRows(current?.system ?? {});
@@ -63,7 +68,7 @@ export function planFurtherRows(entity: Entity, { address, before, after }: Chan
     const EntityType = furtherRowType(entity.name, groupOfFurtherRow(name));
     const properties = { ...fields, EntityType, WriteId: writeId };
     checkRowSize(properties);
-    actions.push({ kind: 'upsert', row, properties });
+    actions.push({ kind: isShared && !(name in listed) ? 'insert' : 'upsert', row, properties });
   }
   if (all.length > 0) checkEntityBytes(address, [fieldsToProperties(entity, own), ...all]);
   for (const [name, id] of Object.entries(listed)) {

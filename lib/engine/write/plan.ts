@@ -93,16 +93,16 @@ export interface Plan {
 }
 
 /** The id and the time of a write, in milliseconds, the related rows that it has read, and the limits of its transaction. */
-export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard'> &
+export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard' | 'isShared'> &
   Partial<Pick<PlanDraft, 'related'>> &
   Partial<ReturnType<typeof transactionLimits>>;
 
-/** The keys of the rows that must be read before these changes are planned. */
-export function siblingRowsOf(changes: readonly EntityChange[]): string[] {
+/** The keys of the rows that must be read before these changes are planned: in a shared table, all that they replace or delete. */
+export function siblingRowsOf(changes: readonly EntityChange[], isShared = false): string[] {
   const rows = actingOf(changes).flatMap((change) => {
     const { entity } = change;
     const ofFeatures = entity.features.flatMap(({ write }) => [...(write?.siblings?.(entity, change) ?? [])]);
-    const copies = change.other ? sharedRowsOf(entity, change) : [];
+    const copies = isShared ? copyRowsOf(entity, change) : change.other ? sharedRowsOf(entity, change) : [];
     return [...ofFeatures, ...listRowsOf(entity, change), ...copies];
   });
   return [...new Set(rows)];
@@ -177,7 +177,7 @@ function planStep(given: readonly EntityChange[], siblings: Siblings, mark: Writ
   const { entity } = first;
   const draft: PlanDraft = { related: new Map(), ...mark, siblings, actions: [], dependents: [] };
   const changes = actingOf(given).map((change) => complete(change, draft));
-  const planned = changes.map((change) => ({ change, rows: planFurtherRows(entity, change, mark.writeId) }));
+  const planned = changes.map((change) => ({ change, rows: planFurtherRows(entity, change, mark) }));
   for (const { change, rows } of planned)
     draft.actions.push({ action: entityAction(entity, change, rows, mark.writeId), part: { of: 'entity' } });
   for (const { rows } of planned) draft.actions.push(...rows.actions);
@@ -304,6 +304,14 @@ const listsOf = onceFor((entity: Entity) =>
   projectionsOf(entity).filter((projection) => isSibling(projection) && projection.merge?.list),
 );
 
+/** The row keys of the copies in the partition, before and after a change. */
+function copyRowsOf(entity: Entity, { before, after }: EntityChange): string[] {
+  const copies = projectionsOf(entity).filter((projection) => isSibling(projection) && !projection.merge);
+  const rowsIn = (values: Values | undefined) =>
+    copies.flatMap((projection) => (values ? projection.rows(values) : []));
+  return [...rowsIn(liveValues(before)), ...rowsIn(after)].map(({ row }) => row);
+}
+
 /** The row keys of the copies that an entity has under both of its keys. They must be read, too. */
 function sharedRowsOf(entity: Entity, change: EntityChange): string[] {
   const copies = projectionsOf(entity).filter((projection) => isSibling(projection) && !projection.merge);
@@ -334,16 +342,33 @@ function planProjections(siblings: readonly Projection[], changes: readonly Enti
   planLists(siblings, changes, draft);
 }
 
-/** A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten. */
-function planCopies(projection: Projection, change: EntityChange, { siblings, actions }: PlanDraft): void {
+/**
+ * A new copy is inserted, so that another entity's copy of the same key is a conflict and never overwritten. In a shared table, the others have
+ * been read: a copy that the entity does not have yet, as its index is new, may be a row of another program.
+ */
+function planCopies(projection: Projection, change: EntityChange, { siblings, actions, isShared }: PlanDraft): void {
   const { left, joined, kept, shared } = compareRows(projection, change);
   const part = { of: 'copy', fields: projection.at.row.fields } as const;
   const put = (kind: 'insert' | 'upsert', { row }: IndexEntry, values: Values) =>
     actions.push({ action: { kind, row, properties: projection.properties?.(values) ?? {} }, part });
   const { address, after } = change;
-  if (after) for (const entry of kept) put('upsert', entry, after);
+  const ownCopy = ({ row }: IndexEntry) => {
+    const found = siblings.get(row);
+    return found?.properties.SourceRow === address.row ? found : undefined;
+  };
+  if (after)
+    for (const entry of kept) {
+      const own = isShared ? ownCopy(entry) : undefined;
+      const properties = projection.properties?.(after) ?? {};
+      if (own) actions.push({ action: { kind: 'replace', row: entry.row, properties, etag: own.etag }, part });
+      else put(isShared ? 'insert' : 'upsert', entry, after);
+    }
   if (after) for (const entry of joined) put('insert', entry, after);
-  for (const { row } of left) actions.push({ action: { kind: 'delete', row }, part });
+  for (const entry of left) {
+    const own = isShared ? ownCopy(entry) : undefined;
+    if (own) actions.push({ action: { kind: 'delete', row: entry.row, etag: own.etag }, part });
+    else if (!isShared) actions.push({ action: { kind: 'delete', row: entry.row }, part });
+  }
   if (shared.length === 0) return;
   const other = underOtherKey(projection, change);
   // A copy goes to the key at which the entity will be.

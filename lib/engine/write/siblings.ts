@@ -100,7 +100,8 @@ export function rememberWritten(
 
 /** The next plan of these changes reads their sibling rows. */
 export function forgetSiblings({ storage }: Engine, changes: readonly EntityChange[]): void {
-  for (const row of siblingRowsOf(changes)) for (const { address } of changes) forget(storage, { ...address, row });
+  for (const row of siblingRowsOf(changes, true))
+    for (const { address } of changes) forget(storage, { ...address, row });
 }
 
 /** Reads sibling rows: all, only unknown ones, or none. Rows that are not read and not known count as absent. */

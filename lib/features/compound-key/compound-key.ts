@@ -18,6 +18,7 @@ import { addressOf, isCopy } from '../../define/places/index-entries.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { TooManyCarried } from '../../engine/write/plan.ts';
 import { announceBlobsOf, toPlaced } from '../../engine/write/stored-values.ts';
+import { isMarked } from '../../storage/row-marks.ts';
 import {
   type Action,
   type Address,
@@ -54,7 +55,9 @@ export const compoundKey: Feature = {
       async move(engine, entity, from, there) {
         const put = await copyChildren(engine, entity, await readChildren(engine, entity, from), there);
         // An earlier attempt may have written them.
-        const former = await readChildren(engine, there.entity, there.address);
+        const found = await readBelow(engine, there.entity, there.address);
+        requireFree(found, put);
+        const former = found.filter((row) => findChildKind(there.entity, row));
         await announceBlobsOf(engine.storage, there.entity.children, former);
         return { put, drop: former.map(({ row }) => row) };
       },
@@ -104,7 +107,13 @@ const CHILDREN_CONCURRENCY = 8;
 const MAX_CHILDREN = MAX_TRANSACTION_ACTIONS - 1;
 
 /** Reads the rows of the children of an entity: one range query. With a limit, the first ones, of their fields only those that name blobs. */
-async function readChildren(
+async function readChildren(...read: Parameters<typeof readBelow>): Promise<Row[]> {
+  const [, entity] = read;
+  return (await readBelow(...read)).filter((found) => findChildKind(entity, found));
+}
+
+/** Reads the rows whose keys continue that of an entity. */
+async function readBelow(
   { storage }: Engine,
   entity: Entity,
   { table, partition, row }: Address,
@@ -118,7 +127,14 @@ async function readChildren(
   const type = entity.children.map(({ name }) => name);
   const some = limit && { limit, type, select: [...new Set(['EntityType', ...named])] };
   const { rows } = await readRange(storage, { table, partition, ...range, ...(some || {}) });
-  return rows.filter((found) => findChildKind(entity, found));
+  return rows;
+}
+
+/** Throws `duplicate-value` if another program has a row at the key of a child that arrives. */
+function requireFree(found: readonly Row[], put: CarriedRows['put']): void {
+  const arriving = new Set(put.map(({ row }) => row));
+  if (found.some(({ row, properties }) => arriving.has(row) && !isMarked(properties)))
+    throw new RowkeyError('duplicate-value', 'A row of another program has the key of a child at the destination.');
 }
 
 /**

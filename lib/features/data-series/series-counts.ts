@@ -8,9 +8,11 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { makeAndNote, type NotedChange, noteChange } from '../../engine/note-change.ts';
 import { withPeriodTable } from '../../engine/period-tables.ts';
-import { notFound, readEntityRow } from '../../engine/read/entity-rows.ts';
+import { isForeign, notFound, readEntityRow } from '../../engine/read/entity-rows.ts';
 import { announceOrphans, BlobGone, sha256 } from '../../engine/read/text-blobs.ts';
 import { runExclusive } from '../../engine/run-exclusive.ts';
+import { isShared } from '../../engine/shared-tables.ts';
+import { duplicateKey } from '../../engine/write/conflict.ts';
 import { checkWritable } from '../../engine/write/entity-write.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
 import { StorageConflict } from '../../storage/errors.ts';
@@ -55,7 +57,8 @@ export const readSeries = inPattern(
   'data series',
   async (engine: Engine, entity: Entity, key: Values): Promise<Series> => {
     const slots = slotsOf(entity);
-    const rows = await readWholeSeries(engine, entity, rowAddresses(entity, key));
+    const found = await readWholeSeries(engine, entity, rowAddresses(entity, key));
+    const rows = found.map((row) => (row && isForeign(entity, row) ? undefined : row));
     const etag = etagOf(rows);
     if (etag === undefined) throw notFound(entity, key);
     const opened = await Promise.all(rows.map((row) => openCounts(engine.storage, row)));
@@ -86,7 +89,7 @@ export const setCounts = inPattern(
       Object.fromEntries(
         [...counts].filter(([slot]) => rowOf(slots, slot) === index).map(([slot, count]) => [propertyOf(slot), count]),
       );
-    if (!isConditional(conditions) && !slots.overflow) {
+    if (!isConditional(conditions) && !slots.overflow && !isShared(engine, entity)) {
       const indexes = [...new Set([...counts.keys()].map((slot) => rowOf(slots, slot)))];
       const actions = addresses.flatMap(({ row }, index): Action[] => {
         const own = countsOf(index);
@@ -99,7 +102,7 @@ export const setCounts = inPattern(
       return;
     }
     const id = createWriter();
-    await changeRows(engine, entity, addresses, async (rows, blobs) => {
+    await changeRows(engine, entity, { key, addresses }, async (rows, blobs) => {
       if (isWrittenBy(rows, id)) return noteChange(engine, change);
       checkConditions(conditions, etagOf(rows));
       if (counts.size === 0) return;
@@ -134,7 +137,9 @@ export const increment = inPattern(
     const address = addresses[index];
     if (!address) throw notFound(entity, key);
     const change = toNotedChange(entity, address, [slot]);
-    return changeRows(engine, entity, [address], async ([row], blobs) => {
+    // The first row is marked, too.
+    const read = [address, ...(index > 0 && isShared(engine, entity) ? [addresses[0]] : [])] as const;
+    return changeRows(engine, entity, { key, addresses: read }, async ([row], blobs) => {
       // This increment has succeeded before: its reply was lost, or the request is a repetition.
       if (isWrittenBy([row], id)) {
         noteChange(engine, change);
@@ -168,7 +173,7 @@ export const deleteSeries = inPattern(
     // Only under an ETag is the blob known that the row names.
     if (isConditional(conditions) || slotsOf(entity).overflow)
       return deleteUnderEtags(engine, entity, key, { change, conditions });
-    await changeRows(engine, entity, addresses, async (rows) => {
+    await changeRows(engine, entity, { key, addresses, isDelete: true }, async (rows) => {
       if (etagOf(rows) === undefined) throw notFound(entity, key);
       const there = rows.flatMap((row) => row ?? []);
       await submitNoted(
@@ -194,7 +199,7 @@ async function deleteUnderEtags(
 ): Promise<void> {
   const addresses = rowAddresses(entity, key);
   const id = createWriter();
-  const tombstones = await changeRows(engine, entity, addresses, async (rows, blobs) => {
+  const tombstones = await changeRows(engine, entity, { key, addresses, isDelete: true }, async (rows, blobs) => {
     if (isWrittenBy(rows, id)) {
       noteChange(engine, change);
       // Another writer may have written the series again since, and kept the id of this writer.
@@ -273,11 +278,20 @@ function isConditional({ ifMatch, ifNoneMatch }: Conditions): boolean {
   return ifMatch !== undefined || ifNoneMatch !== undefined;
 }
 
-/** Reads the rows, and calls `change` again if another writer was faster. Throws `busy`. */
+interface Changed {
+  readonly key: Values;
+  readonly addresses: readonly [Address, ...Address[]];
+  readonly isDelete?: boolean;
+}
+
+/**
+ * Reads the rows, and calls `change` again if another writer was faster. Throws `busy`, and if another program has a row at one of the keys
+ * `duplicate-key`, or `not-found` for a delete.
+ */
 async function changeRows<Result>(
   engine: Engine,
   entity: Entity,
-  addresses: readonly [Address, ...Address[]],
+  { key, addresses, isDelete = false }: Changed,
   change: (rows: readonly (Row | undefined)[], blobs: BlobAddress[]) => Promise<Result>,
 ): Promise<Result> {
   const until = engine.now() + PATIENCE_MS;
@@ -287,6 +301,8 @@ async function changeRows<Result>(
   const untilDone = async (): Promise<Result> => {
     for (let attempt = 1; engine.now() < until; attempt += 1) {
       const rows = await readRows(engine, entity, addresses);
+      if (rows.some((row) => row && isForeign(entity, row)))
+        throw isDelete ? notFound(entity, key) : duplicateKey(entity, key);
       await dropOtherBlobs(engine.storage, blobs.splice(0), blobOf(rows[0]));
       try {
         return await change(rows, blobs);

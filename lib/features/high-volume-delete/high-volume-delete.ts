@@ -17,6 +17,7 @@ import {
 import { tablesOf } from '../../define/places/index-entries.ts';
 import { fieldSchemas, isInstant } from '../../define/schema/field-schema.ts';
 import { unlessBeingDeleted } from '../../engine/period-tables.ts';
+import { searchForeign } from '../../engine/search-foreign.ts';
 import { createTable, dropTable, listTables } from '../../storage/provision.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import { archivePeriod, deleteUnfinished, listPeriodArchives } from './period-archive.ts';
@@ -55,8 +56,14 @@ export const highVolumeDelete: Feature = {
     // Hourly, because a large table is archived in several runs.
     schedule: '0 5 * * * *',
     async run(engine, entity, { until, log }) {
-      const { dropped, archiving } = await rollPeriods(engine, entity, { until });
-      log(`${entity.name}: number of tables dropped: ${dropped.length}, still being archived: ${archiving.length}.`);
+      const { dropped, archiving, searching, shared } = await rollPeriods(engine, entity, { until });
+      const counts = [`dropped: ${dropped.length}`, `still being archived: ${archiving.length}`];
+      if (searching.length > 0) counts.push(`still being searched for rows of other programs: ${searching.length}`);
+      log(`${entity.name}: number of tables ${counts.join(', ')}.`);
+      if (shared.length > 0)
+        log(
+          `${entity.name}: past retention and not dropped, because another program has rows there: ${shared.join(', ')}. Move these rows to a table of their own.`,
+        );
     },
   },
 };
@@ -160,12 +167,16 @@ interface RolledPeriods {
   readonly dropped: string[];
   /** Tables whose archive is not finished. */
   readonly archiving: string[];
+  /** Tables in which the search for rows of other programs is not finished. */
+  readonly searching: string[];
+  /** Tables past retention that stay, because they have rows of another program. */
+  readonly shared: string[];
 }
 
 /**
  * Creates the tables of the current and the next period, and drops the tables of all periods past retention, also those that
  * missed runs left. With `archiveTo`, a table is archived before it is dropped; nothing is begun after `until` (milliseconds).
- * Runs may be late, repeated or concurrent. Tables that are not a period of this entity are never dropped.
+ * Runs may be late, repeated or concurrent. Tables that are not a period of this entity, or have rows of another program, are never dropped.
  */
 export const rollPeriods = inPattern(
   'high volume delete',
@@ -174,7 +185,7 @@ export const rollPeriods = inPattern(
     entity: Entity,
     { until = Number.POSITIVE_INFINITY }: { readonly until?: number } = {},
   ): Promise<RolledPeriods> => {
-    if (!entity.period) return { created: [], dropped: [], archiving: [] };
+    if (!entity.period) return { created: [], dropped: [], archiving: [], searching: [], shared: [] };
     const { per, archiveTo } = entity.period;
     const now = engine.now();
     const created = tablesToCome(entity, now);
@@ -187,9 +198,16 @@ export const rollPeriods = inPattern(
     );
     const dropped: string[] = [];
     const archiving: string[] = [];
+    const searching: string[] = [];
+    const shared: string[] = [];
     for (const table of await listTables(engine.storage, entity.table)) {
       const period = periodOfTable(per, entity.table, table);
       if (period === undefined || period >= first) continue;
+      const found = await searchForeign(engine, table, until);
+      if (found !== 'none') {
+        (found === 'found' ? shared : searching).push(table);
+        continue;
+      }
       if (archiveTo && !(await archivePeriod(engine, entity, { table, period, archives, until }))) {
         archiving.push(table);
         continue;
@@ -197,7 +215,7 @@ export const rollPeriods = inPattern(
       await unlessBeingDeleted(dropTable(engine.storage, table));
       dropped.push(table);
     }
-    return { created, dropped, archiving };
+    return { created, dropped, archiving, searching, shared };
   },
 );
 

@@ -9,6 +9,8 @@ import { buildKey } from '../../define/keys/key-template.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { sameFields, unreadableErrors } from '../../define/validate/disclosure.ts';
 import { staleIndexErrors } from '../../define/validate/feature-errors.ts';
+import { requireOwn } from '../../engine/shared-tables.ts';
+import { isMarked } from '../../storage/row-marks.ts';
 import { type Action, type Properties, type Row, readRange, readRow, tryAction } from '../../storage/rows.ts';
 
 /**
@@ -89,6 +91,10 @@ async function verifyCounts(
     if (counter.row.fields.length > 0) continue;
     const address = { table, partition, row: buildKey(counter.row, {}) };
     const found = await readRow(storage, address);
+    if (found && !isMarked(found.properties)) {
+      suspicions.push({ kind: 'conflict', of: field, ...address });
+      continue;
+    }
     const select = ['EntityType', 'SourceRow', 'MovingFrom'];
     const { rows } = await readRange(storage, { table, partition, from: '', type: entity.name, select });
     // An entity that gets another key has two rows, and counts once.
@@ -163,6 +169,7 @@ function countIn(found: Row | undefined, field: string): number {
 function planCounts(row: string, found: Row | undefined, by: ReadonlyMap<string, number>): Action | undefined {
   const changed = [...by].filter(([, change]) => change !== 0);
   if (changed.length === 0) return undefined;
+  requireOwn(found, 'a count');
   const properties: Properties = Object.fromEntries(
     changed.map(([field, change]) => [field, countIn(found, field) + change]),
   );

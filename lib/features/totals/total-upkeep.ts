@@ -19,6 +19,7 @@ import {
 import { addressOf, remoteIndexOf, rowsAt, selectIndexed } from '../../define/places/index-entries.ts';
 import { compareInstants, compareTexts } from '../../define/schema/instants.ts';
 import { repairEntries } from '../../engine/reconcile/reconcile.ts';
+import { requireOwn } from '../../engine/shared-tables.ts';
 import { createSharedWrites } from '../../engine/write/shared-writes.ts';
 import { isExplaining } from '../../storage/explain.ts';
 import {
@@ -253,6 +254,7 @@ async function writeGroup(
   if (!first) return true;
   const { declared, group } = first;
   const total = await readRow(storage, group.total);
+  requireOwn(total, 'a total');
   const isEmpty = (row: Row) => amountsIn(declared, row)?.count === 0;
   const found = new Map(
     await pMap(all, async ({ entry }) => [entry.row, await readRow(storage, entry)] as const, {
@@ -260,6 +262,7 @@ async function writeGroup(
     }),
   );
   const { requests, signal } = await keepHolds();
+  for (const row of found.values()) requireOwn(row, 'a contribution to a total');
   const changes = requests.map((request) => ({ ...changeOf(request, found.get(request.entry.row)), request }));
   const actions = changes.flatMap(({ action }) => action ?? []);
   if (actions.length === 0 && !requests.some(({ properties }) => properties)) {

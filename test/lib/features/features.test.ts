@@ -44,7 +44,8 @@ type OfEngine =
   | 'derived'
   | 'defaults'
   | 'access'
-  | 'maxAge';
+  | 'maxAge'
+  | 'sharedTable';
 
 const OPTIONS = {
   indexes: { byName: { kind: 'intra-partition' } },

@@ -5,7 +5,13 @@ import { type Account, type Accounts, openStorage, type Storage } from '../../..
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
 
 export const TABLE = 'things';
-export const RESOURCES = { tables: [TABLE, SYSTEM_TABLE], queues: ['work'], containers: ['files'] };
+/** No other program has rows in the tables. */
+export const RESOURCES = {
+  tables: [TABLE, SYSTEM_TABLE],
+  queues: ['work'],
+  containers: ['files'],
+  isOwnRow: () => true,
+};
 export const NAMES = ['first', 'second', 'third'];
 
 export type Several = Storage & { readonly accounts: Accounts };

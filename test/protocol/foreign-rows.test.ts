@@ -1,0 +1,332 @@
+import { describe, expect, test } from 'vitest';
+import { RowkeyError } from '../../lib/base/errors.ts';
+import { DAY_MS } from '../../lib/base/time.ts';
+import { pick, type Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Finding } from '../../lib/define/declaration/finding.ts';
+import { addressOf, projectionsOf } from '../../lib/define/places/index-entries.ts';
+import { createEngine, type Engine } from '../../lib/engine/engine.ts';
+import { noteShared } from '../../lib/engine/shared-tables.ts';
+import { deleteRange, transact, writeBatch } from '../../lib/engine/write/entity-batch.ts';
+import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
+import { expireEntities } from '../../lib/features/expiry/expiry.ts';
+import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
+import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
+import { abortMoves, cleanUp, moveBack, moveSlots } from '../../lib/operations/move-slots.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { asMover, legsOf, startMoves } from '../../lib/operations/slot-mover.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
+import type { KeyRing } from '../../lib/storage/key-ring.ts';
+import { listTables, provision } from '../../lib/storage/provision.ts';
+import { type Address, readRow } from '../../lib/storage/rows.ts';
+import { ownerOfPlace } from '../../lib/storage/slot-map.ts';
+import { placeOf, SLOTS, slotAt } from '../../lib/storage/slots.ts';
+import { accountsOf, type Storage } from '../../lib/storage/storage.ts';
+import { createQueueWorker } from '../../local/walk/queue-worker.ts';
+import { model } from '../fixtures/model.ts';
+import { SAMPLES } from '../fixtures/samples.ts';
+import { QUICK } from '../lib/operations/storage-to-move.ts';
+import { createAccounts } from '../lib/storage/several-accounts.ts';
+import { QUICK as SOON } from '../world.ts';
+
+/** Rows of another program are among those of the app. Nothing changes them: every property, the ETag and the time stamp stay. */
+
+const keys: KeyRing = {
+  wrap: async (dataKey) => ({ keyId: 'memory', wrapped: dataKey }),
+  unwrap: async (_, wrapped) => wrapped,
+  currentKeyId: async () => 'memory',
+};
+const resources = () => resourcesOf(model.list, Date.now(), model);
+const OWN_TABLES = new Set(resourcesOf([]).tables.filter((table) => table !== 'operations'));
+
+interface World {
+  readonly engine: Engine;
+  readonly open: () => Storage;
+  settle(): Promise<void>;
+}
+
+async function openWorld(names: readonly string[]): Promise<World> {
+  const created = createAccounts([...names]);
+  const open = () => created.open();
+  const storage = open();
+  await provision(storage, resources());
+  const engine = createEngine(storage, { keys, timing: SOON });
+  const log = { warn: () => undefined, error: () => undefined };
+  const worker = createQueueWorker({ engine, entities: model.list, log }, { lastLogged: () => '' });
+  return { engine, open, settle: worker.settle };
+}
+
+/** What a client or another program has written, as a row that Rowkey cannot have written. */
+const FOREIGN = [
+  { Foreign: true, Name: 'of another program', Count: 7, Price: 2.5, At: new Date(0) },
+  { Foreign: true, EntityType: 'Invoice', Total: 12 },
+];
+
+async function ownerFor(storage: Storage, { table, partition }: Address): Promise<Storage> {
+  return storage.accounts ? (await ownerOfPlace(storage.accounts, placeOf(table, partition))).account : storage;
+}
+
+let count = 0;
+async function place(account: Storage, { table, partition, row }: Address): Promise<void> {
+  count += 1;
+  const properties = FOREIGN[count % FOREIGN.length] ?? {};
+  await account.table(table).upsertEntity({ partitionKey: partition, rowKey: row, ...properties }, 'Replace');
+}
+
+async function tablesOf(account: Storage): Promise<string[]> {
+  return (await listTables(account, '')).filter((table) => !OWN_TABLES.has(table));
+}
+
+/** All foreign rows as storage returns them, with ETag and time stamp. */
+async function foreignIn(storage: Storage): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const account of accountsOf(storage))
+    for (const table of await tablesOf(account))
+      for await (const row of account.table(table).listEntities())
+        if (row.Foreign) found.push(`${account.name} ${table} ${JSON.stringify(row)}`);
+  return found.sort();
+}
+
+async function countRows(storage: Storage): Promise<number> {
+  let rows = 0;
+  for (const account of accountsOf(storage))
+    for (const table of await tablesOf(account))
+      for await (const row of account.table(table).listEntities())
+        rows += row.Foreign || /^~/.test(String(row.rowKey)) ? 0 : 1;
+  return rows;
+}
+
+/** Places rows in each table of each account: in the partitions of the app, before and after its rows, and in others. */
+async function placeEverywhere(storage: Storage): Promise<readonly string[]> {
+  for (const account of accountsOf(storage))
+    for (const table of await tablesOf(account)) {
+      const partitions = new Set(['another program']);
+      for await (const { partitionKey } of account.table(table).listEntities()) partitions.add(String(partitionKey));
+      for (const partition of partitions)
+        for (const row of [' 0', 'm another', 'zz another']) await place(account, { table, partition, row });
+    }
+  return foreignIn(storage);
+}
+
+const plain = model.list.filter(({ series }) => !series);
+const series = model.list.filter(({ series: slots }) => slots);
+const sample = ({ name }: Entity, n: number): Values => SAMPLES[name]?.(n) ?? {};
+
+interface Seeded {
+  readonly entity: Entity;
+  readonly values: Values;
+}
+
+async function seed({ engine, settle }: World): Promise<Seeded[]> {
+  const customers = plain.find(({ name }) => name === 'customers') as Entity;
+  await createEntity(engine, customers, { ...sample(customers, 99), customerId: 'ZREF' });
+  const all: Seeded[] = [];
+  for (const entity of plain)
+    for (const n of [1, 2])
+      all.push({ entity, values: (await createEntity(engine, entity, sample(entity, n))).values });
+  for (const entity of series)
+    for (const n of [1, 2]) await setCounts(engine, entity, sample(entity, n), new Map([[2, 5]]));
+  await settle();
+  return all;
+}
+
+async function verifyAll(
+  engine: Engine,
+  options: { readonly repair: boolean; readonly only?: string },
+  entity: Entity,
+) {
+  const found: Finding[] = [];
+  for (let position: Parameters<typeof verifyPage>[2]['position']; ; ) {
+    const page = await verifyPage(engine, entity, { position, top: 1_000, patience: 0, ...options });
+    found.push(...page.findings);
+    if (!page.next) return found;
+    position = page.next;
+  }
+}
+
+describe.each([[['first']], [['first', 'second', 'third']]])('in accounts %s', (names) => {
+  test('commands over many rows leave rows of another program as they are', async () => {
+    const world = await openWorld(names);
+    const { engine, settle } = world;
+    const seeded = await seed(world);
+    const before = await placeEverywhere(engine.storage);
+    const unchanged = async (what: string) => expect(await foreignIn(engine.storage), what).toEqual(before);
+    for (const entity of plain.filter(({ period }) => !period)) {
+      // A client may have written a row with keys that no entity has, and only a person can tell.
+      const found = await verifyAll(engine, { repair: true }, entity);
+      expect(found.filter(({ kind, repaired }) => kind !== 'invalid' || repaired)).toEqual([]);
+      for (const only of Object.keys(entity.indexes)) await verifyAll(engine, { repair: true, only }, entity);
+    }
+    await unchanged('verify and reindex');
+    await collectOrphans({ ...engine, now: () => Date.now() + 30 * DAY_MS }, model.list);
+    await unchanged('orphans');
+    for (const entity of plain) {
+      const late = { ...engine, now: () => Date.now() + 40_000 * DAY_MS };
+      if (entity.expiry) await expireEntities(late, entity, { until: Number.POSITIVE_INFINITY });
+    }
+    await settle();
+    await unchanged('expiry');
+    for (const { entity, values } of seeded) {
+      const { failed } = await deleteRange(engine, entity, pick(values, entity.partition.fields), { all: true });
+      expect(failed.map(({ code }) => code).filter((code) => code !== 'referenced')).toEqual([]);
+    }
+    await settle();
+    await unchanged('range delete');
+    const late = { ...engine, now: () => Date.now() + 40_000 * DAY_MS };
+    for (const entity of model.list) if (entity.period) await rollPeriods(late, entity);
+    await unchanged('periods');
+  });
+});
+
+/** The addresses at which an entity has rows, or would have them: its own, and those of its index entries and totals. */
+function addressesOf(entity: Entity, values: Values): Address[] {
+  const rows = projectionsOf(entity).flatMap((projection) => [...projection.rows(values)]);
+  return [addressOf(entity, values), ...rows.map(({ table, partition, row }) => ({ table, partition, row }))];
+}
+
+async function outcomeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call;
+    return 'done';
+  } catch (error) {
+    if (error instanceof RowkeyError) return error.code;
+    throw error;
+  }
+}
+
+describe.each([[['first']], [['first', 'second', 'third']]])('single writes in accounts %s', (names) => {
+  test('refuse the key of a row of another program, and leave the row as it is', async () => {
+    const world = await openWorld(names);
+    const { engine, settle } = world;
+    const { storage } = engine;
+    await seed(world);
+    for (const { table } of model.list) noteShared(engine, table);
+    for (const [index, entity] of plain.filter(({ isWrittenByClients }) => !isWrittenByClients).entries()) {
+      const values = sample(entity, 31 + index);
+      const { childOf } = entity;
+      if (childOf) await createEntity(engine, childOf, { ...sample(childOf, 71), ...pick(values, childOf.keyFields) });
+      const whole = (await createEntity(engine, entity, values)).values;
+      const key = pick(whole, entity.keyFields);
+      await deleteEntity(engine, entity, key, {});
+      await settle();
+      const at = addressOf(entity, whole);
+      const account = await ownerFor(storage, at);
+      await place(account, at);
+      const before = await foreignIn(storage);
+      const field = Object.keys(values).find((name) => !entity.keyFields.includes(name)) ?? '';
+      const body = pick(
+        values,
+        entity.keyFields.filter((name) => !(name in entity.derived)).concat(Object.keys(values)),
+      );
+      const outcomes = {
+        create: await outcomeOf(createEntity(engine, entity, values)),
+        put: await outcomeOf(putEntity(engine, entity, key, values, {})),
+        patch: await outcomeOf(patchEntity(engine, entity, key, { [field]: values[field] }, {})),
+        delete: await outcomeOf(deleteEntity(engine, entity, key, {})),
+        deleteAny: await outcomeOf(deleteEntity(engine, entity, key, { ifMatch: '*' })),
+        batch: (
+          await writeBatch(engine, entity, [
+            { put: body },
+            { patch: { ...key, [field]: values[field] } },
+            { delete: key },
+          ])
+        ).map((outcome) => (outcome instanceof RowkeyError ? outcome.code : outcome.outcome)),
+        transact: await outcomeOf(transact(engine, [{ entity, action: { delete: key } }])),
+        transactPut: await outcomeOf(transact(engine, [{ entity, action: { put: body } }])),
+      };
+      expect({ entity: entity.name, ...outcomes }).toEqual({
+        entity: entity.name,
+        create: 'duplicate-key',
+        put: 'duplicate-key',
+        patch: 'not-found',
+        delete: 'not-found',
+        deleteAny: 'not-found',
+        batch: ['duplicate-key', 'not-found', 'not-found'],
+        transact: 'not-found',
+        transactPut: 'duplicate-key',
+      });
+      await settle();
+      expect(await foreignIn(storage), entity.name).toEqual(before);
+    }
+  });
+
+  test('leave a row of another program at the key of an index entry, a list, a count or a total', async () => {
+    const world = await openWorld(names);
+    const { engine, settle } = world;
+    const { storage } = engine;
+    await seed(world);
+    for (const { table } of model.list) noteShared(engine, table);
+    for (const [index, entity] of plain.entries()) {
+      const values = sample(entity, 31 + index);
+      const { childOf } = entity;
+      if (childOf) await createEntity(engine, childOf, { ...sample(childOf, 71), ...pick(values, childOf.keyFields) });
+      const whole = (await createEntity(engine, entity, values)).values;
+      const key = pick(whole, entity.keyFields);
+      await settle();
+      const others = addressesOf(entity, whole).slice(1);
+      await deleteEntity(engine, entity, key, {});
+      await settle();
+      for (const at of others) if (!(await readRow(storage, at))) await place(await ownerFor(storage, at), at);
+      const before = await foreignIn(storage);
+      await outcomeOf(createEntity(engine, entity, values));
+      await outcomeOf(putEntity(engine, entity, key, values, {}));
+      await outcomeOf(deleteEntity(engine, entity, key, {}));
+      expect(await foreignIn(storage), entity.name).toEqual(before);
+      if (!entity.period) await verifyAll(engine, { repair: true }, entity);
+      expect(await foreignIn(storage), entity.name).toEqual(before);
+    }
+  });
+
+  test('leave a row of another program at the key of a series', async () => {
+    const { engine } = await openWorld(names);
+    const { storage } = engine;
+    for (const entity of series.filter(({ isWrittenByClients }) => !isWrittenByClients)) {
+      noteShared(engine, entity.table);
+      const key = sample(entity, 51);
+      await setCounts(engine, entity, key, new Map([[2, 5]]));
+      await deleteSeries(engine, entity, key);
+      const at = addressOf(entity, key);
+      await place(await ownerFor(storage, at), at);
+      const before = await foreignIn(storage);
+      expect([
+        await outcomeOf(readSeries(engine, entity, key)),
+        await outcomeOf(setCounts(engine, entity, key, new Map([[2, 5]]))),
+        await outcomeOf(increment(engine, entity, key, { slot: 2, by: 1 })),
+        await outcomeOf(deleteSeries(engine, entity, key)),
+        await outcomeOf(deleteSeries(engine, entity, key, { ifMatch: '*' })),
+      ]).toEqual(['not-found', 'duplicate-key', 'duplicate-key', 'not-found', 'not-found']);
+      expect(await foreignIn(storage), entity.name).toEqual(before);
+    }
+  });
+});
+
+describe('moves between accounts', () => {
+  // A machine that is busy elsewhere renews a hold late.
+  const given = { timing: { ...QUICK, holdMs: 15_000 }, resources: resources() };
+  const all = Array.from({ length: SLOTS }, (_, index) => slotAt(index));
+
+  test('leave rows of another program where they are, and move all others', async () => {
+    const world = await openWorld(['first', 'second', 'third']);
+    const { engine, open } = world;
+    await seed(world);
+    const before = await placeEverywhere(engine.storage);
+    const unchanged = async (what: string) => expect(await foreignIn(engine.storage), what).toEqual(before);
+    const rows = await countRows(engine.storage);
+    await moveSlots(open(), [{ slots: all, to: 'second' }], given);
+    await unchanged('move');
+    await moveBack(open(), undefined, given);
+    await unchanged('back');
+    await moveSlots(open(), [{ slots: all, to: 'third' }], given);
+    await cleanUp(open(), given);
+    await unchanged('clean-up');
+    expect(await countRows(engine.storage)).toBe(rows);
+    await asMover(open(), given, async (mover) => {
+      await startMoves(mover, [{ slots: all.slice(0, 64), to: 'first' }], false);
+      expect(await legsOf(mover)).not.toEqual([]);
+    });
+    await abortMoves(open(), given);
+    await unchanged('abort');
+    expect(await countRows(engine.storage)).toBe(rows);
+  });
+});
