@@ -15,8 +15,9 @@ import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
+import { describeForeign } from './operations/foreign-rows.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
-import { OWN_ENTITIES } from './operations/resources.ts';
+import { OWN_ENTITIES, ownRowsOf } from './operations/resources.ts';
 import { canVerify } from './operations/verify.ts';
 import { CHECK_EVERY_MS, continueVerifyRun, sortByRun } from './operations/verify-run.ts';
 import type { Rowkey, Runtime } from './rowkey.ts';
@@ -178,10 +179,13 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       if (consistencyCheck === 'never') return;
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + VERIFY_FOR_MS;
+      const isOwnRow = ownRowsOf(runtime.model.list);
       const options = { until, rate: VERIFY_TRANSACTIONS_A_SECOND, every: CHECK_EVERY_MS[consistencyCheck] };
       await runApart(await sortByRun(engine, runtime.model.list.filter(canVerify)), async (entity) => {
-        const { checked, found, repaired } = await continueVerifyRun(engine, entity, options);
+        const run = await continueVerifyRun(engine, entity, { ...options, isOwnRow });
+        const { checked, found, repaired, foreign } = run;
         const report = `${entity.name}: ${checked} rows compared, ${found} do not agree, ${repaired} of them repaired.`;
+        if (foreign > 0 && !entity.sharedTable) context.warn(describeForeign(engine, entity));
         if (found > repaired) context.error(report);
         else if (repaired > 0) context.warn(report);
         else context.log(report);

@@ -17,6 +17,7 @@ import type { ConsoleApp } from './http/console.ts';
 import { createHandler, type Handle, type Handler, type HandlerOptions } from './http/handler.ts';
 import { type App, rootOf } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
+import { findForeign } from './operations/foreign-rows.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { createRekey } from './operations/rekey.ts';
 import { resourcesOf } from './operations/resources.ts';
@@ -256,10 +257,25 @@ function createRuntime(
     inProcess(() => guardModel(engine(), entities, requireSettings().agreedModelChanges, path)),
   );
 
+  /** What was found beside the requests, for the log of the next one. */
+  const found: string[] = [];
+
+  /** Looks for rows of other programs. No request waits for it in Azure, where a look at a large table takes seconds. */
+  const lookOnce = loadOnce(async () => {
+    found.push(...(await inProcess(() => findForeign(engine(), entities))));
+  });
+
+  async function look(): Promise<void> {
+    const looking = lookOnce().catch(() => undefined);
+    if (isOnThisMachine(storage())) await looking;
+  }
+
   /** Reports nothing: a request repeats what fails here, and logs what was found. */
   function warmUp(): void {
     const created = isOnThisMachine(storage()) ? createMissing() : undefined;
-    warmedUp = Promise.allSettled([created]).then(() => Promise.allSettled([findMissingOnce(), guardOnce()]));
+    warmedUp = Promise.allSettled([created])
+      .then(() => Promise.allSettled([findMissingOnce(), guardOnce()]))
+      .then(look);
     void authenticate().prefetchKeys();
   }
 
@@ -284,6 +300,7 @@ function createRuntime(
       const [missing, notes] = await Promise.all([findMissingOnce().catch(() => undefined), guardOnce()]);
       if (missing?.length) log.error(describeMissing(missing));
       for (const note of notes) log.warn(`Model guard: ${note}`);
+      await look();
     });
     try {
       await guarded;
@@ -291,6 +308,7 @@ function createRuntime(
       guarded = undefined;
       throw error;
     }
+    for (const note of found.splice(0)) log.warn(note);
     return engine();
   }
 

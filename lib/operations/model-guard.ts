@@ -8,6 +8,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexShape } from '../define/declaration/projection.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
+import { noteShared } from '../engine/shared-tables.ts';
 import { features } from '../features/features.ts';
 import { askAccount } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
@@ -15,6 +16,7 @@ import { scanTable } from '../storage/rows.ts';
 import { ACCOUNTS_PARTITION, SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { accountsOf } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { describeForeign } from './foreign-rows.ts';
 import { isKey, recordModel, type Shape, type Shapes, shapeOf, tablesOf } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 
@@ -118,6 +120,7 @@ async function compareShapes(
       ...now,
       ...(isToMove ? pick(before, ['partition', 'row']) : {}),
       ...(before.rekey ? { rekey: before.rekey } : {}),
+      ...(before.hasForeignRows && before.table === now.table && !entity.sharedTable ? { hasForeignRows: true } : {}),
       unbuilt: [...unbuilt],
       leftOver,
       ...(former ? { former } : {}),
@@ -185,19 +188,23 @@ export const guardModel = inPattern(
         ? []
         : `An earlier declaration of ${name} left tables that nothing reads or drops: ${tables.join(', ')}. Delete each: az storage table delete --name ${tables[0]}`;
     });
-    const upkeep = changes.flatMap(({ entity, shape: { unbuilt, leftOver, partition, row, rekey } }) => [
-      ...(rekey || partition !== entity.partition.template || row !== entity.row.template
-        ? [`Entities of ${entity.name} are at their former key: ${commandLine('rekey', entity.name, path)}`]
-        : []),
-      ...unbuilt.map(
-        (index) =>
-          `The index ${index} of ${entity.name} is not built: ${commandLine('reindex', `${entity.name} ${index}`, path)}`,
-      ),
-      ...Object.keys(leftOver).map(
-        (index) =>
-          `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`, path)}`,
-      ),
-    ]);
+    for (const { entity, shape } of changes) if (shape.hasForeignRows) noteShared(engine, entity.table);
+    const upkeep = changes.flatMap(
+      ({ entity, shape: { unbuilt, leftOver, partition, row, rekey, hasForeignRows } }) => [
+        ...(hasForeignRows ? [describeForeign(engine, entity)] : []),
+        ...(rekey || partition !== entity.partition.template || row !== entity.row.template
+          ? [`Entities of ${entity.name} are at their former key: ${commandLine('rekey', entity.name, path)}`]
+          : []),
+        ...unbuilt.map(
+          (index) =>
+            `The index ${index} of ${entity.name} is not built: ${commandLine('reindex', `${entity.name} ${index}`, path)}`,
+        ),
+        ...Object.keys(leftOver).map(
+          (index) =>
+            `The rows of the former index ${index} of ${entity.name} still exist: ${commandLine('reindex', `${entity.name} ${index} --clean-up`, path)}`,
+        ),
+      ],
+    );
     return [...changes.flatMap(({ notes }) => notes), ...left, ...unused, ...upkeep];
   },
 );

@@ -85,6 +85,8 @@ const Shape = z.looseObject({
   former: z
     .object({ columns: recordOf(z.string()), required: z.array(z.string()).optional(), until: z.iso.datetime() })
     .optional(),
+  /** True while another program has rows in the table, as far as is known: see foreign-rows.ts. */
+  hasForeignRows: z.boolean().optional(),
   indexes: recordOf(IndexShape),
   /** Declared indexes that are not yet built from the existing entities. */
   unbuilt: z.array(z.string()),
@@ -179,6 +181,14 @@ export function isKey(
 /** Records that the rows of a former index are deleted. */
 export async function markCleanedUp(engine: Engine, entity: Entity, index: string): Promise<void> {
   await changeShape(engine, entity, ({ leftOver: { [index]: _, ...leftOver }, ...shape }) => ({ ...shape, leftOver }));
+}
+
+/** Records whether another program has rows in the table of an entity. */
+export async function markForeign(engine: Engine, entity: Entity, hasForeignRows: boolean): Promise<void> {
+  await changeShape(engine, entity, ({ hasForeignRows: _, ...shape }) => ({
+    ...shape,
+    ...(hasForeignRows ? { hasForeignRows } : {}),
+  }));
 }
 
 /** Records that an index is built from all existing entities. */

@@ -10,7 +10,7 @@ import { measureCost } from '../storage/cost.ts';
 import { type Row, readRange, readRow, submit } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { count } from '../telemetry/metrics.ts';
-import { VerifyPosition, verifyPage } from './verify.ts';
+import { type VerifyOptions, VerifyPosition, verifyPage } from './verify.ts';
 
 /**
  * The regular consistency check. It resumes where the last run stopped, in any process, and limits its storage transactions a
@@ -36,6 +36,8 @@ export const VerifyRun = z.object({
   found: z.int(),
   /** Runs of earlier releases repaired nothing. */
   repaired: z.int().default(0),
+  /** Rows of other programs. */
+  foreign: z.int().default(0),
   findings: z.array(Finding),
 });
 export type VerifyRun = z.infer<typeof VerifyRun>;
@@ -43,7 +45,7 @@ export type VerifyRun = z.infer<typeof VerifyRun>;
 const State = VerifyRun.extend({ position: VerifyPosition.optional() });
 type State = z.infer<typeof State>;
 
-interface RunOptions {
+interface RunOptions extends Pick<VerifyOptions, 'isOwnRow'> {
   /** In milliseconds. No page starts after this time; a page that has started is finished. */
   readonly until: number;
   /** Storage transactions a second, on average. */
@@ -97,7 +99,7 @@ async function checkPages(engine: Engine, entity: Entity, options: RunOptions): 
   const isOver = state?.finishedAt !== undefined;
   if (state && isOver && engine.now() - Date.parse(state.startedAt) < every) return state;
   if (!state || isOver)
-    state = { startedAt: isoInstant(engine.now()), checked: 0, found: 0, repaired: 0, findings: [] };
+    state = { startedAt: isoInstant(engine.now()), checked: 0, found: 0, repaired: 0, foreign: 0, findings: [] };
   while (state.finishedAt === undefined && engine.now() < until) {
     const { position, repaired }: State = state;
     const repair = repaired < MAX_REPAIRS ? 'safe' : false;
@@ -114,6 +116,7 @@ async function checkPages(engine: Engine, entity: Entity, options: RunOptions): 
       ...(page.next ? { position: page.next } : { finishedAt: isoInstant(engine.now()) }),
       checked: state.checked + page.checked,
       found: state.found + fresh.length,
+      foreign: state.foreign + (page.foreign ?? 0),
       repaired: repaired + fresh.filter((finding) => finding.repaired).length,
       findings: keepFirst([...known, ...fresh]),
     };

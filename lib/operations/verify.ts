@@ -33,11 +33,14 @@ import { claim, hasLiveClaim, isOwnedBy } from '../engine/reconcile/unique-claim
 import { listFormOf } from '../engine/write/siblings.ts';
 import { blobsOf } from '../engine/write/stored-values.ts';
 import { blobLength } from '../storage/blobs.ts';
+import type { IsOwnRow } from '../storage/copy-rows.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
 import { isMarked } from '../storage/row-marks.ts';
 import { type Address, type Properties, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { recordAlone, recordForeign } from './foreign-rows.ts';
 import { createKnownFindings, isOfSum } from './known-findings.ts';
+import { ownRowsOf } from './resources.ts';
 import { surviveRow } from './survive-row.ts';
 import { checkDerived } from './verify-derived.ts';
 import { checkLeftOver, hasEntry, ownerIn, readOwner } from './verify-index-rows.ts';
@@ -60,6 +63,8 @@ export const VerifyPosition = z.object({
   left: z.int().default(0),
   /** What was found and not repaired so far: see `KnownFindings`. */
   known: z.array(z.string()).optional(),
+  /** The rows of other programs so far. */
+  foreign: z.int().optional(),
   /** Of a move to another key: true if an entity has been moved since the pass over the tables began. */
   hasMoved: z.boolean().optional(),
   /** Of a move to another key: true for a pass that reports what cannot be moved. */
@@ -83,6 +88,8 @@ export interface VerifyOptions extends VerifyPageOptions {
   readonly only?: string | undefined;
   /** The delay in milliseconds before the second check of suspicious rows. */
   readonly patience?: number;
+  /** Tells rows of the app, of all its entities, from those of other programs. */
+  readonly isOwnRow?: IsOwnRow;
 }
 
 export interface VerifyPage {
@@ -91,6 +98,8 @@ export interface VerifyPage {
   readonly next: VerifyPosition | undefined;
   /** The findings not repaired so far, on this page and the pages before it. */
   readonly left: number;
+  /** The rows of other programs on this page, which are not checked. */
+  readonly foreign?: number;
 }
 
 const UNITS_CONCURRENCY = 8;
@@ -181,8 +190,13 @@ export const verifyPage = inPattern(
       sums.clear();
     }
     const left = position.left + found.filter(({ repaired }) => !repaired).length;
-    const page = { checked: checked.filter(({ unit }) => unit.isWhole).length, findings: found, left };
-    const follow = { left, ...(known.texts.length > 0 ? { known: [...known.texts] } : {}) };
+    const { isOwnRow = ownRowsOf([declared]) } = options;
+    const others = checked.filter(({ unit }) => unit.isWhole && !isOwnRow(unit.row));
+    if (others.length > 0 && table === entity.table) await recordForeign(engine, entity);
+    const foreign = others.length;
+    const allForeign = foreign + (position.foreign ?? 0);
+    const page = { checked: checked.filter(({ unit }) => unit.isWhole).length, findings: found, left, foreign };
+    const follow = { left, foreign: allForeign, ...(known.texts.length > 0 ? { known: [...known.texts] } : {}) };
     const last = more || !isEnd ? checked.at(-1)?.unit : undefined;
     if (last) {
       const { row, isWhole, members } = last;
@@ -190,6 +204,7 @@ export const verifyPage = inPattern(
       return { ...page, next: { ...position, after: { partition: row.partition, row: row.row, member }, ...follow } };
     }
     const isLast = position.table + 1 === tables.length;
+    if (isLast && only === undefined && allForeign === 0) await recordAlone(engine, entity);
     return { ...page, next: isLast ? undefined : { table: position.table + 1, ...follow } };
   },
 );

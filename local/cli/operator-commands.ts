@@ -38,8 +38,12 @@ async function verify(entity: string, options: VerifyOptions): Promise<void> {
   const bookmark = join(data, root, `verify-${entity}-${repair ? 'repair' : 'look'}`);
   const walked = await walkPages(target, { path, bookmark, rate });
   if (!walked) return;
-  const { checked, found, repaired } = walked;
+  const { checked, found, repaired, foreign } = walked;
   console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+  if (foreign > 0)
+    console.log(
+      `${foreign} of them are rows of another program, which are left as they are. Declare sharedTable: true of ${entity} if that program keeps writing to its table.`,
+    );
   if (found > repaired) process.exitCode = 1;
 }
 

@@ -20,7 +20,7 @@ interface Walk {
   readonly describe?: (walked: Walked) => string;
 }
 
-const Walked = z.object({ checked: z.int(), found: z.int(), repaired: z.int() });
+const Walked = z.object({ checked: z.int(), found: z.int(), repaired: z.int(), foreign: z.int().default(0) });
 export type Walked = z.infer<typeof Walked>;
 
 const Bookmark = Walked.extend({ next: z.string() });
@@ -35,7 +35,7 @@ export async function walkPages(
 ): Promise<Walked | undefined> {
   const kept = await readBookmark(bookmark);
   if (kept) process.stderr.write(`Resuming after ${kept.checked} rows; the bookmark is ${bookmark}.\n`);
-  const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0 };
+  const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0, foreign: 0 };
   const progress = startProgress({ rows: () => walked.checked, describe: () => describe(walked) });
   const { signal, say } = progress;
   try {
@@ -44,6 +44,7 @@ export async function walkPages(
       const { page, link, transactions } = await readPage(target, next, bookmark);
       walked.checked += page.checked;
       walked.found += page.findings.length;
+      walked.foreign += page.foreign ?? 0;
       walked.repaired += page.findings.filter(({ repaired }) => repaired).length;
       // The API returns keys only to a token that may read the entity.
       for (const finding of page.findings) if (!(printsLeft && finding.repaired)) say(formatFinding(finding));

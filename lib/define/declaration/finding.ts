@@ -63,4 +63,8 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
 }
 
 /** The result of a page of checked or indexed rows. */
-export const Findings = z.object({ checked: z.int(), findings: z.array(VisibleFinding) });
+export const Findings = z.object({
+  checked: z.int(),
+  findings: z.array(VisibleFinding),
+  foreign: z.int().optional().describe('Rows of other programs, which are left as they are'),
+});

@@ -11,6 +11,7 @@ import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { cleanUpIndex } from '../../operations/index-clean-up.ts';
 import { markBuilt } from '../../operations/model-record.ts';
 import { rekeyPage } from '../../operations/rekey.ts';
+import { ownRowsOf } from '../../operations/resources.ts';
 import { rewrapEntities } from '../../operations/rewrap.ts';
 import { canVerify, type VerifyPage, VerifyPosition, verifyPage } from '../../operations/verify.ts';
 import { readVerifyRun, VerifyRun } from '../../operations/verify-run.ts';
@@ -56,7 +57,7 @@ export function verifyRoutes(entity: Entity, { operatorRole, entities }: UpkeepO
       found: 'The findings',
       query: { repair: z.boolean().describe('true also repairs the findings; the default is false') },
       read: ({ query }) => ({ repair: readBoolean(query, 'repair') }),
-      walk: (engine, page) => verifyPage(engine, entity, page),
+      walk: (engine, page) => verifyPage(engine, entity, { ...page, isOwnRow: ownRowsOf(entities) }),
     }),
     ...(built.length === 0
       ? []
@@ -148,8 +149,11 @@ function walkRoute<Input>(
       output: () => Findings,
       async run(view, { given, top, after }: PageOptions & { readonly given: Input }) {
         const position = after && VerifyPosition.parse(JSON.parse(after.row));
-        const { checked, findings, next } = await inBackground(() => walk(view.engine, { ...given, top, position }));
-        return { checked, findings: hideKeys(entity, view, findings), next: next && { row: JSON.stringify(next) } };
+        const page = await inBackground(() => walk(view.engine, { ...given, top, position }));
+        const { checked, findings, foreign, next } = page;
+        const visible = hideKeys(entity, view, findings);
+        const others = foreign ? { foreign } : {};
+        return { checked, findings: visible, ...others, next: next && { row: JSON.stringify(next) } };
       },
     },
     {

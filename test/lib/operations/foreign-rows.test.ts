@@ -1,0 +1,128 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { hasCode } from '../../../lib/base/errors.ts';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { createEngine } from '../../../lib/engine/engine.ts';
+import { deleteEntity, putEntity } from '../../../lib/engine/write/entity-store.ts';
+import { findForeign } from '../../../lib/operations/foreign-rows.ts';
+import { guardModel } from '../../../lib/operations/model-guard.ts';
+import { resourcesOf } from '../../../lib/operations/resources.ts';
+import { verifyPage } from '../../../lib/operations/verify.ts';
+import { provision } from '../../../lib/storage/provision.ts';
+import { openStorage } from '../../../lib/storage/storage.ts';
+import { costOf } from '../../cost-of.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { testStorage } from '../../storage.ts';
+
+const notes = (table: string, over: { readonly sharedTable?: boolean } = {}) =>
+  deploy(
+    defineEntity('notes', {
+      schema: z.object({ city: z.string(), id: z.string(), text: z.string() }),
+      table,
+      key: { partition: '{city}', row: '{id}' },
+      access: { read: [], write: [] },
+      ...over,
+    }),
+  ).notes;
+
+let count = 0;
+let entity = notes('notes0');
+const open = () => createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+let engine = open();
+
+beforeEach(async () => {
+  count += 1;
+  entity = notes(`notes${count}`);
+  engine = open();
+  await provision(engine.storage, { ...resourcesOf([entity]), queues: [], containers: [] });
+  // The record has a row for each name.
+  await engine.storage
+    .table('system')
+    .deleteEntity('model', 'notes')
+    .catch(() => undefined);
+});
+
+const key = { city: 'Bern', id: '1' };
+const put = (text: string) => putEntity(engine, entity, key, { text }, {});
+const place = (row: string) =>
+  engine.storage.table(entity.table).createEntity({ partitionKey: 'Bern', rowKey: row, Name: 'of another program' });
+const verify = () => verifyPage(engine, entity, { top: 100, repair: true, patience: 0 });
+const start = async () => {
+  engine = open();
+  const guarded = await guardModel(engine, [entity], undefined);
+  return [...guarded, ...(await findForeign(engine, [entity]))];
+};
+
+describe('a table of the app alone', () => {
+  test('is written without a read', async () => {
+    expect(await start()).toEqual([]);
+    expect(await costOf(() => put('a'))).toBe(1);
+    expect(await costOf(() => deleteEntity(engine, entity, key, {}))).toBe(1);
+  });
+
+  test('is searched at the start with one transaction', async () => {
+    await start();
+    for (const id of ['1', '2', '3']) await putEntity(engine, entity, { ...key, id }, { text: 'a' }, {});
+    expect(await costOf(() => findForeign(engine, [entity]))).toBe(1);
+  });
+});
+
+describe('a row of another program', () => {
+  const isAbsent = async () => {
+    const deleted = await deleteEntity(engine, entity, key, {}).catch((error: unknown) => error);
+    expect(hasCode(deleted, 'not-found')).toBe(true);
+    const replaced = await put('b').catch((error: unknown) => error);
+    expect(hasCode(replaced, 'duplicate-key')).toBe(true);
+    expect(await engine.storage.table(entity.table).getEntity('Bern', '1')).toMatchObject({
+      Name: 'of another program',
+    });
+  };
+
+  test('is found at the start, which names the option, and each write reads first from then on', async () => {
+    await start();
+    await place('1');
+    await putEntity(engine, entity, { ...key, id: '2' }, { text: 'a' }, {});
+    expect(await start()).toEqual([
+      expect.stringMatching(/^The table notes\d+ of notes has rows of another program\..*sharedTable: true/),
+    ]);
+    await isAbsent();
+    // Recorded for each process that starts later.
+    engine = open();
+    expect(await guardModel(engine, [entity], undefined)).toEqual([expect.stringContaining('sharedTable: true')]);
+    await isAbsent();
+    expect(await costOf(() => putEntity(engine, entity, { ...key, id: '2' }, { text: 'c' }, {}))).toBe(2);
+  });
+
+  test('is counted by the consistency check, and forgotten when it is gone', async () => {
+    await start();
+    await place('1');
+    await putEntity(engine, entity, { ...key, id: '2' }, { text: 'a' }, {});
+    expect(await verify()).toMatchObject({ checked: 2, findings: [], foreign: 1 });
+    await isAbsent();
+    await engine.storage.table(entity.table).deleteEntity('Bern', '1');
+    expect(await verify()).toMatchObject({ checked: 1, findings: [], foreign: 0 });
+    expect(await costOf(() => put('d'))).toBe(1);
+    expect(await start()).toEqual([]);
+  });
+
+  test('is left in a table that is declared as shared, without a note', async () => {
+    entity = notes(entity.table, { sharedTable: true });
+    await place('1');
+    expect(await start()).toEqual([]);
+    await isAbsent();
+  });
+});
+
+test('rejects sharedTable where nothing tells whose a row is', () => {
+  const schema = z.object({ city: z.string(), at: z.iso.datetime() });
+  const declare = () =>
+    defineEntity('visits', {
+      schema,
+      table: 'visits',
+      key: { partition: '{city}', row: '{at}' },
+      period: { per: 'day', field: 'at', keep: 2 },
+      sharedTable: true,
+      access: { read: [], write: [] },
+    });
+  expect(declare).toThrow('an entity with a period cannot have sharedTable');
+});
