@@ -1,14 +1,15 @@
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { cleanUp, moveSlots } from '../../../lib/operations/move-slots.ts';
+import { abortMoves, cleanUp, moveSlots } from '../../../lib/operations/move-slots.ts';
 import { deleteBlob, listContainer, readBlob, setBlobHeaders, writeBlob } from '../../../lib/storage/blobs.ts';
+import type { IsOwnRow } from '../../../lib/storage/copy-rows.ts';
 import { listTables, provision } from '../../../lib/storage/provision.ts';
 import { type Action, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
 import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { accountNamed, RESOURCES, TABLE } from '../storage/several-accounts.ts';
-import { contentsOf, quick, storageToMove } from './storage-to-move.ts';
+import { contentsOf, quick, rowsIn, storageToMove } from './storage-to-move.ts';
 
 test('moves the rows of tables that the model no longer has, and leaves those of other apps', async () => {
   const { open, storage, slots } = await storageToMove(1);
@@ -35,6 +36,29 @@ test('moves the rows of tables that the model no longer has, and leaves those of
     [first, 'others', 1],
   ] as const)
     expect((await readRange(account, { table, partition: 'p0', from: '' })).rows).toHaveLength(count);
+});
+
+test('stops before it overwrites a row of another program at the target, and names it', async () => {
+  const { open, storage, slots, keys } = await storageToMove(3);
+  const isOwnRow: IsOwnRow = ({ properties }) => properties.EntityType === 'thing';
+  // A machine that is busy elsewhere renews a hold late.
+  const given = { timing: { ...quick.timing, holdMs: 6_000 }, resources: { ...RESOURCES, isOwnRow } };
+  const table = accountNamed(storage, 'second').table(TABLE);
+  for (const rowKey of ['a', 'b']) await table.createEntity({ partitionKey: 'p1', rowKey, Other: 1 });
+  const others = () => Array.fromAsync(table.listEntities({ queryOptions: { filter: 'Other eq 1' } }));
+  const before = await others();
+  await expect(moveSlots(open(), [{ slots, to: 'second' }], given)).rejects.toThrow(
+    /^The account second has a row of another program at the key of a row that moves there: \["things","p1","a"\]\..*accounts.*resume/,
+  );
+  expect(Object.keys(await contentsOf(open()))).toEqual(keys.map((key) => `${key}/a`));
+  await abortMoves(open(), given);
+  expect(await others()).toEqual(before);
+  expect(await rowsIn(storage, 'second')).toEqual(['p1/a', 'p1/b']);
+  await table.deleteEntity('p1', 'a');
+  await moveSlots(open(), [{ slots, to: 'second' }], given);
+  await cleanUp(open(), given);
+  expect(Object.keys(await contentsOf(open()))).toContain('p1/a');
+  expect((await others()).map(({ rowKey }) => rowKey)).toEqual(['b']);
 });
 
 test('keeps a blob that another process has written at the target since it was listed', async () => {
