@@ -24,6 +24,11 @@ export class WrongValue {
   }
 }
 
+/** True if a value of the entity cannot be read. */
+export function hasWrongValue(values: Values): boolean {
+  return Object.values(values).some((value) => value instanceof WrongValue);
+}
+
 /** A projection returns null for a property that a row lacks, and a patch removes a field by null. */
 export function hasValue(value: unknown): boolean {
   return value !== undefined && value !== null && !(value instanceof WrongValue);

@@ -7,7 +7,16 @@ import type { Finding } from '../../lib/define/declaration/finding.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { prepareWorlds, type WalkWorld } from '../../local/walk/walk-world.ts';
-import { model as fixtures, movies, people, reservations, reviews, sales } from '../fixtures/model.ts';
+import {
+  categories,
+  model as fixtures,
+  movies,
+  people,
+  products,
+  reservations,
+  reviews,
+  sales,
+} from '../fixtures/model.ts';
 import { testStorage } from '../storage.ts';
 
 /** A stored value of another type than its field: no read returns it, and no command stops at it. */
@@ -131,6 +140,20 @@ test('a list of values of another type is found', async () => {
   expect(await check(movies as Entity, { repair: true })).toEqual([expect.objectContaining({ kind: 'invalid' })]);
   await table.updateEntity({ partitionKey: 'War', rowKey: 'Ikiru_1952_2', cast } as never, 'Merge');
   expect(await check(movies as Entity)).toEqual([]);
+});
+
+test('a wrong value is not copied to other entities', async () => {
+  const { store, engine } = world;
+  await store.categories.create({ categoryId: 1, buyer: 'Ann', taxRate: 0.2 });
+  await store.products.create({ categoryId: 1, productId: 1, productName: 'Tea' });
+  await world.worker.settle();
+  const table = engine.storage.table('products');
+  const row = { partitionKey: '00001', rowKey: 'category' };
+  await table.updateEntity({ ...row, taxRate: 'lots' }, 'Merge');
+  expect(await check(products as Entity, { repair: true })).toEqual([]);
+  expect((await store.products.get({ categoryId: 1, productId: 1 })).values).toMatchObject({ taxRate: 0.2 });
+  expect(await check(categories as Entity)).toEqual([expect.objectContaining({ kind: 'invalid', row: 'category' })]);
+  await table.updateEntity({ ...row, taxRate: 0.2 }, 'Merge');
 });
 
 test('a child without its parent is found, and left to a person', async () => {

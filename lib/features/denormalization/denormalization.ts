@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
-import { omit, type Values } from '../../base/values.ts';
+import { hasWrongValue, omit, type Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { withDerived } from '../../define/codec/validation.ts';
 import { type Change, liveValues, type PlanDraft, type Siblings } from '../../define/declaration/change.ts';
@@ -154,6 +154,8 @@ function planDependents(
 
 /** The target with its copies of `source`, or without the copies and the reference if there is no source. */
 function withCopies(link: Denormalized, target: Values, source: Values | undefined): Values {
+  // The copies may be the last right values.
+  if (source && hasWrongValue(source)) return target;
   const kept = omit(target, Object.keys(link.copies));
   if (!source) return withDerived(link.target(), omit(kept, [link.field]));
   return { ...kept, ...copiesOf(link, source) };

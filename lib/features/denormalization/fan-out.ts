@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
-import { omit, pick, type Values } from '../../base/values.ts';
+import { hasWrongValue, omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
@@ -169,6 +169,8 @@ function findRow({ siblings, related }: PlanDraft, own: Address, address: Addres
 }
 
 function withCopies(link: Denormalized, receiver: Values, source: Values | undefined): Values {
+  // The copies may be the last right values.
+  if (source && hasWrongValue(source)) return receiver;
   return { ...omit(receiver, Object.keys(link.copies)), ...copiesOf(link, source) };
 }
 
