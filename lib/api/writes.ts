@@ -23,7 +23,7 @@ import {
   replaceEntity,
   writeAtomically,
 } from '../engine/write/entity-store.ts';
-import { readOperation, Operation as Transfer } from '../engine/write/operation.ts';
+import { Operation as Transfer } from '../engine/write/operation.ts';
 import { openForWriter } from './open.ts';
 import type { Operation, View } from './operation.ts';
 
@@ -313,9 +313,11 @@ interface TransferInput {
   readonly id?: string | undefined;
 }
 
-const Status = Transfer.omit({ entity: true, rules: true });
-type Status = z.infer<typeof Status>;
-type Kind = 'archive' | 'move' | 'delete';
+/** What a caller learns of an operation. */
+export const Status = Transfer.omit({ entity: true, rules: true, by: true });
+export type Status = z.infer<typeof Status>;
+/** The operations that end after their response. */
+export type Kind = 'archive' | 'move' | 'delete';
 export type Started = Pick<Status, 'operationId' | 'operation' | 'status'>;
 export const StartedSchema = () => Status.pick({ operationId: true, operation: true, status: true });
 
@@ -360,28 +362,3 @@ export const move = onceFor((entity: Entity) =>
     requestMove(engine, entity, key, to, id),
   ),
 );
-
-interface TransferStatusInput extends Pick<Transfer, 'operationId'> {
-  readonly key: Values;
-}
-
-/** The status of an archive, a move, or the delete of an entity with many children. Throws `not-found`, also for an operation on another entity. */
-export function getTransfer(entity: Entity, operation: Kind): Operation<TransferStatusInput, Status> {
-  return {
-    name: `${entity.name}-status-${operation}`,
-    summary: `Get the status of ${operation === 'archive' ? 'an archive' : `a ${operation}`} operation`,
-    kind: 'read',
-    entity,
-    roles: operation === 'delete' ? rolesTo(entity, 'delete') : entity.access.write,
-    output: () => Status,
-    async run({ engine }, { key, operationId }) {
-      const {
-        entity: _,
-        rules: _rules,
-        ...status
-      } = await readOperation(engine, { operationId, operation, entity: entity.name });
-      if (entity.keyFields.every((field) => status.key[field] === key[field])) return status;
-      throw new RowkeyError('not-found', 'Operation not found: the id belongs to an operation on another entity.');
-    },
-  };
-}

@@ -84,6 +84,11 @@ export async function collectChanges<Result>(by: string, work: () => Promise<Res
   }
 }
 
+/** Who makes the changes of this request; undefined outside a request. */
+export function authorOfChanges(): string | undefined {
+  return collections.getStore()?.by;
+}
+
 /**
  * Starts to keep what has been noted, so that the rest of the work does not wait for it. Only the first call has an effect: a
  * request that commits many times has its other changes kept together at its end.

@@ -219,3 +219,33 @@ test('a whole list has the rows of the caller, with an ETag of these alone', asy
   const bob = { subject: 'bob', roles: ['user'] };
   expect((await app.ask(bob, 'GET', 'labels', undefined, { 'if-none-match': etag })).status).toBe(200);
 });
+
+test('the status of an operation is for the caller who began it, and for those who may read the row', async () => {
+  const [cid, dan] = ['cid', 'dan'].map((subject) => ({ subject, roles: ['user'] }));
+  const album = { place: 'home', albumId: '21', owner: 'cid', state: 'open' };
+  expect((await app.ask(root, 'POST', 'albums', album)).status).toBe(201);
+  const key = { 'idempotency-key': 'k', 'content-length': '0' };
+  const moved = await app.ask(cid ?? {}, 'POST', 'albums/home/21/archive', undefined, key);
+  expect(moved.status).toBe(202);
+  const of = (id: string) => `albums/home/21/archive/${id}`;
+  const path = of(moved.body.operationId);
+  const statusFor = async (caller: object) => (await app.ask(caller, 'GET', path)).status;
+  expect(await statusFor(cid ?? {})).toBe(200);
+  expect(await statusFor(root)).toBe(200);
+  expect(await statusFor(dan ?? {})).toBe(404);
+  const absent = await app.ask(dan ?? {}, 'GET', of('2026-11-28-00000000-0000-0000-0000-000000000000'));
+  expect(said(await app.ask(dan ?? {}, 'GET', path))).toEqual(said(absent));
+  // Neither the digest of the subject nor anything else of the requester is shown.
+  expect(Object.keys((await app.ask(root, 'GET', path)).body).sort()).toEqual([
+    'key',
+    'operation',
+    'operationId',
+    'status',
+  ]);
+  // Somebody else's operation on a row of the caller, and a row that the caller may read later.
+  const byRoot = await app.ask(root, 'POST', 'albums/home/1/move', { place: 'attic' });
+  expect(byRoot.status).toBe(202);
+  const ofMove = `albums/home/1/move/${byRoot.body.operationId}`;
+  expect((await app.ask(ann, 'GET', ofMove)).status).toBe(200);
+  expect((await app.ask(dan ?? {}, 'GET', ofMove)).status).toBe(404);
+});

@@ -9,10 +9,18 @@ import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { authorOfChanges } from '../note-change.ts';
 import { declarationOf, notFound, readLive, requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
-import { findOperation, newOperationId, type Operation, sendTransfer, writeOperation } from '../write/operation.ts';
+import {
+  findOperation,
+  newOperationId,
+  type Operation,
+  requesterOf,
+  sendTransfer,
+  writeOperation,
+} from '../write/operation.ts';
 import { type RecordedRules, RULED_OUT, recordedRules, rulesToRecord } from '../write/recorded-rules.ts';
 import { toMoved } from '../write/stored-values.ts';
 import { checkChildrenToMove, fieldsMoved } from './carried-children.ts';
@@ -120,7 +128,7 @@ async function requestTransfer(
   for (const { write } of entity.features)
     await write?.checkRelated?.(engine, entity, [leaving, ...(arrival ? [arrival] : [])], []);
   if (to && arrival) await checkChildrenToMove(engine, { entity, from: address, arrival, to, rules });
-  await recordStatus(engine, transfer, 'running', { rules });
+  await recordStatus(engine, transfer, 'running', { rules, by: requesterOf(authorOfChanges()) });
   const { operation } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(asked.to ?? {}), etag: source.etag };
   await sendTransfer(engine, transfer, change);
@@ -169,7 +177,7 @@ export const runTransfer = inPattern(
       : isDone
         ? undefined
         : transferEntity(work));
-    if (reason === undefined) await recordStatus(engine, transfer, 'succeeded');
+    if (reason === undefined) await recordStatus(engine, transfer, 'succeeded', { by: recorded.by });
     else await failTransfer(engine, transfer, rules && reason === GONE ? RULED_OUT : reason);
   },
 );
@@ -184,13 +192,13 @@ export async function giveUpTransfer(
   const recorded = await findRecord(engine, transfer);
   if (!recorded || recorded.status === 'succeeded') return;
   await openAgain(engine, entity, transfer);
-  await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded) });
+  await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded), by: recorded.by });
 }
 
 async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
   const recorded = await findRecord(engine, transfer);
   if (recorded && recorded.status !== 'succeeded')
-    await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded) });
+    await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded), by: recorded.by });
 }
 
 /**
@@ -238,9 +246,10 @@ async function recordStatus(
   transfer: Transfer,
   status: Operation['status'],
   // A failed operation keeps its rules: its message may be handled again.
-  { reason, rules }: { readonly reason?: string; readonly rules?: RecordedRules | undefined } = {},
+  { reason, rules, by }: { readonly reason?: string; readonly rules?: RecordedRules | undefined; readonly by: unknown },
 ): Promise<void> {
   const { operation, operationId, entity, key, to } = transfer;
   const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }), ...(rules ? { rules } : {}) };
-  await writeOperation(engine, { operationId, operation, entity, key, status, ...more });
+  const requester = typeof by === 'string' ? { by } : {};
+  await writeOperation(engine, { operationId, operation, entity, key, status, ...more, ...requester });
 }

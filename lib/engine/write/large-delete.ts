@@ -1,7 +1,8 @@
 import type { Engine } from '../engine.ts';
+import { authorOfChanges } from '../note-change.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import type { PlannedWrite } from './entity-write.ts';
-import { newOperationId, sendTransfer, writeOperation } from './operation.ts';
+import { newOperationId, requesterOf, sendTransfer, writeOperation } from './operation.ts';
 import { rulesToRecord } from './recorded-rules.ts';
 
 /**
@@ -24,7 +25,8 @@ export async function requestLargeDelete(engine: Engine, planned: PlannedWrite):
     ...(isConditional ? { writeId: before.system.WriteId } : {}),
   };
   const rules = rulesToRecord(engine, entity, { key: write.key });
-  await writeOperation(engine, { ...named, status: 'running', ...(rules ? { rules } : {}) });
+  const by = requesterOf(authorOfChanges());
+  await writeOperation(engine, { ...named, status: 'running', by, ...(rules ? { rules } : {}) });
   const change = { operation: 'delete', entity: entity.name, address, fields: [], etag: before.etag } as const;
   await sendTransfer(engine, transfer, change);
   return operationId;

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
@@ -30,6 +30,8 @@ export const Operation = z.strictObject({
   /** The new values of a move, with the derived fields of the key. */
   to: z.record(z.string(), z.unknown()).optional(),
   rules: RecordedRules.optional(),
+  /** Who has requested it: see `requesterOf`. Absent in a record of an earlier version, and for what nobody has requested. */
+  by: z.string().optional(),
 });
 
 /**
@@ -48,6 +50,11 @@ export const operations = linkEntity(
 
 export type Operation = z.infer<typeof Operation>;
 type OperationKey = Pick<Operation, 'operation' | 'entity' | 'operationId'>;
+
+/** A digest of the subject of the caller, as a record that outlives the request needs no name of a person. */
+export function requesterOf(subject: string | undefined): string | undefined {
+  return subject === undefined ? undefined : hash('sha256', subject, 'base64url');
+}
 
 /** Returns the id of an operation that begins at `now` (milliseconds): the same for one `id` on one day (UTC). */
 export function newOperationId(now: number, id: string = randomUUID()): string {

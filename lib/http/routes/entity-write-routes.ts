@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { canRead, hiddenFields } from '../../access/rule.ts';
+import { getTransfer } from '../../api/transfer-status.ts';
 import {
   AnyBatch,
   archive,
   batch,
   create,
   deleteRange,
-  getTransfer,
   move,
   patch,
   put,
