@@ -5,6 +5,7 @@ const IS_EVERY_POINT = process.env.POINTS === 'all';
 /** The files that take longest on two cores, as a run prints them (slowest.ts). A run that starts one of them late ends late. */
 const LONGEST = IS_EVERY_POINT
   ? [
+      'simulation/simulate',
       'init',
       'access-matrix',
       'killing-the-host-in-a-transfer',
@@ -35,6 +36,7 @@ const LONGEST = IS_EVERY_POINT
       'trying-the-api-in-a-browser',
     ]
   : [
+      'simulation/simulate',
       'importing-and-exporting',
       'access-matrix',
       'running-on-one-machine',

@@ -46,10 +46,16 @@ export interface AppProcess {
   readonly process: VirtualProcess;
   readonly timers: Registered['timers'];
   /** Throws if the process dies. */
-  request(method: string, path: string, init: RequestParts): Promise<HttpResponseInit>;
+  request(method: string, path: string, init: RequestParts): Promise<Response>;
   runTimer(name: string): Promise<void>;
   /** Ends the process. What waits for it fails. */
   kill(): void;
+}
+
+interface Response {
+  readonly response: HttpResponseInit;
+  /** The requests to storage that were sent for it. */
+  readonly storageRequests: number;
 }
 
 interface RequestParts {
@@ -83,7 +89,8 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
       },
       ...more,
     });
-    return runIn(process, chanceOf(of.name, count), async () => of.handler(input, context));
+    const chance = chanceOf(of.name, count);
+    return { chance, result: runIn(process, chance, async () => of.handler(input, context)) };
   };
   await runIn(process, chanceOf('start'), async () => {
     for (const start of registered.starts) await start();
@@ -92,7 +99,7 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
     runIn(process, chanceOf('poll', queue.name), () =>
       startQueueTrigger(queue, {
         account: known.find(({ name }) => name === queue.setting) ?? only,
-        invoke: (input, triggerMetadata) => invoke(queue, input, { triggerMetadata }),
+        invoke: (input, triggerMetadata) => invoke(queue, input, { triggerMetadata }).result,
       }),
     );
   const { promise: death, reject: die } = Promise.withResolvers<never>();
@@ -109,11 +116,12 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
       const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
       const init = { method, url, params: { path: decoded }, headers: { ...headers, ...length }, ...sent };
       const invoked = invoke(registered.http, new HttpRequest(init as HttpRequestInit));
-      return (await untilDeath(invoked)) as HttpResponseInit;
+      const response = (await untilDeath(invoked.result)) as HttpResponseInit;
+      return { response, storageRequests: network.requestsOf(invoked.chance) };
     },
     async runTimer(name) {
       const timer = registered.timers.find((one) => one.name === name);
-      if (timer) await untilDeath(invoke(timer, {}));
+      if (timer) await untilDeath(invoke(timer, {}).result);
     },
     kill() {
       process.isDead = true;

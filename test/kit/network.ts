@@ -6,6 +6,7 @@ import {
   RestError,
 } from '@azure/core-rest-pipeline';
 import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
+import type { Chance } from './chance.ts';
 import { currentChance, elapsed, runIn, trueTime, type VirtualProcess, VirtualTimer, wait } from './virtual-world.ts';
 
 /** The network between the processes of an app and storage accounts in memory, with faults. */
@@ -42,6 +43,8 @@ export interface Network {
   /** The accounts that do not respond, and until when. */
   readonly away: Map<string, number>;
   readonly requests: number;
+  /** The requests of an operation, which its random numbers name. */
+  requestsOf(chance: Chance): number;
 }
 
 /** Storage works on a request for at most 15 seconds, and a request may take ten to arrive. */
@@ -58,6 +61,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     return { account, memory: createMemoryStorage({ now: trueTime, account, origins }) };
   });
   const state = { requests: 0 };
+  const requestsOf = new WeakMap<Chance, number>();
   /** Late requests, each of which arrives right after another one to the same table or queue. */
   const kept: { readonly place: string; readonly process: VirtualProcess; arrive(): void }[] = [];
   const network: Network = {
@@ -66,6 +70,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     get requests() {
       return state.requests;
     },
+    requestsOf: (chance) => requestsOf.get(chance) ?? 0,
     accountsFor: (process) =>
       memories.map(({ account, memory: { connectionString, httpClient } }) => ({
         name: account,
@@ -82,6 +87,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     state.requests += 1;
     const id = state.requests;
     const chance = currentChance();
+    requestsOf.set(chance, network.requestsOf(chance) + 1);
     const fate = chooseFate(chance.next(), network.faults);
     const [there, back] = [chance.between(1, USUAL_MS), chance.between(1, USUAL_MS)];
     const lateness = chance.pick(LATENESS_MS);
@@ -108,6 +114,8 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
         reject(Object.assign(new Error('The request was aborted.'), { name: 'AbortError', code: 'REQUEST_ABORTED' }));
       if (abortSignal?.aborted) return abort();
       abortSignal?.addEventListener('abort', abort);
+      // As the HTTP client of the SDKs does.
+      if (sent.timeout > 0) new VirtualTimer(abort, sent.timeout);
       const deliver = (result: PipelineResponse | string, afterMs: number) =>
         process.isDead
           ? undefined

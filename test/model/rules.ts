@@ -363,7 +363,7 @@ export const RULES: readonly Rule[] = [
 ];
 
 /** Returns the source without a rule. Throws if a text does not occur once. */
-export function removeRule({ without, file, edits }: Rule, source: string): string {
+export function removeRule({ without, file, edits }: Pick<Rule, 'without' | 'file' | 'edits'>, source: string): string {
   return edits.reduce((text, [old, replacement]) => {
     const found = text.split(old).length - 1;
     if (found !== 1)

@@ -18,5 +18,13 @@ export function formatEvent({ nth, at, event }: Planned): string {
       return `${time} process ${event.process} pauses for ${Math.round(event.forMs)} ms`;
     case 'away':
       return `${time} account ${event.account + 1} does not respond for ${event.forMs} ms`;
+    case 'grow':
+      return `${time} the processes get another account`;
+    case 'operate': {
+      const dies = event.diesAfterMs === undefined ? '' : `, and dies after ${Math.round(event.diesAfterMs)} ms`;
+      return `${time} an operator works on accounts: ${event.work}, to account ${event.to + 1}${dies}`;
+    }
+    case 'verify':
+      return `${time} an operator repairs ${event.of}`;
   }
 }

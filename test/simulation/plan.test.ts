@@ -18,5 +18,5 @@ test('seeds differ in their models, processes, accounts and faults', () => {
   expect(kinds(({ accounts }) => accounts).size).toBe(3);
   expect(kinds(({ faults }) => faults).size).toBeGreaterThan(12);
   const done = new Set(plans.flatMap(({ events }) => events.map(({ event }) => event.do)));
-  expect([...done].sort()).toEqual(['away', 'kill', 'pause', 'read', 'write']);
+  expect([...done].sort()).toEqual(['away', 'grow', 'kill', 'operate', 'pause', 'read', 'verify', 'write']);
 });

@@ -5,6 +5,7 @@ import { roundsOf } from '../../local/walk/walk.ts';
 import { type Chance, createChance } from '../kit/chance.ts';
 import { type NetworkFaults, NO_FAULTS } from '../kit/network.ts';
 import { MODELS } from './models.ts';
+import { ACCOUNT_WORKS, type AccountWork } from './operators.ts';
 import { respell } from './spelling.ts';
 
 /** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
@@ -13,7 +14,17 @@ export type Event =
   | { readonly do: 'read'; readonly client: number; readonly of: string; readonly key: Values }
   | { readonly do: 'kill'; readonly process: number }
   | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
-  | { readonly do: 'away'; readonly account: number; readonly forMs: number };
+  | { readonly do: 'away'; readonly account: number; readonly forMs: number }
+  /** The processes are replaced by others that know one account more. */
+  | { readonly do: 'grow' }
+  /** An operator, whose process may die. */
+  | {
+      readonly do: 'operate';
+      readonly work: AccountWork;
+      readonly to: number;
+      readonly diesAfterMs: number | undefined;
+    }
+  | { readonly do: 'verify'; readonly of: string };
 
 export interface Planned {
   /** Names the event in `--without`. */
@@ -29,6 +40,8 @@ export interface Plan {
   readonly model: Model;
   readonly processes: number;
   readonly accounts: number;
+  /** How many accounts the processes know at the beginning. */
+  readonly accountsAtFirst: number;
   /** By how much the clock of each process is ahead. */
   readonly aheadMs: readonly number[];
   readonly faults: NetworkFaults;
@@ -44,6 +57,7 @@ const BURSTS = 12;
 const WITHIN_MS = 70_000;
 /** Clients begin when the app is ready. */
 const BEGIN_MS = 5_000;
+const GROW_MS = 4_000;
 /** Within the 20 seconds that the protocol leaves for pauses, the way of a request and clocks. */
 const LONGEST_PAUSE_MS = 9_000;
 /** Times that the protocol counts with. */
@@ -55,15 +69,18 @@ export function planOf(seed: number): Plan {
   const [modelName, model] = chance.pick(Object.entries(MODELS));
   const processes = 1 + chance.below(3);
   const accounts = chance.isTrue(0.4) ? 1 : 2 + chance.below(2);
+  const events = eventsOf(model, { seed, processes, accounts });
+  const grows = events.some(({ event }) => event.do === 'grow');
   return {
     seed,
     modelName,
     model,
     processes,
     accounts,
+    accountsAtFirst: grows ? accounts - 1 : accounts,
     aheadMs: Array.from({ length: processes }, () => chance.pick([0, 0, -7_000, 4_000, 8_000, 300_000, -300_000])),
     faults: chooseFaults(createChance(seed, 'faults')),
-    events: eventsOf(model, { seed, processes, accounts }),
+    events,
   };
 }
 
@@ -114,6 +131,17 @@ function eventsOf(
     }));
   if (swarm.isTrue(0.3))
     happen(1, (chance) => ({ do: 'away', account: chance.below(accounts), forMs: chance.pick(AWAY_MS) }));
+  if (accounts > 1) {
+    if (swarm.isTrue(0.4)) events.push({ at: GROW_MS, event: { do: 'grow' } });
+    if (swarm.isTrue(0.7))
+      happen(1 + swarm.below(4), (chance) => {
+        const work = chance.pick(ACCOUNT_WORKS);
+        const dies = chance.isTrue(0.3) && work !== 'abort';
+        const diesAfterMs = dies ? chance.between(100, 60_000) : undefined;
+        return { do: 'operate', work, to: chance.below(accounts), diesAfterMs };
+      });
+  }
+  if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
   return events
     .map((one, index) => ({ nth: index + 1, ...one }))
     .sort((one, other) => one.at - other.at || one.nth - other.nth);

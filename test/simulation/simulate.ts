@@ -25,6 +25,7 @@ interface Options {
   readonly replay?: { readonly seed: number; readonly events: readonly number[] };
   readonly shrinkMinutes: number;
   readonly jobs: number;
+  readonly untilFailure?: true;
   readonly log?: string;
 }
 
@@ -39,6 +40,7 @@ const program = new Command()
   .option('--without <events>', 'leave out these events, such as 3,17', toNumbers)
   .option('--replay <seed:events>', 'let only these events happen, such as 7:3,17', toReplay)
   .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
+  .option('--until-failure', 'end after the first seed that fails')
   .option('--jobs <number>', 'how many processes simulate', toNumber, availableParallelism())
   .option('--log <file>', 'a file for all requests and replies')
   .action((options: Options) => simulate(options));
@@ -69,6 +71,7 @@ async function simulate(options: Options): Promise<void> {
     if (report.problems.length === 0) continue;
     counted.failed += 1;
     await showFailure(plan, { keyFile, without, report, options });
+    if (options.untilFailure) break;
   }
   rmSync(folder, { recursive: true });
   const took = (realTime() - since) / 60_000;

@@ -1,0 +1,99 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { Command } from 'commander';
+import { run } from '../../local/cli/command.ts';
+import { removeRule } from '../model/rules.ts';
+import { MUTANTS, type Mutant } from './mutants.ts';
+
+/**
+ * `npm run simulate-mutants`: leaves out each rule of the protocol and each mending, demands that the simulation finds it, and writes the
+ * table of docs/consistency.md. `npm run simulate-mutants -- TEXT` runs those whose name has the text, and writes nothing.
+ */
+
+const PAGE = 'docs/consistency.md';
+const [BEGIN, END] = ['<!-- mutants: written by `npm run simulate-mutants` -->\n', '<!-- /mutants -->'];
+const WORLD = ['--import', './test/kit/virtual-globals.ts', '--import', './test/simulation/leave-out.ts'];
+
+interface Found {
+  readonly mutant: Mutant;
+  readonly seed: number | undefined;
+  readonly seeds: number;
+  readonly minutes: number;
+  readonly what: string;
+}
+
+await run(
+  new Command()
+    .description('Leaves out each rule, and demands that the simulation finds it.')
+    .argument('[text]', 'a part of the names of some')
+    .option('--minutes <number>', 'how long to look for each', Number, 10)
+    .option('--seed <number>', 'the first seed', Number, 1)
+    .action(findAll),
+);
+
+async function findAll(part: string | undefined, { minutes, seed }: { minutes: number; seed: number }): Promise<void> {
+  const selected = MUTANTS.filter(({ without }) => without.includes(part ?? ''));
+  // Throws before any world begins if a text is not in the code any more.
+  for (const mutant of selected) removeRule(mutant, readFileSync(mutant.file, 'utf8'));
+  const all: Found[] = [];
+  for (const mutant of selected) {
+    const found = await find(mutant, { minutes, seed });
+    all.push(found);
+    console.log(toLine(found));
+  }
+  const missed = all.filter(({ seed: by }) => by === undefined);
+  console.log(`${all.length - missed.length} of ${all.length} are found.`);
+  if (missed.length > 0) process.exitCode = 1;
+  if (part === undefined) writeTable(all);
+}
+
+async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: number }): Promise<Found> {
+  const words = [
+    '--jobs',
+    '1',
+    '--seed',
+    String(seed),
+    '--minutes',
+    String(minutes),
+    '--until-failure',
+    '--shrink-minutes',
+    '0',
+  ];
+  const child = spawn(process.execPath, [...WORLD, 'test/simulation/simulate.ts', ...words], {
+    env: { ...process.env, MUTANT: mutant.without },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [said, failed] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const last = [...said.matchAll(/^seed (\d+):.* in ([\d.]+) s, hash \w+, (\d+) problems?$/gm)].at(-1);
+  const taken = [...said.matchAll(/ in ([\d.]+) s, hash/g)].reduce((sum, [, seconds]) => sum + Number(seconds), 0);
+  const what = /^- (.*)$/m.exec(said)?.[1] ?? failed.split('\n')[0] ?? '';
+  return {
+    mutant,
+    seed: last && last[3] !== '0' ? Number(last[1]) : undefined,
+    seeds: [...said.matchAll(/^seed /gm)].length,
+    minutes: taken / 60,
+    what,
+  };
+}
+
+function toLine({ mutant, seed, seeds, minutes, what }: Found): string {
+  const took = `${minutes.toFixed(1)} minutes`;
+  return seed === undefined
+    ? `NOT FOUND: ${mutant.without}, in ${seeds} seeds and ${took}`
+    : `found: ${mutant.without}, by seed ${seed} in ${took}: ${what.slice(0, 300)}`;
+}
+
+function writeTable(all: readonly Found[]): void {
+  const rows = all.map(
+    ({ mutant, seed, minutes }) => `| ${mutant.without} | ${seed ?? 'not found'} | ${minutes.toFixed(1)} |`,
+  );
+  const table = [
+    '| Without the rule | Seed that finds it | Minutes of processor time |',
+    '|---|---:|---:|',
+    ...rows,
+  ].join('\n');
+  const [before, rest = ''] = readFileSync(PAGE, 'utf8').split(BEGIN);
+  writeFileSync(PAGE, `${before}${BEGIN}\n${table}\n\n${END}${rest.split(END)[1] ?? ''}`);
+}

@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '..', '..');
+const WORLD = ['--import', './test/kit/virtual-globals.ts', 'test/simulation/simulate.ts'];
+const SEEDS = 50;
+
+/** The output of a run of some seeds in one process, and the hash of each world in which everything agrees. */
+async function simulate(seeds: string) {
+  const words = [...WORLD, '--jobs', '1', '--seeds', seeds];
+  const { stdout } = await run(process.execPath, words, { cwd: ROOT }).catch(
+    (error: { stdout: string; stderr: string }) => ({ stdout: `${error.stdout}\n${error.stderr}` }),
+  );
+  const hashes = [...stdout.matchAll(/^seed (\d+):.* hash (\w+), 0 problems$/gm)];
+  return { stdout, hashes: hashes.map(([, seed = '', hash = '']) => [Number(seed), hash] as const) };
+}
+
+test('fifty worlds agree, and a seed gives the same requests in two processes', async () => {
+  const half = SEEDS / 2;
+  const [first, second] = await Promise.all([simulate(`1-${half}`), simulate(`${half + 1}-${SEEDS},1`)]);
+  const seeds = [...first.hashes, ...second.hashes].map(([seed]) => seed);
+  // The output says which events suffice for a failure.
+  expect(seeds, first.stdout + second.stdout).toEqual([...Array.from({ length: SEEDS }, (_, at) => at + 1), 1]);
+  expect(second.hashes.at(-1)).toEqual(first.hashes[0]);
+});
