@@ -1,5 +1,6 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { type ErrorCode, hasCode, isKnownError, RowkeyError } from '../base/errors.ts';
+import { findNotJson, MAX_BODY_DEPTH, sayNotJson } from '../base/json-value.ts';
 import { onceFor } from '../base/once.ts';
 import { parse } from '../define/codec/validation.ts';
 import type { DeclaredOperation, Operations } from '../define/define-operation.ts';
@@ -105,8 +106,11 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
         throw toCallersError(name, error);
       });
       const parsed = checkOutput(declared, returned);
-      if (parsed.success) return parsed.data;
-      const wrong = describeIssues(parsed.error, returned, () => 'is not declared');
+      const found = parsed.success && parsed.data !== undefined ? findNotJson(parsed.data, MAX_BODY_DEPTH) : undefined;
+      if (parsed.success && !found) return parsed.data;
+      const wrong = found
+        ? [{ field: found.path.join('.'), message: sayNotJson(found) }]
+        : describeIssues(parsed.error ?? new z.ZodError([]), returned, () => 'is not declared');
       const members = wrong.map(({ field, message }) => `"${field}" ${message}`).join(', ');
       throw new RowkeyError('wrong-output', `The operation "${name}" does not return what it declares: ${members}.`);
     },

@@ -104,14 +104,15 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * await store.vehicles.replace({ depot: 'north', vehicleId: '1' }, { plate: 'AB 12345' });
    */
   replace(key: Key<Of>, values: Replacement<Of>, options?: As['write']): One<As, Stored<Listed<Of>>>;
-  /** Returns only the new ETag, so that fields may be merged in one transaction, without a read. */
+  /** Returns only the new ETag, so that fields may be merged in one transaction, without a read, unless one of them is an object. */
   update(
     key: Key<Of>,
     patch: Patch<Of>,
     options: As['write'] & { readonly return: 'minimal' },
   ): One<As, { readonly etag: string }>;
   /**
-   * Changes some fields; null removes a field. Throws as `replace` does.
+   * Changes some fields by a merge patch (RFC 7396): null removes a field or a member of an object, objects are merged, lists are replaced.
+   * Throws as `replace` does.
    *
    * @example
    * const key = { depot: 'north', vehicleId: '1' };

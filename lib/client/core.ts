@@ -2,7 +2,7 @@ import type { Stored, Values } from '../base/values.ts';
 import type { ModelDescription } from '../define/declaration/model-description.ts';
 import type { Explanation, Listing } from './client-types.ts';
 import type { Direct } from './direct.ts';
-import { invalidInput, isNotFound, RowkeyClientError, toProblemError, undefinedIfNotFound } from './errors.ts';
+import { invalidInput, isNotFound, load, RowkeyClientError, toProblemError, undefinedIfNotFound } from './errors.ts';
 import {
   checkFields,
   type EntityDescription,
@@ -185,13 +185,6 @@ function remember<Value>(map: Map<string, Value>, key: string, value: Value, lim
     if (map.size <= limit) return;
     map.delete(oldest);
   }
-}
-
-/** Loads a module of the client. Throws `network`. */
-export function load<Module>(module: Promise<Module>): Promise<Module> {
-  return module.catch((cause: unknown) => {
-    throw new RowkeyClientError('network', 'A module of the client could not be loaded.', { cause });
-  });
 }
 
 /** Creates the member of each name at its first use: at that time the model may not be known. */

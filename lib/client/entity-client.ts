@@ -10,8 +10,9 @@ import type {
   PageOptions,
   WriteOptions,
 } from './client-types.ts';
-import { byName, type Core, type EntityCalls, type ListOptions, load } from './core.ts';
-import { invalidInput, RowkeyClientError, undefinedIfNotFound } from './errors.ts';
+import { byName, type Core, type EntityCalls, type ListOptions } from './core.ts';
+import { invalidInput, load, RowkeyClientError, undefinedIfNotFound } from './errors.ts';
+import type { Change } from './json-body.ts';
 import {
   checkFields,
   type EntityDescription,
@@ -25,7 +26,7 @@ import {
   toQuery,
   valuesOf,
 } from './paths.ts';
-import { nextOf, type Reply } from './transport.ts';
+import { loadJson, nextOf, type Reply } from './transport.ts';
 
 interface GetOptions extends CallOptions {
   readonly include?: readonly string[];
@@ -35,13 +36,6 @@ interface GetOptions extends CallOptions {
 
 interface ChangeOptions extends WriteOptions {
   readonly return?: 'minimal';
-}
-
-interface Change {
-  readonly method: 'PUT' | 'PATCH' | 'DELETE';
-  readonly body?: Values;
-  /** The fields that tell whether an entity is as the change wants it. */
-  readonly fields?: readonly string[];
 }
 
 /** The modules of calls that most pages do without: each is loaded at the first use of one of its calls. */
@@ -104,7 +98,7 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
   async function change(
     entity: EntityDescription,
     path: string,
-    { method, body, fields = [] }: Change,
+    { method, body }: Change,
     { ifNoneMatch, ifMatch = ifNoneMatch === undefined ? core.lastEtag(path) : undefined, ...options }: ChangeOptions,
   ): Promise<Stored<Values> | Operation | undefined> {
     const { signal } = options;
@@ -126,7 +120,8 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
       }
       // The reply of an attempt was lost. If the entity is as the request wanted, the attempt was successful.
       const { current } = error as RowkeyClientError<Values>;
-      if (error.isRepeated && body && current && isAs(body, current.values, fields)) {
+      const isRepeated = error.isRepeated && body && current;
+      if (isRepeated && (await loadJson()).isApplied(entity, { method, body }, current.values)) {
         core.noteEtag(path, current.etag);
         return current;
       }
@@ -137,14 +132,6 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     core.noteEtag(path, null);
     return undefined;
   }
-
-  const replace = (entity: EntityDescription, path: string, body: Values, options: WriteOptions) => {
-    const isSet = ([field, { derived, kept, generated }]: (typeof described)[number]) =>
-      !derived && !kept && !(generated && body[field] === undefined) && !entity.key.fields.includes(field);
-    const described = Object.entries(entity.fields);
-    const fields = described.filter(isSet).map(([field]) => field);
-    return change(entity, path, { method: 'PUT', body, fields }, options);
-  };
 
   async function create(values: Values, { idempotencyKey, signal }: CreateOptions, entity: EntityDescription) {
     const headers = { 'idempotency-key': idempotencyKey };
@@ -172,16 +159,19 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
     get: (key: Values, options?: GetOptions) => run((entity) => undefinedIfNotFound(get(key, options, entity))),
     create: (values: Values, options: CreateOptions = {}) => run((entity) => create(values, options, entity)),
     put: (key: Values, values: Values, options: WriteOptions = {}) =>
-      run((entity) => replace(entity, pathOf(entity, key), values, options)),
+      run((entity) => change(entity, pathOf(entity, key), { method: 'PUT', body: values }, options)),
     replace: (key: Values, values: Values, options: WriteOptions = {}) =>
       run((entity) => {
         const path = pathOf(entity, key);
-        return replace(entity, path, values, { ifMatch: core.lastEtag(path) ?? '*', ...options });
+        return change(
+          entity,
+          path,
+          { method: 'PUT', body: values },
+          { ifMatch: core.lastEtag(path) ?? '*', ...options },
+        );
       }),
     update: (key: Values, patch: Values, options: ChangeOptions = {}) =>
-      run((entity) =>
-        change(entity, pathOf(entity, key), { method: 'PATCH', body: patch, fields: Object.keys(patch) }, options),
-      ),
+      run((entity) => change(entity, pathOf(entity, key), { method: 'PATCH', body: patch }, options)),
     delete: (key: Values, options: WriteOptions = {}) =>
       run((entity) => change(entity, pathOf(entity, key), { method: 'DELETE' }, options)),
     range,
@@ -248,11 +238,6 @@ function createEntityCalls(
       throw new Explained(JSON.parse((await core.send({ ...request, path })).text));
     },
   };
-}
-
-/** True if the fields have the wanted values; null stands for none. */
-function isAs(wanted: Values, values: Values, fields: readonly string[]): boolean {
-  return fields.every((field) => JSON.stringify(wanted[field] ?? null) === JSON.stringify(values[field] ?? null));
 }
 
 /** Lists of entities: ranges of a partition, and reads through an index. */

@@ -82,3 +82,10 @@ export function undefinedIfNotFound<Result>(work: Promise<Result>): Promise<Resu
     return undefined;
   });
 }
+
+/** Loads a module of the client. Throws `network`. */
+export function load<Module>(module: Promise<Module>): Promise<Module> {
+  return module.catch((cause: unknown) => {
+    throw new RowkeyClientError('network', 'A module of the client could not be loaded.', { cause });
+  });
+}

@@ -1,3 +1,4 @@
+import { findNotJson, sayNotJson } from '../base/json-value.ts';
 import type { Values } from '../base/values.ts';
 import type { Tools } from './core.ts';
 import type { ListQuery, Parameter } from './paths.ts';
@@ -18,6 +19,9 @@ export const TAKEN: readonly string[] = Object.keys({
 
 /** `age=ge:30`. A text may begin with an operator, so equality has one too. Throws `invalid-input`. */
 export function filters({ invalidInput }: Tools, where: Values = {}, prefix = ''): Parameter[] {
+  const found = findNotJson({ where });
+  // Without members of its own, such as a `Map` or a `Date`, a filter would match every entity.
+  if (found) throw invalidInput(`"${found.path.join('.')}" ${sayNotJson(found)}.`);
   return Object.entries(where).flatMap(([field, condition]) => {
     if (condition === undefined) return [];
     if (prefix === '' && TAKEN.includes(field))

@@ -2,8 +2,9 @@ import type { Entities } from '../api/entity-types.ts';
 import type { Operations } from '../define/define-operation.ts';
 import type * as Batches from './batches.ts';
 import type { CallOptions, Client, CreateOptions } from './client-types.ts';
-import { byName, createCore, load } from './core.ts';
+import { byName, createCore } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
+import { load } from './errors.ts';
 import type { RunQuery } from './query.ts';
 import type { TransportOptions } from './transport.ts';
 

@@ -1,4 +1,4 @@
-import { type ClientErrorCode, invalidInput, type Problem, RowkeyClientError } from './errors.ts';
+import { type ClientErrorCode, invalidInput, load, type Problem, RowkeyClientError } from './errors.ts';
 
 /** One request to the API or to storage, with its attempts. */
 
@@ -79,6 +79,9 @@ const LONGEST_RETRY_AFTER = 60;
 
 /** The Functions host returns an empty 414 for a longer request line. */
 const MAX_URL_LENGTH = 8_150;
+
+/** The JSON of requests, which most pages need later. */
+export const loadJson = () => load(import('./json-body.ts'));
 
 export function createTransport(options: TransportOptions, onNewToken: () => void): Transport {
   const { token, onCall, retries = 3 } = options;
@@ -162,13 +165,7 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
       if (body !== undefined) headers['content-type'] = 'application/json';
       if (method === 'POST') headers['idempotency-key'] ??= randomId();
       let isRefreshed = false;
-      const content = data ?? (body === undefined ? undefined : JSON.stringify(body));
-      const init = {
-        method,
-        headers,
-        ...(content === undefined ? {} : { body: content }),
-        ...(signal ? { signal } : {}),
-      };
+      const init: RequestInit = { method, headers, ...(data ? { body: data } : {}), ...(signal ? { signal } : {}) };
       const attempt = async (forceRefresh = false): Promise<Reply> => {
         const current = await getToken(forceRefresh);
         if (current !== undefined) headers.authorization = `Bearer ${current}`;
@@ -177,7 +174,11 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
         isRefreshed = true;
         return attempt(true);
       };
-      return repeat(() => attempt(), { method, signal, ...rest });
+      const first = async () => {
+        if (body !== undefined) init.body ??= (await loadJson()).toText(body, invalidInput);
+        return attempt();
+      };
+      return repeat(first, { method, signal, ...rest });
     },
     async sendToStorage(url, { headers, signal, data }) {
       const init = { headers, ...(data ? { method: 'PUT', body: data } : {}), ...(signal ? { signal } : {}) };

@@ -1,5 +1,7 @@
 import type { HttpMethod } from '@azure/functions';
+import { checkJson } from '../base/check-json.ts';
 import { RowkeyError } from '../base/errors.ts';
+import { MAX_BODY_DEPTH } from '../base/json-value.ts';
 import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
 import { MIDDLEWARE } from './middleware.ts';
@@ -55,6 +57,10 @@ export function createResponder(open: () => App, route: Route): Respond {
     (exchange) => {
       const { request, invocation, bytes } = exchange;
       const app = open();
+      const unchecked = async () => {
+        requireJson(request);
+        return parseJson(await bytes());
+      };
       return route.handle({
         ...exchange,
         app,
@@ -64,9 +70,11 @@ export function createResponder(open: () => App, route: Route): Respond {
         log: invocation,
         headers: request.headers,
         ready: () => app.ready(invocation),
+        unchecked,
         json: async () => {
-          requireJson(request);
-          return parseJson(await bytes());
+          const body = await unchecked();
+          checkJson(body, MAX_BODY_DEPTH);
+          return body;
         },
       });
     },

@@ -1,5 +1,6 @@
 import type { HttpRequest } from '@azure/functions';
 import { RowkeyError } from '../base/errors.ts';
+import { parseJson as parseText } from '../base/parse-json.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 
 /** Enough for a batch of 100 entities of a few KB each; a body is held in memory as a whole. */
@@ -31,19 +32,27 @@ function bodyTooLarge(maxBytes: number): RowkeyError {
   return new RowkeyError('too-large', 'The body is too large.', { accepted: `at most ${maxBytes} bytes` });
 }
 
-/** A body without a media type is read as JSON. Throws `unsupported-media-type`. */
+const JSON_TYPE = 'application/json';
+/** https://www.rfc-editor.org/rfc/rfc7396 */
+const MERGE_PATCH = 'application/merge-patch+json';
+
+/** A body without a media type is read as JSON. A PATCH accepts no other kind of patch. Throws `unsupported-media-type`. */
 export function requireJson(request: HttpRequest): void {
   const type = request.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
-  if (type === '' || /^application\/([\w.-]+\+)?json$/i.test(type)) return;
+  const isPatch = request.method.toUpperCase() === 'PATCH';
+  const isAccepted = isPatch
+    ? [JSON_TYPE, MERGE_PATCH].includes(type.toLowerCase())
+    : /^application\/([\w.-]+\+)?json$/i.test(type) && !/json-patch/i.test(type);
+  if (type === '' || isAccepted) return;
   throw new RowkeyError('unsupported-media-type', `Unsupported media type for the body: ${type.slice(0, 100)}.`, {
-    accepted: 'application/json',
+    accepted: isPatch ? `${MERGE_PATCH}, ${JSON_TYPE}` : JSON_TYPE,
   });
 }
 
-/** Throws `invalid-input`. */
+/** The parsed body; `checkJson` has not checked it. Throws `invalid-input`. */
 export function parseJson(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    return parseText(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch {
     throw new RowkeyError('invalid-input', 'The body is not valid JSON in UTF-8.', { accepted: 'application/json' });
   }

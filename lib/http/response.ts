@@ -1,5 +1,6 @@
 import { HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import { isKnownError } from '../base/errors.ts';
+import { jsonText } from '../base/json-text.ts';
 import { measureCost } from '../storage/cost.ts';
 import { PROBLEM_TYPE, reportProblem } from './problem.ts';
 import type { RouteResult, Spent } from './route.ts';
@@ -25,7 +26,7 @@ export function toResponse({ status, body, bytes, headers }: RouteResult, spent:
   return {
     status,
     headers: { ...COMMON_HEADERS, ...timing, ...content, ...headers },
-    ...(bytes ? { body: bytes } : body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(bytes ? { body: bytes } : body === undefined ? {} : { body: jsonText(body) }),
   };
 }
 

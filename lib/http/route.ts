@@ -52,8 +52,10 @@ export interface RequestContext extends Call {
   readonly headers: Pick<Headers, 'get'>;
   /** True if the steps of the request are wanted, and not its effect. */
   readonly isExplanation: boolean;
-  /** Reads the body as JSON. Throws `invalid-input`. */
+  /** Reads the body as JSON. Throws `invalid-input`, also for what would not arrive as it was sent. */
   readonly json: () => Promise<unknown>;
+  /** Reads the body as JSON, for a route that checks its parts one by one: see `findNotJson`. Throws `invalid-input`. */
+  readonly unchecked: () => Promise<unknown>;
   /** Reads the body as bytes. Throws `too-large`, `length-required`. */
   readonly bytes: () => Promise<Uint8Array>;
 }

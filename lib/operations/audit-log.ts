@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { isOutcomeUnknown, unavailable } from '../base/errors.ts';
+import { jsonText } from '../base/json-text.ts';
 import { isoInstant } from '../base/time.ts';
 import { periodsBetween } from '../define/keys/calendar.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -214,7 +215,7 @@ function toPrefix(time: string): string {
 }
 
 function toLine(change: ChangeRecord): Line {
-  return { hour: hourOf(change.at), at: change.at, bytes: Buffer.from(`${JSON.stringify(change)}\n`) };
+  return { hour: hourOf(change.at), at: change.at, bytes: Buffer.from(`${jsonText(change)}\n`) };
 }
 
 /** The first records that fit into one block and belong to the same hour. */

@@ -41,7 +41,9 @@ import {
   type Started,
   toActionIds,
 } from '../api/writes.ts';
+import { checkJson } from '../base/check-json.ts';
 import { RowkeyError } from '../base/errors.ts';
+import { MAX_BODY_DEPTH } from '../base/json-value.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
@@ -186,7 +188,10 @@ function operationsThrough({ operations }: StoreSource, call: Call): object {
   const { declared, execute } = operations;
   return mapValues(declared, (one) => (given: unknown, { requestId }: Pick<CreateOptions, 'requestId'> = {}) => {
     const id = call.identify([one.name], requestId);
-    return call(operationOf(one), () => ({ given: parseInput(one, given), id, execute }));
+    return call(operationOf(one), () => {
+      if (given !== undefined) checkJson(given, MAX_BODY_DEPTH);
+      return { given: parseInput(one, given), id, execute };
+    });
   });
 }
 

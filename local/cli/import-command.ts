@@ -8,8 +8,8 @@ import type { Command } from 'commander';
 import pMap from 'p-map';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { omit } from '../../lib/base/values.ts';
+import { checkFields } from '../../lib/define/codec/validation.ts';
 import { type Entity, isOneRow } from '../../lib/define/declaration/entity.ts';
-import { isDeeperThan } from '../../lib/engine/json-text.ts';
 import type { Problem } from '../../lib/http/problem.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import type { LocalApp } from '../instance/local-app.ts';
@@ -25,8 +25,6 @@ import { createTargetCommand, resolveTarget, type TargetOptions } from './target
 const BATCHES_CONCURRENCY = 4;
 /** The most files of a batch that are sent at a time. */
 const FILES_CONCURRENCY = 4;
-/** No row of an app nests deeper, and `JSON.stringify` overflows the stack at some thousand levels. */
-const MAX_NESTING = 1_000;
 const OUTCOMES: Readonly<Record<number, 'created' | 'stored' | 'unchanged'>> = {
   201: 'created',
   /** Replaced, or put without a read, which does not tell whether the entity existed. */
@@ -196,8 +194,7 @@ async function* withFiles(
 ): AsyncGenerator<FiledRow> {
   for await (const row of rows) {
     try {
-      if (isDeeperThan(MAX_NESTING, row.values))
-        throw new RowkeyError('invalid-input', `the row nests arrays and objects more than ${MAX_NESTING} deep`);
+      checkFields(row.values);
       const files = await openFiles(entity, row, folder);
       const [unknown] = files.length > 0 ? generatedFields(entity, row) : [];
       if (unknown !== undefined)

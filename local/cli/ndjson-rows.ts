@@ -1,3 +1,4 @@
+import { parseJson } from '../../lib/base/parse-json.ts';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { type ImportEvents, type ImportRow, NOT_JSON } from './csv-rows.ts';
@@ -67,7 +68,7 @@ async function* readLines(
 
 function toValues(text: string): Values | undefined {
   try {
-    const parsed: unknown = JSON.parse(text);
+    const parsed: unknown = parseJson(text);
     return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? { ...parsed } : undefined;
   } catch {
     return undefined;

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { RowkeyError } from '../../lib/base/errors.ts';
+import { jsonText } from '../../lib/base/json-text.ts';
 import type { Values } from '../../lib/base/values.ts';
 import { validateKey } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { jsonText } from '../../lib/engine/json-text.ts';
 import type { ImportRow } from './csv-rows.ts';
 
 /** A key takes about 250 bytes of memory. */

@@ -1,5 +1,6 @@
 import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
+import { jsonText } from '../../base/json-text.ts';
 import { onceFor } from '../../base/once.ts';
 import { hasValue, pick, type Values, WrongValue } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
@@ -222,7 +223,7 @@ function systemOf(properties: Properties): SystemProperties {
 function toProperty(field: string, type: ColumnType, value: unknown): unknown {
   if (type === 'Double' || type === 'Int64') return { type, value: String(value) };
   if (type === 'Boolean' || type === 'Int32') return value;
-  const text = type === 'Json' ? JSON.stringify(value) : String(value);
+  const text = type === 'Json' ? jsonText(value) : String(value);
   if (text.length <= MAX_STRING_LENGTH) return text;
   throw tooLong(field, MAX_STRING_LENGTH);
 }

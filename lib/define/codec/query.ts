@@ -1,4 +1,6 @@
+import { notJson } from '../../base/check-json.ts';
 import { RowkeyError } from '../../base/errors.ts';
+import { findNotJson, UNICODE } from '../../base/json-value.ts';
 import type { Values } from '../../base/values.ts';
 import type { RowComparison, RowCondition } from '../../storage/row-query.ts';
 import { type Comparison, OPERATORS, type Operator } from '../declaration/comparison.ts';
@@ -121,7 +123,16 @@ export function reasonNotToFilter(entity: Entity, field: string, available?: rea
 
 /** Throws `invalid-input`, which names the field. `available` are the fields of a partial copy. */
 export function compileFilter(entity: Entity, where: AskedFilter = {}, available?: readonly string[]): Comparison[] {
+  if (!isComparisons(where)) checkWhere(where);
   return toFilter(entity, isComparisons(where) ? where : comparisonsOf(where), available);
+}
+
+/** An object without members of its own, such as a `Map` or a `Date`, would be a filter that every entity matches. */
+function checkWhere(where: unknown): void {
+  const found = findNotJson(where);
+  // The filter itself names the field of such a text.
+  if (found && found.accepted !== UNICODE) throw notJson({ ...found, path: ['where', ...found.path] });
+  if (typeof where !== 'object' || where === null) throw notJson({ path: ['where'], accepted: 'an object' });
 }
 
 function comparisonsOf(where: Values): AskedComparison[] {
@@ -143,6 +154,7 @@ export function compileChildFilters(
   kinds: readonly Entity[],
   where: Readonly<Record<string, AskedFilter>>,
 ): Readonly<Record<string, Filter>> {
+  checkWhere(where);
   const filters = Object.entries(where).map(([child, conditions]) => {
     const kind = kinds.find((one) => one.name === child);
     if (kind) return [child, compileFilter(kind, conditions)] as const;

@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { checkJson } from '../../base/check-json.ts';
 import { hasCode, RowkeyError } from '../../base/errors.ts';
+import { MAX_JSON_DEPTH } from '../../base/json-value.ts';
 import { recentFor } from '../../base/once.ts';
 import { mapValues, omit, pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
@@ -94,6 +96,7 @@ export function maskOf(fields: readonly string[]): Record<string, true> {
  * names every invalid field.
  */
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
+  checkFields(input);
   const fields = Object.keys(held);
   const optional = Object.keys(entity.defaults);
   const parseAs = (form: string, build: typeof creatableSchema) =>
@@ -106,11 +109,17 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const whole = entity.union ? parseAs('creatable', creatableSchema) : written;
   const given: Values = { ...whole, ...held };
   const values = optional.length > 0 ? withDefaults(entity, given, fields) : given;
-  for (const [field, value] of Object.entries(values))
-    if (!(field in held)) checkText(field, value, entity.keyFields.includes(field));
   const all = withDerived(entity, values);
-  for (const field of entity.keyFields) if (field in entity.derived) checkText(field, all[field], true);
+  // Functions of the app compute derived fields and some defaults.
+  if (values !== given || Object.keys(entity.derived).length > 0) checkFields(omit(all, fields));
+  for (const field of entity.keyFields)
+    if (!(field in held) || field in entity.derived) checkKeyText(field, all[field]);
   return all;
+}
+
+/** Throws `invalid-input` for fields that JSON cannot hold. The schema must not get them: it would overflow the stack, or drop members. */
+export function checkFields(fields: unknown): void {
+  checkJson(fields, MAX_JSON_DEPTH + 1);
 }
 
 /** The values with the defaults of fields that they lack, but for the `held` ones. They are computed from the fields that callers write. */
@@ -146,14 +155,13 @@ export function withDerived(entity: Entity, values: Values): Values {
 
 /** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */
 export function validateFields(entity: Entity, given: Values): Values {
+  checkFields(given);
   const parsed: Values = parse(
     compileOnce(entity, 'partial', [], () => writableSchema(entity).partial()),
     given,
   );
   // The schema of an absent field may have a default.
-  const values = pick(parsed, Object.keys(given));
-  for (const [field, value] of Object.entries(values)) checkText(field, value, false);
-  return values;
+  return pick(parsed, Object.keys(given));
 }
 
 /** Validates the fields of a key within a body. Throws `invalid-input`. */
@@ -162,7 +170,8 @@ export function validateKey(entity: Entity, input: unknown): Values {
   const schema = compileOnce(entity, 'key', [], () => entity.schema.pick(maskOf(keyFields)).required());
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
   const key: Values = parse(schema, isObject ? pick({ ...input }, keyFields) : input);
-  for (const [field, value] of Object.entries(key)) checkText(field, value, true);
+  checkFields(key);
+  for (const [field, value] of Object.entries(key)) checkKeyText(field, value);
   return key;
 }
 
@@ -174,14 +183,14 @@ const LOST_IN_PATHS = /^\.{1,2}$|%2f|\0/i;
 
 /** Throws `invalid-input` for a text that storage, or with `isKey` a path, cannot contain. */
 export function checkText(field: string, value: unknown, isKey: boolean): void {
-  const refuse = (accepted: string) => {
-    throw new RowkeyError('invalid-input', `"${field}" must be ${accepted}.`, { field, accepted });
-  };
-  // JSON can contain half of a surrogate pair; UTF-8 cannot.
-  const text = typeof value === 'object' ? JSON.stringify(value) : value;
-  if (typeof text !== 'string') return;
-  if (!text.isWellFormed() || (typeof value === 'object' && /\\ud[89a-f]/i.test(text))) refuse('well-formed Unicode');
-  if (isKey && LOST_IN_PATHS.test(text)) refuse('a text that a path can contain: not . or .., and without %2F and NUL');
+  checkFields({ [field]: value });
+  if (isKey) checkKeyText(field, value);
+}
+
+function checkKeyText(field: string, value: unknown): void {
+  if (typeof value !== 'string' || !LOST_IN_PATHS.test(value)) return;
+  const accepted = 'a text that a path can contain: not . or .., and without %2F and NUL';
+  throw new RowkeyError('invalid-input', `"${field}" must be ${accepted}.`, { field, accepted });
 }
 
 /** Validates fields that arrive as texts, in a path or a query. Throws `invalid-input`, which names the field. */

@@ -1,3 +1,4 @@
+import { parseJson } from '../../base/parse-json.ts';
 import type { FieldDescription } from './model-description.ts';
 
 type ColumnType = FieldDescription['type'];
@@ -35,7 +36,7 @@ export function parseCell(type: ColumnType, cell: string): unknown {
   if (type === 'Boolean') return /^true$/i.test(text) ? true : /^false$/i.test(text) ? false : text;
   if (type === 'Json') {
     try {
-      return JSON.parse(text);
+      return parseJson(text);
     } catch {
       return text;
     }

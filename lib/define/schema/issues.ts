@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { sayNumber } from '../../base/json-value.ts';
 
 /** Lists what is wrong, by the path of the field. `unknown` describes a field that the schema does not have. */
 export function describeIssues(
@@ -63,6 +64,7 @@ function exampleOf(pattern: string | undefined): string | undefined {
 }
 
 function typeOf(value: unknown, expected: string): string {
+  if (typeof value === 'number' && !Number.isFinite(value)) return sayNumber(value);
   if (expected === 'int' && typeof value === 'number') return 'a fraction';
   if (value === null) return 'null';
   const type = Array.isArray(value) ? 'array' : typeof value;

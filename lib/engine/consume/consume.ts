@@ -3,6 +3,7 @@ import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
+import { isDeeperThan, jsonText } from '../../base/json-text.ts';
 import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, formerOf, withArchives } from '../../define/declaration/entity.ts';
@@ -10,7 +11,6 @@ import { addressOf } from '../../define/places/index-entries.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { isDeeperThan, jsonText } from '../json-text.ts';
 import {
   type HeldWork,
   type History,

@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import { z } from 'zod';
 import { ROW_TYPES } from '../../base/engine-names.ts';
 import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
+import { jsonText } from '../../base/json-text.ts';
 import { isoInstant, MINUTE_MS } from '../../base/time.ts';
 import { splitText } from '../../define/codec/entity-codec.ts';
 import { buildKey, buildKeys, compileTemplate } from '../../define/keys/key-template.ts';
@@ -20,7 +21,6 @@ import {
 import { accountOfQueue } from '../../storage/storage.ts';
 import { count } from '../../telemetry/metrics.ts';
 import type { Engine } from '../engine.ts';
-import { jsonText } from '../json-text.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
 import { type Message, unwrap } from '../reconcile/hold.ts';
 import { existingPart, isPartOf } from '../reconcile/queues.ts';

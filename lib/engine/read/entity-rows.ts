@@ -1,6 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { busy, entityError, RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import { backOff } from '../../base/time.ts';
 import { hasValue, omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { commandLine } from '../../command-line.ts';
@@ -405,7 +405,7 @@ function readFields(entity: Entity, row: Row, key: Values): { values: Values } |
     const field = entity.keyFields.find((name) => !hasKeys(entity, row, { ...key, [name]: values[name] }));
     if (field) return { reason: `The field "${field}" differs from the keys of the row.` };
     const checked = validate(entity, omit(values, entity.decidedFields));
-    const derived = Object.keys(entity.derived).find((name) => !isDeepStrictEqual(values[name], checked[name]));
+    const derived = Object.keys(entity.derived).find((name) => !isSame(values[name], checked[name]));
     if (derived) return { reason: `The derived field "${derived}" differs from its computed value.` };
     // A field that is not stored has no value, even if the schema has a default.
     return { values: pick(checked, Object.keys(values)) };

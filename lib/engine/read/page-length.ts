@@ -1,3 +1,4 @@
+import { jsonText } from '../../base/json-text.ts';
 import type { Values } from '../../base/values.ts';
 import { BLOB_PREFIX, columnFormOf, isInBlob } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -62,5 +63,5 @@ export function rowLength({ properties }: Row): number {
 /** The length of an entity, computed as in `rowLength`. */
 export function valuesLength(values: Values): number {
   const inBlobs = Object.values(values).filter(isInBlob);
-  return inBlobs.reduce((sum, { length }) => sum + length, JSON.stringify(values).length);
+  return inBlobs.reduce((sum, { length }) => sum + length, jsonText(values).length);
 }

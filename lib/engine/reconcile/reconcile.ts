@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import { hasCode } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import type { Values } from '../../base/values.ts';
 import {
   currentValues,
@@ -322,7 +322,7 @@ export function sameCopy(entity: Entity, row: Row, expected: Properties): boolea
   return (
     isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) }) &&
     storedVersion(entity, row.properties) >= entity.version &&
-    isDeepStrictEqual(currentValues(entity, row.properties), currentValues(entity, expected))
+    isSame(currentValues(entity, row.properties), currentValues(entity, expected))
   );
 }
 
@@ -339,7 +339,7 @@ export function isUpgradable(
   if (!isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) })) return false;
   if (isPartial) return true;
   try {
-    return isDeepStrictEqual(toValues(entity, row.properties), toValues(entity, expected));
+    return isSame(toValues(entity, row.properties), toValues(entity, expected));
   } catch {
     // The index had partial copies when the row was written.
     return false;

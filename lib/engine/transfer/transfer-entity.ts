@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { isWithin } from '../../define/codec/limit.ts';
@@ -147,7 +148,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
         const moves = fieldsMoved(entity, transfer.to, { before: source.values, after: placed });
         const rows = await readCarriedRows(work);
         // A duplicate may have deleted some of them.
-        if (Leaving && !isDeepStrictEqual((await readSource(work))[0], source)) continue;
+        if (Leaving && !isSame((await readSource(work))[0], source)) continue;
         const change = {
           ...there,
           ...under({ entity, values: source.values }),

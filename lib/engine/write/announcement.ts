@@ -1,6 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { busy, isOutcomeUnknown } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
@@ -135,8 +135,7 @@ export async function claimAll(write: Announced): Promise<Row[]> {
 /** Throws `Unannounced` if the plan needs another intent or other claims than the write has. */
 export async function requireAnnounced(write: Announced): Promise<void> {
   const outside = ({ claims, followUps }: Plan) => ({ claims, ...toDependents(followUps) });
-  if (!isDeepStrictEqual(outside(write.plan), outside(write.announced)))
-    throw await endIntent(write, new Unannounced());
+  if (!isSame(outside(write.plan), outside(write.announced))) throw await endIntent(write, new Unannounced());
 }
 
 /** Releases the claims of a write that certainly failed, and deletes its intent or sends its work. Returns `why`, to be thrown. */

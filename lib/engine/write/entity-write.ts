@@ -1,10 +1,12 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
 import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
-import { omit, pick, type Values, WrongValue } from '../../base/values.ts';
+import { isSame } from '../../base/is-same.ts';
+import { findNotJson } from '../../base/json-value.ts';
+import { isObject, mergePatch } from '../../base/merge-patch.ts';
+import { mapValues, omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { isReference, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
-import { validate, validateFields } from '../../define/codec/validation.ts';
+import { checkFields, validate, validateFields } from '../../define/codec/validation.ts';
 import { type Change, type Live, type Unread, whyClosed } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
@@ -130,7 +132,7 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   const isRefused = judged.is === 'invalid';
   const after = await write.next({ values: before.values, isRefused, unread: unreadFields(entity, before) });
   if (after) checkKeyKept(entity, key, after);
-  const isUnchanged = !refreshesCopies && isDeepStrictEqual(after, before.values);
+  const isUnchanged = !refreshesCopies && isSame(after, before.values);
   const outcome = isUnchanged ? 'unchanged' : after ? 'stored' : 'deleted';
   return { ...of, before, after, isUpkeep, refreshesCopies, outcome };
 }
@@ -216,15 +218,18 @@ function wholeValues(
   return values;
 }
 
-/** Changes some fields; null removes a field. */
-export const preparePatch: ToWrite = (engine, entity, key, patch, conditions) => ({
-  ...describeChange(entity, key, conditions),
-  read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },
-  async next(current) {
-    if (!current || current.isRefused) throw notFound(entity, key);
-    return mergePatch(engine, entity, { key, patch, ...current });
-  },
-});
+/** Changes some fields by a merge patch (RFC 7396). */
+export const preparePatch: ToWrite = (engine, entity, key, patch, conditions) => {
+  checkFields(patch);
+  return {
+    ...describeChange(entity, key, conditions),
+    read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },
+    async next(current) {
+      if (!current || current.isRefused) throw notFound(entity, key);
+      return applyPatch(engine, entity, { key, patch, ...current });
+    },
+  };
+};
 
 /** Changes some fields, without a read if storage can merge them. The result has no other fields. */
 export const prepareMerge: ToWrite = (engine, entity, key, patch, conditions) => {
@@ -255,13 +260,13 @@ export function checkWritable(entity: Entity, values: Values, now: number): void
 }
 
 /** The values to store when `patch` changes some fields of the entity. */
-async function mergePatch(
+async function applyPatch(
   engine: Engine,
   entity: Entity,
   { key, patch, values: current, unread }: Current & { readonly key: Values; readonly patch: unknown },
 ): Promise<Values> {
   const copies = entity.decidedFields;
-  const given = withoutCopies(entity, withKey(entity, key, patch), current);
+  const given = withoutCopies(entity, withValue(withKey(entity, key, patch)), current);
   for (const { stored } of entity.features) {
     const error = stored?.refusePatch?.(entity, Object.keys(given));
     if (error) throw error;
@@ -274,9 +279,13 @@ async function mergePatch(
   // References are kept unless their field is written.
   const references = entity.referenceFields.filter((field) => isReference(current[field]));
   const held = omit(pick(current, references), Object.keys(given));
-  const merged = Object.entries({ ...omit(current, [...copies, ...references]), ...given });
+  // A value that was stored by other means, or before there was a limit of its depth, stays as it is until it is replaced.
+  const isKept = (field: string) => !(field in given) && current[field] !== undefined && findNotJson(current[field]);
+  const kept = Object.keys(omit(current, [...copies, ...references])).filter(isKept);
+  const patched = mapValues(given, (value, field) => (isObject(value) ? mergePatch(current[field], value) : value));
+  const merged = Object.entries({ ...omit(current, [...copies, ...references, ...kept]), ...patched });
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
-  const changed = validate(entity, Object.fromEntries(left), { ...held, ...unread });
+  const changed = validate(entity, Object.fromEntries(left), { ...held, ...pick(current, kept), ...unread });
   const known = await withDerivedOfBlobs(engine, entity, omit(changed, Object.keys(unread)), current);
   engine.guard?.checkAfter(entity.name, 'update', { ...pick(current, entity.keptFields), ...known }, current);
   return toStored(engine, entity, { ...pick(current, entity.keptFields), ...known }, current);
@@ -308,14 +317,15 @@ function unreadState(
 
 /**
  * The fields of a patch that storage can merge into a row, validated. Undefined if the result depends on the stored fields: a
- * field is removed or derived, the kind decides the fields, a row may be of an earlier version, or clients may have written it.
+ * field is removed or derived, an object is merged, the kind decides the fields, a row may be of an earlier version, or clients may have written it.
  */
 function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefined {
   const { union, derived, version, isWrittenByClients } = entity;
   if (union || version > 1 || Object.keys(derived).length > 0 || isWrittenByClients) return undefined;
   const given = omit(withKey(entity, key, patch), entity.keyFields);
   const values = Object.values(given);
-  if (values.length === 0 || values.some((value) => value === null || value === undefined)) return undefined;
+  if (values.length === 0 || values.some((value) => value === null || value === undefined || isObject(value)))
+    return undefined;
   return validateFields(entity, given);
 }
 
@@ -359,6 +369,11 @@ function withKey(entity: Entity, key: Values, input: unknown): Values {
   }
   const own = entity.keyFields.filter((field) => !(field in entity.derived));
   return { ...given, ...pick(key, own) };
+}
+
+/** A member that is undefined is as absent: JSON has none. */
+function withValue(patch: Values): Values {
+  return Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined));
 }
 
 /** The value as it is stored, such as an instant with milliseconds. Undefined for an invalid value. */

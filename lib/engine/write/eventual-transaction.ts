@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { isDeepStrictEqual } from 'node:util';
 import { busy, isOutcomeUnknown, RowkeyError, unavailable } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import { backOff } from '../../base/time.ts';
 import { pick, type Stored } from '../../base/values.ts';
 import { isReference, toValues } from '../../define/codec/entity-codec.ts';
@@ -324,7 +324,7 @@ function noteChanges({ engine, changes }: Write, done: readonly Stored[] | undef
     if (isUnchanged || isRekey) continue;
     const then = liveValues(before) ?? {};
     const { values: now, etag } = done?.[index] ?? { values: after ?? {}, etag: undefined };
-    const fields = Object.keys({ ...then, ...now }).filter((field) => !isDeepStrictEqual(then[field], now[field]));
+    const fields = Object.keys({ ...then, ...now }).filter((field) => !isSame(then[field], now[field]));
     const operation = after ? operationOf(before) : 'delete';
     const outcome = done ? undefined : 'unknown';
     noteChange(engine, { operation, entity: entity.name, address, fields, etag, outcome });
@@ -348,7 +348,7 @@ function results(
     if (isUnchanged && action?.kind === 'merge') return { etag: etags.get(row) ?? '', values: after ?? {} };
     const properties = action && 'properties' in action ? { ...further.get(row), ...action.properties } : undefined;
     const values = after && properties ? toValues(entity, properties) : {};
-    const isHeld = (field: string) => isReference(after?.[field]) && isDeepStrictEqual(after?.[field], values[field]);
+    const isHeld = (field: string) => isReference(after?.[field]) && isSame(after?.[field], values[field]);
     const held = pick(after ?? {}, entity.referenceFields.filter(isHeld));
     return { etag: etags.get(row) ?? '', values: { ...values, ...held } };
   });

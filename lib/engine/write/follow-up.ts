@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import type { RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import type { Values } from '../../base/values.ts';
 import { type Change, liveValues } from '../../define/declaration/change.ts';
 import { type Entity, type EntityChange, hasRowsBeside } from '../../define/declaration/entity.ts';
@@ -107,7 +107,7 @@ function changedEntries(entity: Entity, { before, after, former, next }: ChangeO
   const isIn = (entries: readonly IndexEntry[], entry: IndexEntry) =>
     entries.some((other) => isSameEntry(other, entry));
   const changed = remoteIndexesOf(entity).filter(
-    ({ properties }) => before && after && !isDeepStrictEqual(properties?.(before), properties?.(after)),
+    ({ properties }) => before && after && !isSame(properties?.(before), properties?.(after)),
   );
   return unionOfEntries(former, next).filter(
     (entry) => !isIn(former, entry) || !isIn(next, entry) || changed.some(({ name }) => name === entry.index),

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import type { Values } from '../../base/values.ts';
 import { checkRowSize, currentValues, fieldsToProperties } from '../../define/codec/entity-codec.ts';
 import {
@@ -62,8 +62,8 @@ export function planFurtherRows(
     checkKey(entity, row);
     const fields = fieldsToProperties(entity, values);
     all.push(fields);
-    const isSame = stored && isDeepStrictEqual(currentValues(entity, stored), currentValues(entity, fields));
-    next[name] = isSame && !isUpgraded ? (listed[name] ?? writeId) : writeId;
+    const isUnchanged = stored && isSame(currentValues(entity, stored), currentValues(entity, fields));
+    next[name] = isUnchanged && !isUpgraded ? (listed[name] ?? writeId) : writeId;
     if (next[name] !== writeId) continue;
     const EntityType = furtherRowType(entity.name, groupOfFurtherRow(name));
     const properties = { ...fields, EntityType, WriteId: writeId };

@@ -1,5 +1,5 @@
-import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import { hasWrongValue, omit, type Values } from '../../base/values.ts';
 import { toProperties, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { withDerived } from '../../define/codec/validation.ts';
@@ -116,7 +116,7 @@ export const denormalization: Feature = {
         const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
         const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
         const after = withCopies(link, snapshot.values, liveValues(source));
-        if (isMarked && isDeepStrictEqual(after, snapshot.values)) continue;
+        if (isMarked && isSame(after, snapshot.values)) continue;
         const change = { entity, address, before: snapshot, after, isUpkeep: true };
         const repair = async () => (await tryCommit(engine, [change])) !== undefined;
         suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });

@@ -1,6 +1,6 @@
-import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import { hasWrongValue, omit, pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type PlanDraft, relatedKey } from '../../define/declaration/change.ts';
@@ -67,7 +67,7 @@ export const fanOut: Feature = {
   },
   fanOut: {
     isNeeded: (entity, { before, after }) =>
-      receiversOf(entity).some((link) => !isDeepStrictEqual(copiesOf(link, liveValues(before)), copiesOf(link, after))),
+      receiversOf(entity).some((link) => !isSame(copiesOf(link, liveValues(before)), copiesOf(link, after))),
     async run(engine, entity, step) {
       return inPattern('denormalization', () => updatePages(engine, entity, step))();
     },
@@ -90,7 +90,7 @@ export const fanOut: Feature = {
       const checked = linksOf(entity).filter((link) => only === undefined || only === buildName(link));
       const found = await pMap(checked, async (link) => {
         const source = await readSource(engine, link, snapshot.values);
-        return isDeepStrictEqual(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
+        return isSame(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
       });
       return found.flat().map((link) => ({
         kind: 'stale-copy',
@@ -154,7 +154,7 @@ function* linkErrors(entity: Entity, link: Denormalized): Generator<string> {
 function isCopiedBy(link: Denormalized, { before, after, arrival, refreshesCopies }: Change): boolean {
   if (refreshesCopies || arrival) return true;
   const relation = relationOf(link);
-  return !isDeepStrictEqual(keyIn(relation, liveValues(before)), keyIn(relation, after));
+  return !isSame(keyIn(relation, liveValues(before)), keyIn(relation, after));
 }
 
 function sourceOf(link: Denormalized, values: Values | undefined): Address | undefined {
@@ -214,7 +214,7 @@ function toReceiver(entity: Entity, found: Row): Receiver | undefined {
 
 async function isStale(engine: Engine, { values }: Receiver, links: readonly Denormalized[]): Promise<boolean> {
   for (const link of links)
-    if (!isDeepStrictEqual(withCopies(link, values, await readSource(engine, link, values)), values)) return true;
+    if (!isSame(withCopies(link, values, await readSource(engine, link, values)), values)) return true;
   return false;
 }
 
@@ -303,8 +303,8 @@ async function updatePage(
   const copies = found && valuesOf(link.source, found);
   const stale = receivers
     .filter((receiver) => receiver !== undefined)
-    .filter(({ values }) => isDeepStrictEqual(keyIn(relation, values), key))
-    .filter(({ values }) => !isDeepStrictEqual(withCopies(link, values, copies), values));
+    .filter(({ values }) => isSame(keyIn(relation, values), key))
+    .filter(({ values }) => !isSame(withCopies(link, values, copies), values));
   const writes = stale.map((receiver) => prepareRefresh(entity, receiver));
   const outcomes = [...(await writePartitions(engine, writes)).values()];
   const errors = outcomes.filter((outcome) => outcome instanceof RowkeyError);

@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
+import { jsonText } from '../../base/json-text.ts';
 import { omit, type Values } from '../../base/values.ts';
 import { isSealed } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -249,12 +250,12 @@ async function toLine(engine: Engine, entity: Entity, row: Row): Promise<string>
   if (!values) {
     const { partition, row: key, properties } = row;
     const stored = Object.entries(properties).map(([name, value]) => [name, toJson(value)]);
-    return JSON.stringify({ row: { PartitionKey: partition, RowKey: key, ...Object.fromEntries(stored) } });
+    return jsonText({ row: { PartitionKey: partition, RowKey: key, ...Object.fromEntries(stored) } });
   }
   const sealed = Object.keys(values).filter((field) => isSealed(values[field]));
   // A text whose blob is lost stays a reference.
   const plain = await toPlain(engine, entity, omit(values, sealed), () => undefined);
-  return JSON.stringify(omit({ ...values, ...plain }, entity.decidedFields));
+  return jsonText(omit({ ...values, ...plain }, entity.decidedFields));
 }
 
 function valuesIfAny(entity: Entity, row: Row): Values | undefined {

@@ -401,6 +401,11 @@ function readAmounts(entity: Entity, declared: Total, row: Row): Amounts {
   throw new RowkeyError('needs-repair', `A row of the totals ${declared.table} of ${entity.name} cannot be read.`);
 }
 
+/** Beyond the largest number, that number: JSON has no infinity. */
+function toNumber(text: string): number {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, Number(text)));
+}
+
 /** The total of a group in the rows of its buckets. A sum becomes a JSON number only here, so it is rounded once. */
 export function presentTotal(
   entity: Entity,
@@ -412,6 +417,6 @@ export function presentTotal(
     (one, other) => combineAmounts(declared, one, other),
     noAmounts(declared),
   );
-  const sums = Object.entries(sum).map(([field, text]) => [field, Number(text)]);
+  const sums = Object.entries(sum).map(([field, text]) => [field, toNumber(text)]);
   return { group: pick(given, declared.groupFields), count, sum: Object.fromEntries(sums), min, max };
 }

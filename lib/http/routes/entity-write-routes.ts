@@ -15,11 +15,13 @@ import {
   StartedSchema,
   toRequestId,
 } from '../../api/writes.ts';
+import { notJson } from '../../base/check-json.ts';
 import { RowkeyError } from '../../base/errors.ts';
+import { jsonText } from '../../base/json-text.ts';
+import { findNotJson, MAX_BODY_DEPTH } from '../../base/json-value.ts';
 import type { Stored, Values } from '../../base/values.ts';
 import { parse, validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { jsonText } from '../../engine/json-text.ts';
 import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
 import {
   bind,
@@ -107,7 +109,11 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       maxBodyBytes,
       success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
       async read(context) {
-        const { actions, atomic = false } = parse(AnyBatch, await context.json());
+        const body = await context.unchecked();
+        const found = findNotJson(body, MAX_BODY_DEPTH);
+        // An entity that is not valid does not fail the others: the engine checks each.
+        if (found && !(found.path[0] === 'actions' && found.path.length > IN_ENTITY)) throw notJson(found);
+        const { actions, atomic = false } = parse(AnyBatch, body);
         return { actions: actions.map(withStoredEtag), atomic, ids: await readActionIds(context, actions) };
       },
       present: (outcomes, context) => ({
@@ -134,6 +140,9 @@ async function readActionIds(context: RequestContext, actions: readonly BatchAct
     return toRequestId([id, text, String(before)]);
   });
 }
+
+/** The length of the path to an entity in a batch, such as `actions.0.put`. */
+const IN_ENTITY = 3;
 
 const MINIMAL = 'return=minimal';
 

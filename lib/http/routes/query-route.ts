@@ -4,6 +4,7 @@ import { getEntity, getThroughIndex } from '../../api/get.ts';
 import { type Operation, perform } from '../../api/operation.ts';
 import { checkFields, listIndex, listRange, listWhole, requireWhole, wholeListOf } from '../../api/reads.ts';
 import { RowkeyError } from '../../base/errors.ts';
+import { jsonText } from '../../base/json-text.ts';
 import type { Values } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -134,7 +135,7 @@ async function runReads(entities: readonly Entity[], context: RequestContext): P
         return { status: problem.status, transactions: cost.transactions, problem };
       }
     });
-    length += JSON.stringify(result).length;
+    length += jsonText(result).length;
     return [name, result] as const;
   };
   return Object.fromEntries(await pMap(named, run, { concurrency: READS_CONCURRENCY }));

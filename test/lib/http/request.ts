@@ -42,6 +42,7 @@ export function testContext(app: App, over: Partial<RequestContext> = {}): Reque
     isExplanation: false,
     record: (write) => write(),
     json: async () => undefined,
+    unchecked: async () => undefined,
     bytes: async () => new Uint8Array(),
     ...over,
   };

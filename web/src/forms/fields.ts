@@ -1,3 +1,6 @@
+import { findNotJson, sayNotJson } from '../../../lib/base/json-value.ts';
+import { toMergePatch } from '../../../lib/base/merge-patch.ts';
+import { parseJson } from '../../../lib/base/parse-json.ts';
 import { parseDecimal } from '../../../lib/define/declaration/csv-value.ts';
 import { type Entity, type ReferenceDescription, type Roles, readableFields, type Values } from '../api/model.ts';
 import { joinNames } from '../ui/format.ts';
@@ -114,7 +117,9 @@ function parseText({ input, choices, schema }: FormField, text: string): Parsed 
   }
   if (input !== 'json') return { value: text };
   try {
-    return { value: JSON.parse(text) };
+    const value = parseJson(text);
+    const found = findNotJson(value);
+    return found ? { problem: [found.path.join('.'), sayNotJson(found)].join(' ').trim() } : { value };
   } catch {
     return { problem: 'must be JSON' };
   }
@@ -152,5 +157,7 @@ function valueIn(field: FormField, texts: Texts): unknown {
 
 /** The patch that restores what `patch` changed. */
 export function toUndo(patch: Values, before: Values): Values {
-  return Object.fromEntries(Object.keys(patch).map((field) => [field, before[field] ?? null]));
+  return Object.fromEntries(
+    Object.entries(patch).map(([field, value]) => [field, toMergePatch(value, before[field] ?? null)]),
+  );
 }

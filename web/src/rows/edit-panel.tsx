@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { isObject, toMergePatch } from '../../../lib/base/merge-patch.ts';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Cost } from '../api/cost.ts';
 import type { Stored } from '../api/entity-client.ts';
@@ -37,7 +38,7 @@ export function EditPanel({ entity, rowKey, stored, onSaved, onCancel }: EditPan
       const { result, costs } = await api.measure((signal) =>
         needsPut(entity, patch)
           ? client.replace(rowKey, toWhole(entity, base.values, patch), { ifMatch: base.etag, signal })
-          : client.update(rowKey, patch, { ifMatch: base.etag, signal }),
+          : client.update(rowKey, toSent(base.values, patch), { ifMatch: base.etag, signal }),
       );
       onSaved({ before: base.values, patch, etag: result.etag, costs });
     } catch (error) {
@@ -80,7 +81,7 @@ export function EditPanel({ entity, rowKey, stored, onSaved, onCancel }: EditPan
               const explain = api.explain(entity.name);
               return needsPut(entity, patch)
                 ? explain.replace(rowKey, toWhole(entity, stored.values, patch))
-                : explain.update(rowKey, patch);
+                : explain.update(rowKey, toSent(stored.values, patch));
             },
           }
         : {})}
@@ -88,9 +89,17 @@ export function EditPanel({ entity, rowKey, stored, onSaved, onCancel }: EditPan
   );
 }
 
-/** A PATCH does not change encrypted fields. A PUT would remove the groups of a split, which the page has not read. */
+/** A PATCH merges objects: the members that the change removes are null. */
+function toSent(before: Values, patch: Values): Values {
+  return Object.fromEntries(Object.entries(patch).map(([field, value]) => [field, toMergePatch(before[field], value)]));
+}
+
+/** A PATCH does not change encrypted fields, nor sets a member of an object to null. A PUT would remove the groups of a split, which the page has not read. */
 function needsPut({ fields, split }: Entity, patch: Values): boolean {
-  return Object.keys(split).length === 0 && Object.keys(patch).some((field) => fields[field]?.encrypted);
+  return (
+    Object.keys(split).length === 0 &&
+    Object.entries(patch).some(([field, value]) => fields[field]?.encrypted || isObject(value))
+  );
 }
 
 /** The whole row after a change. A field that cannot be read stays null, which the API rejects, unless the change replaces it. */

@@ -1,4 +1,6 @@
 import Papa from 'papaparse';
+import { findNotJson, MAX_JSON_DEPTH, sayNotJson } from '../../../lib/base/json-value.ts';
+import { parseJson } from '../../../lib/base/parse-json.ts';
 import type { Entity, Values } from '../api/model.ts';
 import { toTypedRow } from './typed-row.ts';
 
@@ -67,9 +69,13 @@ function toFileRow(
   if (reason !== undefined) return { reason };
   if (cells.length !== header.length)
     return { reason: `The row has ${cells.length} cells; the header has ${header.length}.` };
-  return {
-    values: toTypedRow(entity, Object.fromEntries(header.map((field, column) => [field, cells[column] ?? '']))),
-  };
+  return toChecked(toTypedRow(entity, Object.fromEntries(header.map((field, column) => [field, cells[column] ?? '']))));
+}
+
+/** The row, or why JSON cannot hold it. */
+function toChecked(values: Values): Omit<FileRow, 'line'> {
+  const found = findNotJson(values, MAX_JSON_DEPTH + 1);
+  return found ? { reason: `"${found.path.join('.')}" ${sayNotJson(found)}.` } : { values };
 }
 
 /** Returns the header if each column is a field, once. */
@@ -119,9 +125,9 @@ async function* readNdjson(file: File): AsyncGenerator<RowChunk> {
 
 function parseLine(text: string): Omit<FileRow, 'line'> {
   try {
-    const parsed: unknown = JSON.parse(text);
+    const parsed = parseJson(text);
     const isRow = typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed);
-    if (isRow) return { values: { ...parsed } };
+    if (isRow) return toChecked({ ...parsed });
   } catch {
     // Not JSON: rejected below, with a line that is another JSON value.
   }

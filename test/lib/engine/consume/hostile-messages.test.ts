@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { jsonText } from '../../../../lib/base/json-text.ts';
 import {
   consumeIntent,
   consumePoison,
@@ -10,7 +11,6 @@ import {
 } from '../../../../lib/engine/consume/consume.ts';
 import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
-import { jsonText } from '../../../../lib/engine/json-text.ts';
 import type { Message } from '../../../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE, Intent, TRANSFERS_QUEUE, Transfer } from '../../../../lib/engine/reconcile/intent.ts';
 import { newOperationId } from '../../../../lib/engine/write/operation.ts';
