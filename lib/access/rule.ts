@@ -2,7 +2,6 @@ import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { hasTerms } from '../define/declaration/access.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
-import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Caller } from './token.ts';
 
 /**
@@ -92,12 +91,15 @@ export function requireRole(caller: Roles, roles: readonly string[]): void {
 
 /** Throws `forbidden` unless the caller may read the entity. */
 export function requireReader(entity: Entity, caller: Roles): void {
-  if (!canRead(entity, caller)) throw createRoleError(entity, entity.access.read);
+  if (!canRead(entity, caller)) throw createRoleError(entity.name, entity.access.read);
 }
 
-/** Throws `forbidden` unless the caller may read the entity with all its fields. */
+/** Throws `forbidden` unless the caller may read every row of the entity with all its fields. */
 export function requireWholeReader(entity: Entity, caller: Roles): void {
-  if (!canReadWhole(entity, caller)) throw createRoleError(entity, rolesToReadBy(entity, Object.keys(entity.columns)));
+  if (canReadWhole(entity, caller)) return;
+  // The caller may have others, which read some rows or fields.
+  const enough = entity.access.read.filter((role) => canReadWhole(entity, { roles: [role] }));
+  throw createRoleError(`every row of ${entity.name} with all its fields`, enough);
 }
 
 /**
@@ -117,8 +119,8 @@ export function requireFields(entity: Entity, caller: Roles, fields: readonly st
     });
 }
 
-function createRoleError({ name }: Entity, roles: readonly string[]): RowkeyError {
-  return new RowkeyError('forbidden', `The request requires a role that may read ${name}; the token has none.`, {
-    accepted: roles.length > 0 ? roles.join(', ') : 'no role',
+function createRoleError(what: string, roles: readonly string[]): RowkeyError {
+  return new RowkeyError('forbidden', `The request requires a role that may read ${what}; the token has none.`, {
+    accepted: roles.length > 0 ? roles.join(', ') : 'no single role',
   });
 }

@@ -200,6 +200,31 @@ test('an explanation has the alternative that bounded a list, for operators alon
   expect(byKey.body.rules[0]).not.toHaveProperty('list');
 });
 
+test('an explanation of a write names the roles that get it, and never one that reads some rows only', async () => {
+  const bob = { subject: 'bob', roles: ['user'] };
+  const { shipId: _, ...change } = log;
+  const writes = [
+    ['POST', 'logs', { ...log, logId: '2' }],
+    ['PATCH', 'logs/s1/1', { level: 3 }],
+    ['PUT', 'logs/s1/1', change],
+    ['DELETE', 'logs/s1/1', undefined],
+    ['POST', 'logs/batch', { actions: [{ put: log }] }],
+    ['POST', 'transact', { actions: [{ entity: 'logs', put: log }] }],
+  ] as const;
+  for (const [method, path, body] of writes) {
+    const explain = (caller: object) => app.ask(caller, method, `${path}?explain=true`, body);
+    const { status, body: problem } = await explain(bob);
+    expect([path, status, problem.accepted]).toEqual([path, 403, 'root']);
+    expect(problem.detail).toMatch(
+      /requires a role that may read every row of \w+ with all its fields; the token has none/,
+    );
+    const both = await explain({ ...bob, roles: ['user', 'root'] });
+    expect([method, path, both.status === 403 ? both.body.accepted : '']).toEqual([method, path, '']);
+  }
+  const own = await app.ask(ann, 'POST', 'people?explain=true', { personId: 'eve', site: 'north', account: 'e' });
+  expect([own.status, own.body.accepted]).toEqual([403, 'root']);
+});
+
 test('the model describes who may do what, in words', () => {
   const { logs: of, people: restricted, crew: byRoles } = describeModel(model).entities;
   const inCrew = "shipId is one of the caller's memberships in crew";
