@@ -37,7 +37,8 @@ export async function batch(
   const { results }: { results: readonly ActionResult[] } = JSON.parse(reply.text);
   return results.map((result, index) => {
     const [values = {}] = Object.values(actions[index] ?? {});
-    if (hasKey(entity, values)) {
+    // An action whose values are rejected changes nothing, and its key may be one that no path has.
+    if (hasKey(entity, values) && result.status !== 400) {
       core.forget(pathOf(entity, values));
       core.noteEtag(pathOf(entity, values), result.etag ?? null);
     }

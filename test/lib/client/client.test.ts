@@ -179,6 +179,19 @@ describe('batches', () => {
     expect([sent[0]?.body, sent[1]?.headers['if-match']]).toEqual([{ actions, atomic: true }, '"7"']);
   });
 
+  test('give the results of the other actions if the key of one cannot be in a path', async () => {
+    const rejected = {
+      status: 400,
+      problem: { code: 'invalid-input', title: 'Validation failed', status: 400, detail: '' },
+    };
+    const { client } = clientOf([json({ results: [{ status: 201 }, rejected] })]);
+    const dots = { department: 'Sales', employeeId: '..' };
+    expect(await client.employees.batch([{ create: PERSON }, { delete: dots }])).toMatchObject([
+      { outcome: 'created' },
+      { outcome: 'failed', error: { code: 'invalid-input' } },
+    ]);
+  });
+
   test('are repeated only if nothing was done', async () => {
     const limited = problem(429, 'too-many-requests', { 'retry-after': '1' });
     const { client, sent } = clientOf([limited, json({ results: [] }), lost]);
