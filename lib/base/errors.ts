@@ -56,6 +56,7 @@ const ERROR_CODES = [
   'wrong-operation',
   'not-provisioned',
   'needs-repair',
+  'not-built',
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 

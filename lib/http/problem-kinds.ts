@@ -241,6 +241,15 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     },
     shown: 'Stored data was lost, or changed outside the API. The operator must repair it.',
   },
+  'not-built': {
+    status: 503,
+    title: 'Service unavailable',
+    retry: 'later: an operator must act',
+    when: 'An index or totals that the model declares are not built yet from the entities that were stored before. Writes go on, but a delete that would have to find the entities that refer to this one through the index. `detail` names the command that builds the index.',
+    action: 'Retry later, or read by key, by partition or through another index.',
+    operator: 'Run the command: `npm run reindex`.',
+    see: { 'Build a new index': 'change-the-model.md#build-a-new-index' },
+  },
   'not-provisioned': {
     status: 503,
     title: 'Service unavailable',

@@ -6,8 +6,10 @@ import { pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexShape } from '../define/declaration/projection.ts';
+import { shapesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
+import { noteBuilt, noteUnbuilt } from '../engine/read/unbuilt-indexes.ts';
 import { noteShared } from '../engine/shared-tables.ts';
 import { features } from '../features/features.ts';
 import { askAccount } from '../storage/errors.ts';
@@ -17,7 +19,7 @@ import { ACCOUNTS_PARTITION, SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { accountsOf } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { describeForeign } from './foreign-rows.ts';
-import { isKey, recordModel, type Shape, type Shapes, shapeOf, tablesOf } from './model-record.ts';
+import { isBuilt, isKey, recordModel, type Shape, type Shapes, shapeOf, tablesOf } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -189,6 +191,15 @@ export const guardModel = inPattern(
         : `An earlier declaration of ${name} left tables that nothing reads or drops: ${tables.join(', ')}. Delete each: az storage table delete --name ${tables[0]}`;
     });
     for (const { entity, shape } of changes) if (shape.hasForeignRows) noteShared(engine, entity.table);
+    for (const { entity, shape } of changes)
+      for (const index of Object.keys(shapesOf(entity, features)))
+        if (!shape.unbuilt.includes(index)) noteBuilt(engine, entity, index);
+        else
+          noteUnbuilt(engine, entity, {
+            index,
+            command: commandLine('reindex', `${entity.name} ${index}`, path),
+            isBuilt: () => isBuilt(engine, entity, index),
+          });
     const upkeep = changes.flatMap(
       ({ entity, shape: { unbuilt, leftOver, partition, row, rekey, hasForeignRows } }) => [
         ...(hasForeignRows ? [describeForeign(engine, entity)] : []),

@@ -11,6 +11,7 @@ import { IndexShape } from '../define/declaration/projection.ts';
 import { shapesOf } from '../define/places/index-entries.ts';
 import { isOptional } from '../define/schema/field-schema.ts';
 import type { Engine, RekeyPhase } from '../engine/engine.ts';
+import { noteBuilt } from '../engine/read/unbuilt-indexes.ts';
 import { features } from '../features/features.ts';
 import { askAccount, ofAccount, unlessSlow } from '../storage/errors.ts';
 import {
@@ -197,6 +198,13 @@ export async function markBuilt(engine: Engine, entity: Entity, index: string): 
     ...shape,
     unbuilt: shape.unbuilt.filter((name) => name !== index),
   }));
+  noteBuilt(engine, entity, index);
+}
+
+/** Reads whether an index is built. One point query. */
+export async function isBuilt({ storage }: Engine, entity: Entity, index: string): Promise<boolean> {
+  const row = await readRow(storage, { ...RECORD, row: entity.name });
+  return !row || !toShape(row).unbuilt.includes(index);
 }
 
 /** Changes the stored shape under its ETag, and retries if another process changed it first. */

@@ -26,7 +26,7 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { startOf } from './continuation.ts';
 import { beingRekeyed, declarationOf, notFound, readLive, requireRekeyed } from './entity-rows.ts';
-import { noteIndexRead } from './index-reads.ts';
+import { beginIndexRead } from './index-reads.ts';
 import { isLongList, LIST, membersOf, readList } from './member-list.ts';
 import { ANY_ROWS, readBound, valuesLength, withinPage } from './page-length.ts';
 import type { Page, PageOptions } from './retrieve.ts';
@@ -72,7 +72,7 @@ export const readByCopies = inPattern(
     given: Values,
     { top, after, select, where = [], ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
-    noteIndexRead(engine, entity, index);
+    await beginIndexRead(engine, entity, index);
     const there = await declarationIn(engine, entity, index);
     const { table, partition: template } = index.remote ?? there;
     const partitions = buildKeys(template, given);
@@ -297,7 +297,7 @@ async function readCopy(
   given: Values,
   fields?: readonly string[] | undefined,
 ): Promise<Row> {
-  noteIndexRead(engine, entity, index);
+  await beginIndexRead(engine, entity, index);
   const there = await declarationIn(engine, entity, index);
   const { table, partition } = index.remote ?? there;
   const address = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
@@ -321,7 +321,7 @@ export const readByList = inPattern(
     given: Values,
     { top, after, select, where }: IndexPageOptions,
   ): Promise<Page> => {
-    noteIndexRead(engine, entity, index);
+    await beginIndexRead(engine, entity, index);
     const there = await declarationIn(engine, entity, index);
     const { table, partition } = index.remote ?? there;
     const list = { table, partition: buildKey(partition, given), row: buildKey(index.row, given) };
@@ -348,7 +348,7 @@ export const readByLists = inPattern(
     given: Values,
     { top, after, select, where, ...bounds }: IndexPageOptions,
   ): Promise<Page> => {
-    noteIndexRead(engine, entity, index);
+    await beginIndexRead(engine, entity, index);
     const there = await declarationIn(engine, entity, index);
     const { table, partition: template } = index.remote ?? there;
     const range = { table, partition: buildKey(template, given), ...indexRange(entity, index, given, bounds) };

@@ -21,6 +21,7 @@ import {
 import { isOptional } from '../../define/schema/field-schema.ts';
 import { oracleErrors } from '../../define/validate/feature-errors.ts';
 import { readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { requireBuilt } from '../../engine/read/unbuilt-indexes.ts';
 import { atAction } from '../../engine/write/conflict.ts';
 import { hideCost } from '../../storage/cost.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';
@@ -166,10 +167,10 @@ function findRing(entity: Entity): readonly string[] | undefined {
 
 const referencesOf = (entity: Entity) => Object.values(entity.references);
 
-function uniqueIndexOf({ to, by }: Reference): InterPartitionIndex | undefined {
-  return Object.values(to.indexes)
-    .filter(isUnique)
-    .find((index) => !index.when && isDeepStrictEqual(indexKeyFields(index), [by]));
+function uniqueIndexOf({ to, by }: Reference): { name: string; index: InterPartitionIndex } | undefined {
+  return Object.entries(to.indexes)
+    .flatMap(([name, index]) => (isUnique(index) ? [{ name, index }] : []))
+    .find(({ index }) => !index.when && isDeepStrictEqual(indexKeyFields(index), [by]));
 }
 
 /** True if both entities are in one partition, whatever their values. */
@@ -252,14 +253,18 @@ async function hasTarget(
     if (!to.formerKey) return exists(await readRow(storage, { ...address, select }));
     return exists(await readJoinedRow(engine, to, { ...address, select }, { fields: [...(fields ?? []), ...instant] }));
   }
-  const index = uniqueIndexOf(reference);
-  if (!index) return false;
+  const through = uniqueIndexOf(reference);
+  if (!through) return false;
+  const { name, index } = through;
   const entry = await readRow(storage, {
     table: index.remote.table,
     partition: buildKey(index.remote.partition, key),
     row: buildKey(index.row, key),
   });
-  if (!entry || !isCopy(entry)) return false;
+  if (!entry || !isCopy(entry)) {
+    if (!isCheck) await requireBuilt(engine, to, name);
+    return false;
+  }
   const address = sourceAddress(to, entry);
   if (isChanged(together, address)) return false;
   if (isConfirmed(entry) && !isCheck && !fields && instant.length === 0) return true;
@@ -340,8 +345,10 @@ async function isReferredTo(
       if (isReferrer(liveValues(found))) return true;
     }
     after = rows.at(-1)?.row;
-    if (!more || after === undefined) return false;
+    if (!more || after === undefined) break;
   }
+  if (range.index !== undefined) await requireBuilt(engine, from(), range.index);
+  return false;
 }
 
 /** The address of the entity of which a row is a copy. */

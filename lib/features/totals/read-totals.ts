@@ -7,7 +7,7 @@ import { periodOf } from '../../define/keys/calendar.ts';
 import { buildKey, buildKeys, parseKey } from '../../define/keys/key-template.ts';
 import { type IndexBounds, indexRange } from '../../define/places/index-range.ts';
 import type { Engine } from '../../engine/engine.ts';
-import { noteIndexRead } from '../../engine/read/index-reads.ts';
+import { beginIndexRead } from '../../engine/read/index-reads.ts';
 import { PAGE_LENGTH } from '../../engine/read/page-length.ts';
 import type { Page, PageOptions } from '../../engine/read/retrieve.ts';
 import { readRange, readRow } from '../../storage/rows.ts';
@@ -24,7 +24,7 @@ const MAX_ROWS = 8_000;
 export const readTotal = inPattern(
   'maintained totals',
   async (engine: Engine, entity: Entity, declared: Total, given: Values): Promise<Values> => {
-    noteIndexRead(engine, entity, declared);
+    await beginIndexRead(engine, entity, declared);
     const { storage } = engine;
     const { table, partition: template, totalRow } = declared;
     const row = buildKey(totalRow, given);
@@ -48,7 +48,7 @@ export const readTotals = inPattern(
     given: Values,
     { top, after, ...bounds }: PageOptions & IndexBounds,
   ): Promise<Page> => {
-    noteIndexRead(engine, entity, declared);
+    await beginIndexRead(engine, entity, declared);
     const { storage } = engine;
     const { table, partition: template, totalRow } = declared;
     const partitions = buildKeys(template, given);
