@@ -2,10 +2,15 @@ import type { Model } from '../../lib/define/define-model.ts';
 import { model as deployed } from '../../model/model.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';
+import { groupsModel } from '../rules/groups-model.ts';
 
 /** The models that a seed chooses from. A repository may have no entities yet. */
+/** The model whose last client is a user whom rules limit, and has no other role. */
+export const LIMITED = { model: 'groups', role: 'user' };
+
 export const MODELS: Readonly<Record<string, Model>> = {
   ...(deployed.list.length > 0 && { deployed }),
   fixtures,
   relations,
+  groups: groupsModel,
 };

@@ -3,4 +3,31 @@ import { RULES, type Rule } from '../model/rules.ts';
 /** The code without a rule or a mending, which the simulation has to find. */
 export type Mutant = Pick<Rule, 'without' | 'file' | 'edits'>;
 
-export const MUTANTS: readonly Mutant[] = [...RULES];
+export const MUTANTS: readonly Mutant[] = [
+  {
+    without: 'A write requires no fence while its partition is moved',
+    file: 'lib/storage/fence.ts',
+    edits: [['return await sendTo({ fence: fenceOf(move) });', 'return await sendTo({});']],
+  },
+  {
+    without: 'A total is written without its ETag',
+    file: 'lib/features/totals/total-upkeep.ts',
+    edits: [
+      [
+        "return found ? { kind: 'replace', row, properties, etag: found.etag }",
+        "return found ? { kind: 'replace', row, properties, etag: '*' }",
+      ],
+    ],
+  },
+  {
+    without: 'A delete in a transaction requires no ETag',
+    file: 'lib/storage/conditional-delete.ts',
+    edits: [['const etags = conditions.getStore();', 'const etags: readonly string[] | undefined = [];']],
+  },
+  {
+    without: 'The cost of a request leaves out messages',
+    file: 'lib/storage/cost.ts',
+    edits: [['          meter.transactions += 1;', "          meter.transactions += service === 'queue' ? 0 : 1;"]],
+  },
+  ...RULES,
+];

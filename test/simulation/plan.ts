@@ -4,7 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { type Chance, createChance } from '../kit/chance.ts';
 import { type NetworkFaults, NO_FAULTS } from '../kit/network.ts';
-import { MODELS } from './models.ts';
+import { LIMITED, MODELS } from './models.ts';
 import { ACCOUNT_WORKS, type AccountWork } from './operators.ts';
 import { respell } from './spelling.ts';
 
@@ -45,6 +45,8 @@ export interface Plan {
   /** By how much the clock of each process is ahead. */
   readonly aheadMs: readonly number[];
   readonly faults: NetworkFaults;
+  /** The user whose rights rules limit, if the model has such. */
+  readonly user: string | undefined;
   readonly events: readonly Planned[];
 }
 
@@ -63,10 +65,11 @@ const LONGEST_PAUSE_MS = 9_000;
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
-/** Returns what the seed determines. */
-export function planOf(seed: number): Plan {
+/** Returns what the seed determines. Of a model with rules are only the worlds for which the model is named. */
+export function planOf(seed: number, name?: string): Plan {
   const chance = createChance(seed, 'plan');
-  const [modelName, model] = chance.pick(Object.entries(MODELS));
+  const candidates = Object.entries(MODELS).filter(([each]) => (name ? each === name : each !== LIMITED.model));
+  const [modelName, model] = chance.pick(candidates);
   const processes = 1 + chance.below(3);
   const accounts = chance.isTrue(0.4) ? 1 : 2 + chance.below(2);
   const events = eventsOf(model, { seed, processes, accounts });
@@ -80,8 +83,17 @@ export function planOf(seed: number): Plan {
     accountsAtFirst: grows ? accounts - 1 : accounts,
     aheadMs: Array.from({ length: processes }, () => chance.pick([0, 0, -7_000, 4_000, 8_000, 300_000, -300_000])),
     faults: chooseFaults(createChance(seed, 'faults')),
+    user: modelName === LIMITED.model ? chooseUser(events, createChance(seed, 'user')) : undefined,
     events,
   };
+}
+
+/** Somebody whom a write of the seed makes a member, or nobody. */
+function chooseUser(events: readonly Planned[], chance: Chance): string {
+  const named = events.flatMap(({ event }) =>
+    event.do === 'write' ? [event.step.key?.userId, event.step.values?.userId] : [],
+  );
+  return chance.pick(['nobody', ...new Set(named.filter((name) => typeof name === 'string'))]);
 }
 
 /** Swarm: each seed has about half of the faults, so that no fault always hides what another one shows. */

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
+import type { Values } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { cleanUp, resumeMoves } from '../../lib/operations/move-slots.ts';
@@ -30,8 +32,10 @@ import {
 } from '../kit/virtual-world.ts';
 import { createCaller } from './caller.ts';
 import { createHistory } from './history.ts';
+import { LIMITED } from './models.ts';
 import { workOnAccounts } from './operators.ts';
 import { CLIENTS, type Event, type Plan } from './plan.ts';
+import { createRulesOracle } from './rules-oracle.ts';
 
 /** What a world was like. */
 export interface Report {
@@ -93,6 +97,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   const logged: string[] = [];
   let appRequests = 0;
   const miscounted: string[] = [];
+  const violations: string[] = [];
+  const rules = plan.user === undefined ? undefined : createRulesOracle(plan.user);
   let known = plan.accountsAtFirst;
   const operatorToken = createToken({ sub: 'operator', roles: model.roles });
   const resources = () => resourcesOf(model.list, Date.now(), model);
@@ -139,7 +145,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       const { status = 200, headers: replied, body: content } = response;
       const received = new Headers(replied as Record<string, string>);
       const said = /desc="(\d+) transaction/.exec(received.get('server-timing') ?? '')?.[1];
-      if (said !== undefined && Number(said) !== storageRequests)
+      // What rules hide is not in the cost either.
+      if (said !== undefined && !isLimited(index) && Number(said) !== storageRequests)
         miscounted.push(
           `request ${id}, ${method} ${path}, cost ${storageRequests} storage requests, and its response says ${said}`,
         );
@@ -170,6 +177,13 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     return new Response(reply.bodyAsText || null, { status: reply.status, headers: reply.headers.toJSON() });
   }
 
+  /** The last client is the user whom rules limit. */
+  const isLimited = (client: number) => plan.user !== undefined && client === CLIENTS - 1;
+  function reached(entity: Entity, values: Values, call: { readonly nth: number; readonly ended: number }): void {
+    const problem = rules?.check(entity, values, call);
+    if (problem) violations.push(problem);
+  }
+
   async function happen(event: Event, nth: number): Promise<void> {
     switch (event.do) {
       case 'write': {
@@ -177,11 +191,19 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const entity = model.list.find(({ name }) => name === step.of);
         if (!entity) return;
         const begun = elapsed();
+        rules?.noteWrite(step, begun);
         const outcome = await callers[client]?.write(entity, step);
         if (!outcome) return;
         log(`${elapsed().toFixed(3)} event ${nth} ${step.do} ${outcome.code} ${outcome.message ?? ''}`);
         count(outcomes, `${step.do} ${outcome.code}`);
-        history.addWrite(entity, step, { nth, begun, ended: elapsed(), outcome });
+        const call = { nth, begun, ended: elapsed(), outcome };
+        if (!isLimited(client)) return history.addWrite(entity, step, call);
+        notice(`user: ${step.do} ${outcome.code}`);
+        // What is out of reach is not found, which says nothing of it.
+        if (outcome.code !== 'ok' && outcome.code !== 'unknown') return;
+        const parts = outcome.parts?.map((code) => (['ok', 'unknown'].includes(code) ? code : 'rejected'));
+        history.addWrite(entity, step, { ...call, outcome: { ...outcome, ...(parts && { parts }) } });
+        if (outcome.values) reached(entity, outcome.values, call);
         return;
       }
       case 'read': {
@@ -192,7 +214,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         if (!outcome) return;
         log(`${elapsed().toFixed(3)} event ${nth} read ${outcome.code}`);
         count(outcomes, `read ${outcome.code}`);
-        history.addRead(entity, event.key, { nth, begun, ended: elapsed(), outcome });
+        const call = { nth, begun, ended: elapsed(), outcome };
+        if (!isLimited(event.client)) return history.addRead(entity, event.key, call);
+        notice(`user: read ${outcome.values ? 'something' : 'nothing'}`);
+        if (!outcome.values) return;
+        history.addRead(entity, event.key, call);
+        reached(entity, outcome.values, call);
         return;
       }
       case 'kill': {
@@ -214,6 +241,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         network.away.set(names[event.account] ?? '', elapsed() + event.forMs);
         return;
       case 'grow': {
+        notice('account added');
         known = plan.accounts;
         for (const [index, former] of running.entries()) {
           former.kill();
@@ -258,7 +286,11 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
 
   const callers = Array.from({ length: CLIENTS }, (_, index) =>
     createCaller(
-      createToken({ sub: `client${index}`, roles: model.roles }),
+      createToken(
+        isLimited(index)
+          ? { sub: plan.user, roles: [LIMITED.role] }
+          : { sub: `client${index}`, roles: model.roles.filter((role) => role !== LIMITED.role) },
+      ),
       fetchFrom(createProcess(`client${index}`), index),
     ),
   );
@@ -323,7 +355,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       if (found) history.addRead(entity, key, { nth: 0, begun, ended: elapsed(), outcome: found });
     }
     const { problems: unexplained, undecided } = history.check();
-    problems.push(...unexplained, ...miscounted);
+    problems.push(...unexplained, ...miscounted, ...violations);
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
     return hasLeftCopies ? problems.filter((problem) => !/ has a row of /.test(problem)) : problems;

@@ -3,14 +3,16 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { run } from '../../local/cli/command.ts';
 import { realTime } from '../kit/virtual-world.ts';
 import { formatEvent } from './format-event.ts';
+import { MODELS } from './models.ts';
 import { type Plan, planOf } from './plan.ts';
 import { shrink } from './shrink.ts';
 import { type Report, simulateSeed } from './simulate-seed.ts';
+import { SITUATIONS, WITHIN_SEEDS } from './situations.ts';
 
 /**
  * `npm run simulate`: the whole product in one process, on virtual time. A seed determines what happens in its world, to the byte. A seed
@@ -25,6 +27,7 @@ interface Options {
   readonly replay?: { readonly seed: number; readonly events: readonly number[] };
   readonly shrinkMinutes: number;
   readonly jobs: number;
+  readonly model?: string;
   readonly untilFailure?: true;
   readonly log?: string;
 }
@@ -41,6 +44,7 @@ const program = new Command()
   .option('--replay <seed:events>', 'let only these events happen, such as 7:3,17', toReplay)
   .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
   .option('--until-failure', 'end after the first seed that fails')
+  .addOption(new Option('--model <name>', 'worlds of this model only').choices(Object.keys(MODELS)))
   .option('--jobs <number>', 'how many processes simulate', toNumber, availableParallelism())
   .option('--log <file>', 'a file for all requests and replies')
   .action((options: Options) => simulate(options));
@@ -57,14 +61,16 @@ async function simulate(options: Options): Promise<void> {
   await rotateLocalKey(keyFile);
   const until = minutes === undefined ? Number.POSITIVE_INFINITY : realTime() + minutes * 60_000;
   const counted = { seeds: 0, requests: 0, events: 0, failed: 0 };
+  const seen = new Map(SITUATIONS.map((situation) => [situation, 0]));
   const since = realTime();
   for (let index = 0; realTime() < until; index += 1) {
     const current = all ? all[index] : first + index;
     if (current === undefined) break;
-    const plan = planOf(current);
+    const plan = planOf(current, options.model);
     const without = leftOut(plan, options);
     const report = await simulateSeed(plan, { keyFile, without, logFile: options.log });
     counted.seeds += 1;
+    for (const [situation, times] of report.situations) seen.set(situation, (seen.get(situation) ?? 0) + times);
     counted.requests += report.storageRequests;
     counted.events += plan.events.length - without.size;
     console.log(formatReport(report, plan));
@@ -78,7 +84,11 @@ async function simulate(options: Options): Promise<void> {
   console.log(
     `${counted.seeds} seeds, ${counted.failed} of them failed: ${counted.events} events and ${counted.requests} storage requests in ${took.toFixed(1)} minutes.`,
   );
-  if (counted.failed > 0) process.exitCode = 1;
+  console.log(`Situations: ${[...seen].map(([situation, times]) => `${situation} ${times}`).join(', ')}.`);
+  const missed = SITUATIONS.filter((situation) => seen.get(situation) === 0);
+  const isMissed = counted.seeds >= WITHIN_SEEDS && missed.length > 0;
+  if (isMissed) console.log(`${counted.seeds} worlds do not reach: ${missed.join(', ')}.`);
+  if (counted.failed > 0 || isMissed) process.exitCode = 1;
 }
 
 /** A seed that nobody chose. */
@@ -86,7 +96,7 @@ const realSeed = () => (process.pid * 7_919 + Number(process.hrtime.bigint() % 1
 
 /** Lets several processes simulate a part of the seeds each. */
 async function divide(
-  { jobs, minutes, shrinkMinutes }: Options,
+  { jobs, minutes, shrinkMinutes, model }: Options,
   all: readonly number[] | undefined,
   first: number,
 ): Promise<void> {
@@ -96,7 +106,10 @@ async function divide(
   });
   const script = process.argv[1] ?? '';
   const ended = parts.map(async (part) => {
-    const more = minutes === undefined ? [] : ['--minutes', String(minutes)];
+    const more = [
+      ...(minutes === undefined ? [] : ['--minutes', String(minutes)]),
+      ...(model === undefined ? [] : ['--model', model]),
+    ];
     const words = [...part, ...more, '--jobs', '1', '--shrink-minutes', String(shrinkMinutes)];
     const child = spawn(process.execPath, [...process.execArgv, script, ...words], { stdio: 'inherit' });
     const [code] = await once(child, 'exit');
@@ -149,7 +162,8 @@ async function showFailure(plan: Plan, { keyFile, without, report, options }: Fa
   console.log(`These ${left.length} of ${plan.events.length} events of seed ${plan.seed} suffice:`);
   for (const planned of plan.events.filter(({ nth }) => left.includes(nth))) console.log(formatEvent(planned));
   show(smallest);
-  console.log(`Repeat: npm run simulate -- --replay ${plan.seed}:${left.join(',')}`);
+  const of = options.model === undefined ? '' : `--model ${options.model} `;
+  console.log(`Repeat: npm run simulate -- ${of}--replay ${plan.seed}:${left.join(',')}`);
 }
 
 function toNumber(text: string): number {

@@ -1,0 +1,17 @@
+import { ACCOUNT_WORKS } from './operators.ts';
+
+/** What generated worlds have to reach. If they do not, change the plan of worlds and not this list. */
+export const SITUATIONS: readonly string[] = [
+  ...['lost', 'replyLost', 'late', 'slow', 'throttled', 'failed'].map((fate) => `request ${fate}`),
+  'request late, right behind another',
+  'process killed',
+  'process paused',
+  'account away',
+  'account added',
+  'repair of a page',
+  'operator killed during move',
+  ...new Set(ACCOUNT_WORKS.map((work) => `operator: ${work}`)),
+];
+
+/** So many worlds reach each situation. */
+export const WITHIN_SEEDS = 200;
