@@ -55,7 +55,7 @@ const Work = z.object({
   written: z.number(),
   blobs: z.number(),
   slots: z.number(),
-  /** How long writes to a slot have waited at most. */
+  /** How long writes to a slot have waited at most, also to closed ones that are not handed over yet. */
   pauseMs: z.number(),
 });
 export type Work = z.infer<typeof Work>;
@@ -64,8 +64,8 @@ interface Done extends Pick<Work, 'slots' | 'written' | 'blobs'> {
   readonly pauses: readonly number[];
 }
 
-/** Keeps what a mover tells of its work, until its row is written. */
-export function followWork(done: Done) {
+/** Keeps what a mover tells of its work, until its row is written. `closed` has when slots were closed that are not handed over, by the move. */
+export function followWork(done: Done, closed: ReadonlyMap<string, number>) {
   const startedAt = Date.now();
   let phase: Work['phase'] = 'waiting';
   let endsAt = 0;
@@ -93,7 +93,8 @@ export function followWork(done: Done) {
       const now = Date.now();
       const rowsPerSecond = Math.round(((rows - last.rows) * 1_000) / Math.max(1, now - last.at));
       last = { at: now, rows };
-      const { slots, written, blobs, pauses } = done;
+      const { slots, written, blobs } = done;
+      const pauses = [...done.pauses, ...[...closed.values()].map((closedAt) => now - closedAt)];
       const counts = {
         rows,
         rowsPerSecond,

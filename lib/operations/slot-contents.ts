@@ -40,6 +40,8 @@ export interface Leg {
   /** Those of the source, with which the target agrees. */
   readonly layers: Layers;
   readonly isClosed: boolean;
+  /** When its slots were closed, in milliseconds. A mover of a former release does not say. */
+  readonly closedAt?: number | undefined;
 }
 
 const ROW_PASSES = 10;

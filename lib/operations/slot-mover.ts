@@ -82,7 +82,7 @@ export interface MoveReport {
   readonly deleted: number;
   /** Blobs that were copied. */
   readonly blobs: number;
-  /** How long writes to each slot waited, in milliseconds. */
+  /** How long writes to each slot had to wait, in milliseconds: to closed ones since their closing. Each fails after `WAIT_MS`. */
   readonly pauses: readonly number[];
   /** Slots that stay where they are: aborted ones, and those whose last rows could not be copied in time. */
   readonly left: readonly string[];
@@ -93,6 +93,8 @@ interface Mover extends CopyWork {
   readonly grantedForMs: number;
   readonly timing: MoveTiming;
   readonly report: { -readonly [Name in keyof MoveReport]: MoveReport[Name] } & { pauses: number[]; left: string[] };
+  /** When slots were closed that are not handed over, by the move. */
+  readonly closed: Map<string, number>;
   /** How many open partitions are let go together now. */
   openedPerSwitch: number;
 }
@@ -111,7 +113,8 @@ export async function asMover(
 ): Promise<MoveReport> {
   const accounts = severalAccounts(storage);
   const report: Mover['report'] = { slots: 0, rows: 0, written: 0, deleted: 0, blobs: 0, pauses: [], left: [] };
-  const followed = followWork(report);
+  const closed: Mover['closed'] = new Map();
+  const followed = followWork(report, closed);
   const tell = (progress: MoveProgress) => {
     followed.tell(progress);
     onProgress(progress);
@@ -133,6 +136,7 @@ export async function asMover(
     storage,
     resources: { ...resources, containers },
     report,
+    closed,
     unknownAt: Number.NEGATIVE_INFINITY,
     openedPerSwitch: timing.openedPerSwitch,
   };
@@ -153,6 +157,7 @@ export async function startMoves(mover: Mover, plans: readonly Plan[], isClosed:
   // Too many for the arguments of one call, if several layers have moved.
   const turns = placements.flatMap(({ owned }) => [...owned.moves.values()].map((move) => move.turn));
   const turn = 1 + turns.reduce((one, other) => Math.max(one, other), 0);
+  const closing = isClosed ? { isClosed, closedAt: Date.now() } : { isClosed };
   const starts = plans.flatMap(({ slots, to }, at) =>
     placements.flatMap((placement) => {
       const owned = slots.filter((slot) => findOwner(placements, slot) === placement);
@@ -160,7 +165,7 @@ export async function startMoves(mover: Mover, plans: readonly Plan[], isClosed:
       const busy = owned.find((slot) => stateIn(placement, slot).phase !== 'at rest');
       if (busy) throw new RowkeyError('busy', `The slot ${busy} is moving. Resume or abort its move first.`);
       return [
-        { account: placement.account, slots: owned, begun: { move: newMoveId(), to, turn: turn + at, isClosed } },
+        { account: placement.account, slots: owned, begun: { move: newMoveId(), to, turn: turn + at, ...closing } },
       ];
     }),
   );
@@ -195,7 +200,7 @@ async function change(
 export async function legsOf(mover: Mover, phases: readonly Phase[] = ['fencing', 'draining']): Promise<Leg[]> {
   const legs = new Map<string, Omit<Leg, 'slots'> & { readonly slots: string[] }>();
   for (const { account, owned } of await readPlacement(mover.accounts))
-    for (const [index, { move, to, isClosed }] of owned.moves) {
+    for (const [index, { move, to, isClosed, closedAt }] of owned.moves) {
       const target = mover.accounts.list.find(({ name }) => name === to);
       if (!target || !phases.includes(stateOf(owned, index).phase)) continue;
       const leg = legs.get(move) ?? {
@@ -205,6 +210,7 @@ export async function legsOf(mover: Mover, phases: readonly Phase[] = ['fencing'
         slots: [] as string[],
         layers: owned.layers,
         isClosed,
+        closedAt,
       };
       leg.slots.push(slotAt(index));
       legs.set(move, leg);
@@ -220,6 +226,7 @@ export async function finishMoves(mover: Mover): Promise<void> {
     const sealed = (await legsOf(mover, ['draining'])).filter(({ isClosed }) => !isClosed);
     for (const leg of sealed) await switchAll(mover, leg);
     const legs = await legsOf(mover);
+    for (const { id, closedAt } of legs) if (closedAt !== undefined) mover.closed.set(id, closedAt);
     if (legs.length > 0) {
       // Nobody uses a lease from before, or a grant that was signed under one, and nothing that was sent under either is under way,
       // whether unfenced or with another fence.
@@ -268,6 +275,7 @@ async function switchAll(mover: Mover, leg: Leg): Promise<void> {
     done += slots.length;
     mover.tell({ what: 'switch', slots: done, of: leg.slots.length });
   }
+  mover.closed.delete(leg.id);
 }
 
 /** The first of the slots, and those after it with which few partitions are open. */
@@ -288,11 +296,11 @@ async function nextToSwitch(
 }
 
 /**
- * Hands slots over. Their writes wait from the first change of the source's row to the change of the target's: for the milliseconds that it
- * returns.
+ * Hands slots over. It changes the source's row, then the target's, and returns the milliseconds in between: for so long writes wait that are
+ * not closed since the beginning.
  */
 async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
-  const { source, target, id, slots, isClosed } = leg;
+  const { source, target, id, slots, isClosed, closedAt } = leg;
   const { timing, report } = mover;
   const ofMove = (phases: readonly Phase[], phase: Phase) => (state: SlotState, goneAt: number) =>
     state.move === id && phases.includes(state.phase)
@@ -313,7 +321,8 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
   await accept(mover, target, slots);
   const pause = performance.now() - since;
   report.slots += slots.length;
-  for (const _ of slots) report.pauses.push(pause);
+  const waited = closedAt === undefined ? pause : Date.now() - closedAt;
+  for (const _ of slots) report.pauses.push(waited);
   return pause;
 }
 

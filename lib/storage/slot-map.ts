@@ -38,7 +38,7 @@ export const LEASE_MS = 5_000;
 const SURE_MS = 25_000;
 /** Between two owners, a slot has none for the time of one request; while its last rows are copied, its writes wait. */
 const RETRY_MS = 50;
-const WAIT_MS = 15_000;
+export const WAIT_MS = 15_000;
 /** Longer than a mover lets writes wait. After this time it has died, and a writer opens the slot again. */
 const OPEN_AFTER_MS = 10_000;
 /** Longer than a mover takes between the source's row and the target's. After this time it has died, and a process that needs the slot ends the hand-over. */

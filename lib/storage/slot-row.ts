@@ -56,6 +56,8 @@ export interface SlotState {
   readonly turn?: number | undefined;
   /** True if writes wait during the whole move: no partition is opened. */
   readonly isClosed?: boolean | undefined;
+  /** When the mover closed the slot, in milliseconds of its own clock: for reports alone. */
+  readonly closedAt?: number | undefined;
   /** When the account let the slot go, in milliseconds of the service's clock. */
   readonly goneAt?: number | undefined;
 }
@@ -66,6 +68,7 @@ interface InMove {
   readonly to: string;
   readonly turn: number;
   readonly isClosed: boolean;
+  readonly closedAt?: number | undefined;
   readonly goneAt: number;
 }
 
@@ -169,6 +172,7 @@ const Moves = z.record(
     slots: z.string(),
     turn: z.number().default(0),
     isClosed: z.boolean().default(false),
+    closedAt: z.number().optional(),
     goneAt: z.number().default(0),
   }),
 );
@@ -286,9 +290,9 @@ export async function changeSlots(
       if (!next) return undefined;
       text[index % SLOTS] = CHARACTERS.get(next.phase) ?? '-';
       characters.set(layer, text);
-      const { move, to, turn = 0, isClosed = false, goneAt = 0 } = next;
+      const { move, to, turn = 0, isClosed = false, closedAt, goneAt = 0 } = next;
       if (move === undefined || to === undefined) moves.delete(index);
-      else moves.set(index, { move, to, turn, isClosed, goneAt });
+      else moves.set(index, { move, to, turn, isClosed, closedAt, goneAt });
     }
     const changed = [...characters].map(([layer, text]) => [layer, text.join('')] as const);
     return { ...owned, texts: new Map([...owned.texts, ...changed]), moves };

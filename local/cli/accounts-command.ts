@@ -17,6 +17,7 @@ import {
 import { MOVE_TIMING, type MoveReport, type MoveTiming } from '../../lib/operations/slot-mover.ts';
 import { awayIn, unlessAway } from '../../lib/storage/errors.ts';
 import { nameOfMove } from '../../lib/storage/fence-rows.ts';
+import { WAIT_MS } from '../../lib/storage/slot-map.ts';
 import {
   indexIn,
   isOwned,
@@ -86,7 +87,7 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
     .addOption(new Option('--share <number>', 'a part of all slots, such as 0.25').argParser(toShare))
     .option(
       '--closed',
-      'let writes to the slots wait, or fail, until they have moved: without fences, for an hour of low load',
+      `let writes to the slots wait until they have moved, which takes more than ${LATE_MS / 1_000} s; a write fails with 503 after ${WAIT_MS / 1_000} s: without fences, for an hour of low load`,
     )
     .action(async (options: MoveOptions, command: Command) => {
       const { storage, given } = await storageOf(command);
@@ -363,6 +364,8 @@ export function describeReport({ slots, rows, written, deleted, blobs, pauses, l
     const sorted = pauses.toSorted((one, other) => one - other);
     const at = (part: number) => Math.round(sorted[Math.ceil(part * sorted.length) - 1] ?? 0);
     lines.push(`Writes to a slot waited ${at(0.5)} ms (median), ${at(0.99)} ms (99 %), ${at(1)} ms (longest).`);
+    if (at(1) > WAIT_MS)
+      lines.push(`A write that had waited for ${WAIT_MS / 1_000} s failed with 503, and can be repeated.`);
   }
   if (left.length > 0) lines.push(`${left.length} slots stay where they are: ${left.slice(0, 20).join(', ')}.`);
   return lines;

@@ -202,6 +202,27 @@ test('moves closed slots without fences', async () => {
   expect(await rowsIn(storage, 'second')).toHaveLength(keys.length);
 });
 
+test('counts the pause of closed slots from their closing, also when another mover continues', async () => {
+  const { open, storage, slots } = await storageToMove();
+  const waitedMs = QUICK.leaseMs + QUICK.lateMs;
+  const begunAt = Date.now();
+  const { pauses } = await moveSlots(storage, [{ slots, to: 'second' }], { ...quick, isClosed: true });
+  expect(pauses).toHaveLength(slots.length);
+  expect(Math.min(...pauses)).toBeGreaterThanOrEqual(waitedMs);
+  expect(Math.max(...pauses)).toBeLessThanOrEqual(Date.now() - begunAt);
+
+  const abort = new AbortController();
+  const onProgress = () => abort.abort(new Error('The mover dies.'));
+  const closedFrom = Date.now();
+  const dying = { ...quick, isClosed: true, signal: abort.signal, onProgress };
+  await expect(moveSlots(open(), [{ slots, to: 'first' }], dying)).rejects.toThrow('The mover dies.');
+  await sleep(500);
+  const resumed = await resumeMoves(open(), quick);
+  expect(resumed.pauses).toHaveLength(slots.length);
+  expect(Math.min(...resumed.pauses)).toBeGreaterThanOrEqual(500 + waitedMs);
+  expect(Math.max(...resumed.pauses)).toBeLessThanOrEqual(Date.now() - closedFrom);
+});
+
 /** A move of all slots whose mover has died between the seal and the switch, and the partition that was opened. */
 async function sealedMove() {
   const created = await storageToMove(2);

@@ -53,6 +53,17 @@ test('names what each account owns', async () => {
   });
 });
 
+test('tells how long writes to closed slots wait, before any is handed over', async () => {
+  const { storage, slot, read } = await threeAccounts();
+  const abort = new AbortController();
+  const options = { ...quick, timing: { ...timing, holdMs: 1_000 }, isClosed: true, grantedForMs: 60_000 };
+  const moving = moveSlots(storage, [{ slots: [slot], to: 'second' }], { ...options, signal: abort.signal });
+  await expect.poll(async () => (await read()).mover?.pauseMs, { timeout: 5_000 }).toBeGreaterThan(200);
+  expect((await read()).mover).toMatchObject({ phase: 'waiting', slots: 0 });
+  abort.abort(new Error('The mover dies.'));
+  await expect(moving).rejects.toThrow('The mover dies.');
+});
+
 test('tells of a move while its mover lives, after the mover has died, and after the move', async () => {
   const { storage, slot, read } = await threeAccounts();
   const abort = new AbortController();

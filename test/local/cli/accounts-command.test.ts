@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { changeSlots } from '../../../lib/storage/slot-row.ts';
-import { addAccountsCommands } from '../../../local/cli/accounts-command.ts';
+import { addAccountsCommands, describeReport } from '../../../local/cli/accounts-command.ts';
 import type { OpenAccounts } from '../../../local/cli/open-accounts.ts';
 import { accountNamed, provisionAccounts, RESOURCES, type Several, TABLE } from '../../lib/storage/several-accounts.ts';
 
@@ -118,4 +118,17 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
     // The first account has the row of the command that moves slots.
     expect(told.slice(4).join()).toMatch(away === 'first' ? /^$/ : /accounts -- back/);
   }
+});
+
+test('says that writes to slots which were closed for long have failed', () => {
+  const report = { slots: 2, rows: 1, written: 1, deleted: 0, blobs: 0, left: [] };
+  const waited = (...pauses: number[]) => describeReport({ ...report, pauses }).slice(1);
+  expect(waited(20, 14_000)).toEqual(['Writes to a slot waited 20 ms (median), 14000 ms (99 %), 14000 ms (longest).']);
+  expect(waited(41_000, 52_000)).toEqual([
+    'Writes to a slot waited 41000 ms (median), 52000 ms (99 %), 52000 ms (longest).',
+    'A write that had waited for 15 s failed with 503, and can be repeated.',
+  ]);
+  const program = addAccountsCommands(new Command(), { open: () => Promise.reject(new Error('Not opened.')) });
+  const move = program.commands.find((command) => command.name() === 'move');
+  expect(move?.helpInformation().replaceAll(/\s+/g, ' ')).toContain('a write fails with 503 after 15 s');
 });
