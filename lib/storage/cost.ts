@@ -23,9 +23,6 @@ export interface Cost {
  */
 const IDLE_MS = 60_000;
 
-/** The services work on a request of a table or queue for at most 30 s. Without a response, a connection is lost. */
-const RESPONSE_WITHIN_MS = 40_000;
-
 /** The kept connections, by protocol. */
 export function createConnections(idleMs = IDLE_MS) {
   const options = { keepAlive: true, timeout: idleMs };
@@ -88,7 +85,7 @@ interface Counted {
 }
 
 /**
- * Counts and traces each attempt as a storage transaction, so it is below the retries of the SDKs. Keeps the connections open, and ends the wait for a response. A span
+ * Counts and traces each attempt as a storage transaction, so it is below the retries of the SDKs. Keeps the connections open. A span
  * has one part of the URL: the table, queue or container, which follows the path of the service. Later path segments contain keys and are
  * left out.
  */
@@ -107,8 +104,6 @@ export function countTransactions({ service, endpoint, insecure, heat, account }
     sendRequest(request, next) {
       request.allowInsecureConnection ||= insecure;
       request.agent ??= agent;
-      // The body of a blob takes as long as the other side needs.
-      if (service !== 'blob') request.timeout ||= RESPONSE_WITHIN_MS;
       const operation = `${service} ${request.method}`;
       count.transaction({ pattern: currentPattern(), operation });
       const send = async (span: Span) => {

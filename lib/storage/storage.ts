@@ -16,6 +16,7 @@ import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
 import { createPace, type Pace } from '../base/pace.ts';
+import { boundWaits } from './bound-waits.ts';
 import { conditionalDelete } from './conditional-delete.ts';
 import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
@@ -187,6 +188,7 @@ function openAccount(account: AccountOptions, { prefix, paceOf, clock, name }: O
     noteOutcome,
     ...(service === 'blob' ? [] : unlessSilent),
     countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat, account: name }),
+    boundWaits,
   ];
   const table = through(
     [conditionalDelete, ...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')],

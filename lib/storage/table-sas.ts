@@ -10,6 +10,7 @@ import { AzureNamedKeyCredential, generateTableSas, type TableServiceClient } fr
 import { z } from 'zod';
 import { RowkeyError, unavailable } from '../base/errors.ts';
 import { HOUR_MS, isoSeconds } from '../base/time.ts';
+import { boundWaits } from './bound-waits.ts';
 import { countTransactions } from './cost.ts';
 import { storageCall } from './errors.ts';
 import type { Address } from './rows.ts';
@@ -164,7 +165,7 @@ export function userDelegationSigner({ tables, httpClient = overNetwork(tables) 
 
 function overNetwork({ url }: TableServiceClient): HttpClient {
   return through(
-    [countTransactions({ service: 'table', endpoint: () => url, insecure: false })],
+    [countTransactions({ service: 'table', endpoint: () => url, insecure: false }), boundWaits],
     createDefaultHttpClient(),
   );
 }

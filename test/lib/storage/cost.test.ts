@@ -74,7 +74,7 @@ test.each<[Fault, string]>([
   expect(await responses()).toMatchObject({ [`table responses ${status}`]: 1 });
 });
 
-test('waits 40 seconds for the response of a table or queue, and for a blob as long as it takes', async () => {
+test('waits 40 seconds for a response that has nothing to wait for', async () => {
   const waits: [string, number][] = [];
   const httpClient: HttpClient = {
     async sendRequest(request) {
@@ -89,7 +89,11 @@ test('waits 40 seconds for the response of a table or queue, and for a blob as l
     storage.queue('work').getProperties(),
     storage.container('files').getProperties(),
   ]);
-  expect(Object.fromEntries(waits)).toEqual({ 'table.example': 40_000, 'queue.example': 40_000, 'blob.example': 0 });
+  expect(Object.fromEntries(waits)).toEqual({
+    'table.example': 40_000,
+    'queue.example': 40_000,
+    'blob.example': 40_000,
+  });
 });
 
 test('counts a throttled response of a queue and its retry by queue', async () => {

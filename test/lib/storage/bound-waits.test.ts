@@ -1,0 +1,107 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { createEngine } from '../../../lib/engine/engine.ts';
+import { readChanges } from '../../../lib/operations/audit-log.ts';
+import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
+import { readBlob, readBlobRange } from '../../../lib/storage/blobs.ts';
+import { storageCall } from '../../../lib/storage/errors.ts';
+import { readRange, readRow, submit } from '../../../lib/storage/rows.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+
+/** An account that accepts each request and never responds, or stops in the middle of a response. */
+
+let received = 0;
+let respond: (response: ServerResponse) => void = () => undefined;
+const server = createServer((request, response) => {
+  request.resume();
+  respond(response);
+  received += 1;
+});
+let storage: Storage;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const endpoint = (service: string) => `${service}Endpoint=http://127.0.0.1:${port}/devstoreaccount1`;
+  const key = Buffer.alloc(64).toString('base64');
+  storage = openStorage({
+    connectionString: `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};${['Blob', 'Queue', 'Table'].map(endpoint).join(';')}`,
+  });
+});
+afterEach(() => vi.useRealTimers());
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const blob = { container: 'files', name: 'a' };
+const address = { table: 'things', partition: 'p' };
+const at = Date.parse('2026-11-20T08:00:00Z');
+const READS: readonly [string, () => Promise<unknown>][] = [
+  ['a read of a row', () => readRow(storage, { ...address, row: 'r' })],
+  ['a range of rows', () => readRange(storage, { ...address, from: '' })],
+  ['the list of tables', () => storageCall(storage.tables.listTables().next())],
+  ['the state of a queue', () => storageCall(storage.queue('work').getProperties())],
+  ['messages', () => storageCall(storage.queue('work').receiveMessages())],
+  ['the list of blobs', () => listBlobs(storage, { container: 'files', prefix: '' })],
+  ['the lines of a blob', () => Array.fromAsync(readLines(storage, blob))],
+  ['a blob', () => readBlob(storage, blob)],
+  ['a part of a blob', () => readBlobRange(storage, blob, { count: 10 })],
+  ['the audit log', () => readChanges(createEngine(storage), { from: at, to: at + 1_000, limit: 10 })],
+];
+const WRITES: typeof READS = [
+  ['a write of a row', () => submit(storage, { ...address, actions: [{ kind: 'upsert', row: 'r', properties: {} }] })],
+  ['a message', () => storageCall(storage.queueSentOnce('work').sendMessage('x'))],
+  ['a new append blob', () => createAppendBlob(storage, blob)],
+  ['a block', () => appendBlock(storage, blob, { bytes: Buffer.from('x'), position: 0 })],
+  ['an upload', () => storageCall(storage.container('files').getBlockBlobClient('a').upload('x', 1))],
+];
+
+/** Lets the clock run until the call ends; at most ten minutes. */
+async function outcomeOf(call: () => Promise<unknown>): Promise<unknown> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  const before = received;
+  let outcome: unknown = 'waits for ever';
+  let isOver = false;
+  const called = call().then(
+    () => 'succeeded',
+    (error: unknown) => error,
+  );
+  void called.then((result) => {
+    outcome = result;
+    isOver = true;
+  });
+  const pause = () => new Promise((resolve) => setImmediate(resolve));
+  for (let ms = 0; !isOver && ms < 600_000; ms += 10_000) {
+    for (let turn = 0; turn < 200 && (received === before || turn < 20); turn += 1) await pause();
+    vi.advanceTimersByTime(10_000);
+    for (let turn = 0; turn < 20 && !isOver; turn += 1) await pause();
+  }
+  return outcome;
+}
+
+test.each([...READS, ...WRITES])('ends %s to which no response comes', async (_, call) => {
+  respond = () => undefined;
+  expect(await outcomeOf(call)).toMatchObject({ code: 'storage-unavailable' });
+});
+
+test.each(READS)('ends %s whose response stops in the middle', async (_, call) => {
+  respond = (response) => {
+    response.writeHead(200, { 'content-length': 1_000, 'content-type': 'application/json', etag: '"1"' });
+    response.write('{"value":[');
+  };
+  expect(await outcomeOf(call)).toMatchObject({ code: 'storage-unavailable' });
+});
+
+test('a reader of a blob may be slow', async () => {
+  const bytes = Buffer.alloc(500_000, 1);
+  respond = (response) => {
+    response.writeHead(200, { 'content-length': bytes.length, etag: '"1"' });
+    response.end(bytes);
+  };
+  const { readableStreamBody: stream } = await storage.container('files').getBlobClient('a').download();
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  vi.advanceTimersByTime(600_000);
+  expect(await buffer(stream as NodeJS.ReadableStream)).toEqual(bytes);
+});
