@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { checkJson } from '../../base/check-json.ts';
-import { hasCode, RowkeyError } from '../../base/errors.ts';
+import { RowkeyError } from '../../base/errors.ts';
 import { MAX_JSON_DEPTH } from '../../base/json-value.ts';
 import { recentFor } from '../../base/once.ts';
 import { mapValues, omit, pick, type Values } from '../../base/values.ts';
@@ -130,19 +130,7 @@ function withDefaults(entity: Entity, values: Values, held: readonly string[]): 
   if (absent.length === 0) return values;
   const given = omit(values, entity.decidedFields);
   const computed = mapValues(Object.fromEntries(absent), (compute) => compute(given));
-  return { ...values, ...validDefaults(entity, computed) };
-}
-
-/** The caller has not sent them, so a default that is not valid is a mistake of the model. Throws `wrong-output`. */
-function validDefaults(entity: Entity, computed: Values): Values {
-  try {
-    return validateRequired(entity, computed, Object.keys(computed));
-  } catch (error) {
-    if (!hasCode(error, 'invalid-input')) throw error;
-    throw new RowkeyError('wrong-output', `A default of ${entity.name} is not valid: ${error.message}`, {
-      cause: error,
-    });
-  }
+  return { ...values, ...validateRequired(entity, computed, Object.keys(computed)) };
 }
 
 /** The values with the derived fields, which follow from the fields that callers write. */
