@@ -131,7 +131,7 @@ export async function runScript(path: string, words: readonly string[], app: App
 
 /** A command that takes long on a busy machine also prints its progress. */
 export function removeProgress(said: string): string {
-  return said.replaceAll(/^.* rows\/s.*…\n/gm, '');
+  return said.replaceAll(/^\S+ rows\b.*…\n/gm, '');
 }
 
 /** Runs a shell command line. */
