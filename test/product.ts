@@ -10,6 +10,7 @@ import { KEY_FILE, signToken } from '../local/instance/identity-provider.ts';
 import type { LocalApp } from '../local/instance/local-app.ts';
 import { readSecrets } from '../local/instance/secrets.ts';
 import { startProduct } from '../local/instance/start-product.ts';
+import { storageOptions } from '../local/instance/storage-accounts.ts';
 import { runInProcess } from './command-in-process.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 import { IS_HOSTED_IN_PROCESS, startHostInProcess } from './host-in-process.ts';
@@ -68,11 +69,14 @@ export function useProduct(
   {
     app = deployedApp,
     cors,
+    further = [],
     hasTelemetry = false,
     through = async (connectionString) => connectionString,
   }: {
     readonly app?: LocalApp;
     readonly cors?: readonly string[];
+    /** In place of files: further storage accounts of the app. */
+    readonly further?: readonly string[];
     /** True if the app sends or prints telemetry, which is global: its host is then always a process of its own. */
     readonly hasTelemetry?: boolean;
     /** Starts a proxy of the storage for the host alone, and returns its connection string. */
@@ -93,7 +97,7 @@ export function useProduct(
       cors,
       // At its minute, a timer would repair what a test has just damaged. Tests run it themselves, by `runTimer`.
       disabled: timersOf(app),
-      storage: { connectionString: await through(connectionString) },
+      storage: { connectionString: await through(connectionString), further: further.map(testStorage) },
       log: (line) => logged.push(line),
       func: UNDER_FUNC,
       startHost: IS_HOSTED_IN_PROCESS && !hasTelemetry ? startHostInProcess : undefined,
@@ -128,7 +132,7 @@ export function useProduct(
     get keyFile() {
       return join(folder, 'keys.json');
     },
-    storage: openStorage({ connectionString }, app.model.prefix),
+    storage: openStorage(storageOptions([connectionString, ...further.map(testStorage)]), app.model.prefix),
     logged,
     async runTimer(name) {
       const headers = { 'content-type': 'application/json', 'x-functions-key': (await readSecrets(folder)).hostKey };

@@ -7,6 +7,10 @@ export const SECOND_ACCOUNT = new URL('second-account', import.meta.url).href;
 
 /** In place of files: two more accounts of the walk, and of the racing writers. */
 export const WALK_ACCOUNTS = ['walk-second', 'walk-third'].map((name) => new URL(name, import.meta.url).href);
+/** In place of files: one account of the doors' app, and three. */
+export const DOOR_ACCOUNTS = ['doors', 'doors-first', 'doors-second', 'doors-third'].map(
+  (name) => new URL(name, import.meta.url).href,
+) as [string, string, string, string];
 export const RACE_ACCOUNTS = ['race', 'race-second', 'race-third'].map((name) => new URL(name, import.meta.url).href);
 
 /** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */
