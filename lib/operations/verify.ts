@@ -184,7 +184,7 @@ export const verifyPage = inPattern(
         for (const suspicion of left) known.add(suspicion);
         found.push(...left.map((suspicion) => toFinding(suspicion, false)));
       }
-      // A sum that was right before its entries were repaired.
+      // A sum may be wrong after its entries were repaired, and an entry after the copies in its entity were.
       const ofSums = checked.map(({ unit }) => unit).filter((unit) => sums.has(textOf(unit.row)) && !refused.has(unit));
       suspicious = [...refused, ...ofSums];
       sums.clear();
@@ -382,7 +382,10 @@ async function checkEntity(
       found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
   if (found.some(({ kind, row: key }) => kind === 'unreadable' || parseFurtherRowKey(key))) return found;
   if (reason !== undefined) return [...found, invalid];
-  found.push(...(await checkProjections(engine, entity, { address, snapshot, only })));
+  const hasStaleCopies = found.some(({ kind }) => kind === 'stale-copy');
+  const ofEntries = await checkProjections(engine, entity, { address, snapshot, only });
+  // Entries of stale copies may be right. The row is checked again after the repair.
+  found.push(...ofEntries.filter(({ kind }) => !hasStaleCopies || kind !== 'stale'));
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   if (only === undefined) found.push(...(await checkDerived(engine, entity, { address, snapshot })));
   return found;

@@ -58,7 +58,7 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
   readonly losesValues?: boolean;
   /** The member of a list. */
   readonly member?: string | undefined;
-  /** The row with the sum, which may look wrong until this is repaired. */
+  /** The row with the sum, or with the stale copies, which is checked again after the repair. */
   readonly sum?: Address | undefined;
 }
 

@@ -119,7 +119,7 @@ export const denormalization: Feature = {
         if (isMarked && isSame(after, snapshot.values)) continue;
         const change = { entity, address, before: snapshot, after, isUpkeep: true };
         const repair = async () => (await tryCommit(engine, [change])) !== undefined;
-        suspicions.push({ kind: 'stale-copy', of: link.field, ...address, repair });
+        suspicions.push({ kind: 'stale-copy', of: link.field, ...address, sum: address, repair });
       }
       return suspicions;
     },

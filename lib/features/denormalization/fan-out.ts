@@ -96,6 +96,7 @@ export const fanOut: Feature = {
         kind: 'stale-copy',
         of: link.field,
         ...address,
+        sum: address,
         repair: () => refresh(engine, entity, { address, values: snapshot.values }),
       }));
     },
