@@ -75,11 +75,8 @@ const lostList = (partitionKey: string, rowKey: string) => ({
   MembersBlob: JSON.stringify({ blob: `gone/${partitionKey}`, length: 40_000, sha256: 'x' }),
 });
 
-/**
- * A manual change to an employee and the expected findings: twice if both sides show the difference before the
- * repair.
- */
-const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Finding>, Partial<Finding>?][] = [
+/** A manual change to an employee and the expected finding: one, also if both sides show the difference. */
+const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Finding>][] = [
   [
     'a missing copy in the partition',
     (one) => table('employees').deleteEntity(String(one.department), `email_${one.email}`),
@@ -132,13 +129,11 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
     'a list in the partition whose blob is missing',
     (one) => table('employees').updateEntity(lostList(String(one.department), `lastname_${one.lastName}`), 'Replace'),
     { kind: 'missing', of: 'lastName' },
-    { kind: 'lost-list', of: 'lastName' },
   ],
   [
     'a remote list whose blob is missing',
     (one) => table('employeesbylastname').updateEntity(lostList(String(one.lastName), 'ids'), 'Replace'),
     { kind: 'missing', of: 'lastNameCompanyWide' },
-    { kind: 'lost-list', of: 'lastNameCompanyWide' },
   ],
   [
     'a list without entities whose blob is missing',
@@ -153,7 +148,6 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
         'Merge',
       ),
     { kind: 'missing', of: 'lastName' },
-    { kind: 'lost-list', of: 'lastName' },
   ],
   [
     'a missing unique row',
@@ -213,13 +207,11 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
 ];
 
 describe('a consistency check', () => {
-  test.each(BREAKS)('finds, reports and repairs %s', async (name, breakIt, expected, other) => {
+  test.each(BREAKS)('finds, reports and repairs %s', async (name, breakIt, expected) => {
     const one = await hire({ department: `Broken ${name}` });
     await world.settle();
     await breakIt(one);
-    const found = await audit(employees, false);
-    const all = [expected, ...(other ? [other] : [])];
-    expect(found).toEqual(all.map((each) => expect.objectContaining({ ...each, repaired: false })));
+    expect(await audit(employees, false)).toEqual([expect.objectContaining({ ...expected, repaired: false })]);
     expect(await audit(employees, true)).toEqual([expect.objectContaining({ ...expected, repaired: true })]);
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
