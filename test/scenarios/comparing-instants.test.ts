@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { orders } from '../../examples/shop/orders.ts';
 import { parse } from '../../lib/define/codec/validation.ts';
 import { between } from '../../lib/define/declaration/access.ts';
 import { total } from '../../lib/define/declaration/totals.ts';
@@ -107,7 +106,7 @@ test('an entity of a period is in the table of its moment', async () => {
   const { body } = await ask(member, 'GET', `${path}?explain=true`);
   expect(JSON.stringify(body)).toContain('visits202611');
   expect((await ask(member, 'GET', path)).status).toBe(200);
-  // In Rome it is August 2025, and in UTC July, whose table is dropped.
+  // In Rome it is November 2025, and in UTC October, whose table is dropped.
   const late = await ask(member, 'POST', 'visits', { page: 'p', at: '2025-11-01T00:30:00+01:00' });
   expect(late).toMatchObject({ status: 400, body: { field: 'at' } });
 });
@@ -118,7 +117,6 @@ test('the error of an instant has an example that the field accepts', () => {
     const [, example] = /such as (\S+)\.$/.exec(refuse(schema, { at: 'now' })) ?? [];
     expect(schema.safeParse({ at: example }).success, String(example)).toBe(true);
   }
-  expect(refuse(orders.schema, { placedAt: '2026-11-20T09:00:00Z' })).toContain('such as 2026-11-20T09:00:00.000Z');
 });
 
 function refuse(schema: z.ZodType, input: unknown): string {
