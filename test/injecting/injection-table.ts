@@ -59,7 +59,7 @@ function notIn(written: string): string[] {
 function formatCounts(): string {
   const { injected, repaired, left, nothing, missed } = counts;
   const found = repaired + left;
-  return `${injected} changes: ${found} found (${repaired} repaired, ${left} left to a person), ${missed} missed, ${nothing} that nothing tells from a write.`;
+  return `${injected} changes: ${found} found (${repaired} repaired, ${left} left to a person), ${missed} missed, ${nothing} of which nothing follows.`;
 }
 
 function formatTable(): string {
