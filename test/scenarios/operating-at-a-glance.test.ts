@@ -59,7 +59,15 @@ test('lists the consistency checks of all entities in one transaction, without f
   );
   expect(shown.body.items.length).toBeGreaterThan(5);
   const run = shown.body.items.find(({ finishedAt }: { finishedAt?: string }) => finishedAt !== undefined);
-  expect(Object.keys(run).toSorted()).toEqual(['checked', 'entity', 'finishedAt', 'foreign', 'found', 'repaired', 'startedAt']);
+  expect(Object.keys(run).toSorted()).toEqual([
+    'checked',
+    'entity',
+    'finishedAt',
+    'foreign',
+    'found',
+    'repaired',
+    'startedAt',
+  ]);
   expect(transactionsOf(shown)).toBe(1);
 });
 
