@@ -152,7 +152,7 @@ export const RULES: readonly Rule[] = [
     row: 'a new intent before a plan that changes other rows',
     without: 'A writer keeps its intent after a conflict, whatever the new plan changes',
     file: ANNOUNCEMENT,
-    edits: [['  if (!isDeepStrictEqual(outside(write.plan), outside(write.announced)))\n', '  if (false)\n']],
+    edits: [['  if (!isSame(outside(write.plan), outside(write.announced))) throw', '  if (false) throw']],
     test: [FAN_OUT, 'a member is created with the new name by a process that remembers the former one'],
     finds: 'missing in ["membersbyunitname"',
   },

@@ -97,7 +97,10 @@ describe('a batch that is repeated', () => {
     const value = `[${'['.repeat(10_000)}${']'.repeat(10_000)}${',1'.repeat(150_000)}]`;
     const body = `{"actions":[{"put":{"employeeId":"000333","succeeded":${value}}}]}`;
     const { status, body: sent } = await hr('POST', '/api/logins/batch', keyed(body));
-    expect([status, sent.results[0]]).toMatchObject([200, { status: 400, problem: { field: 'succeeded' } }]);
+    expect([status, sent.results[0]]).toMatchObject([
+      200,
+      { status: 400, problem: { field: expect.stringMatching(/^succeeded\.0/) } },
+    ]);
   });
 
   test('returns 201 for what it has created, and the conflict of what it has not', async () => {
