@@ -57,10 +57,10 @@ function write({ field, value, text }: Input): Written {
 }
 
 /** What is stored once the input is held. */
-const heldOf = ({ base, field }: Written, input: Input): Thing => ({
-  ...base,
-  [field]: 'held' in input ? input.held : (input.value ?? JSON.parse(input.text ?? '')),
-});
+function heldOf({ base, field }: Written, input: Input, door: string): Thing {
+  if (door === 'PATCH' && 'patched' in input) return { ...base, [field]: input.patched };
+  return { ...base, [field]: 'held' in input ? input.held : (input.value ?? JSON.parse(input.text ?? '')) };
+}
 
 const [single, first, ...further] = DOOR_ACCOUNTS;
 const SETUPS = [
@@ -103,11 +103,12 @@ describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
   }
 
   /** Checks what a door has done with a thing, and deletes it unless it is kept. */
-  async function faultsOf(written: Written, input: Input, outcome: Outcome, isKept: boolean): Promise<string[]> {
+  async function faultsOf(written: Written, input: Input, outcome: Outcome, door: string): Promise<string[]> {
+    const isKept = door === 'store';
     const faults: string[] = [];
     if (outcome === HELD) {
       if (input.isRefused) faults.push('held, but no door may');
-      const held = heldOf(written, input);
+      const held = heldOf(written, input, door);
       // Each door stores in the same way: that each read returns the value is tried once.
       faults.push(...(await misread(held, isKept ? undefined : ['store by key'])));
       if (isKept && faults.length === 0) kept.push(held);
@@ -154,7 +155,7 @@ describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
     for (const [index, input] of inputs.entries()) {
       const written = imported[index] as Written;
       const outcome = outcomes[index];
-      if (outcome) note(input, 'import', outcome, await faultsOf(written, input, outcome, false));
+      if (outcome) note(input, 'import', outcome, await faultsOf(written, input, outcome, 'import'));
     }
     for (const input of inputs)
       for (const [name, door] of Object.entries(DOORS)) {
@@ -162,9 +163,7 @@ describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
         const decoy = await createDecoy(written, input);
         const outcome = await door(written, ways).catch((error) => `FAILED: ${error.message}`);
         if (outcome === undefined) continue;
-        const found = outcome.startsWith('FAILED')
-          ? [outcome]
-          : await faultsOf(written, input, outcome, name === 'store');
+        const found = outcome.startsWith('FAILED') ? [outcome] : await faultsOf(written, input, outcome, name);
         if (decoy) {
           const { values } = (await ways.store.things.get(keyOf(decoy))) ?? {};
           if (!isDeepStrictEqual(values, decoy)) found.push(`reached another thing: ${JSON.stringify(values)}`);

@@ -11,6 +11,8 @@ export interface Input {
   readonly text?: string;
   /** What reads return for a value that is held in another form. */
   readonly held?: unknown;
+  /** What a merge patch (RFC 7396) makes of it, whose null removes a member. */
+  readonly patched?: unknown;
   /** Another value, which a door that changes this one would reach. */
   readonly decoy?: unknown;
   /** True if no door may hold it. */
@@ -120,7 +122,7 @@ export const INPUTS: readonly Input[] = [
       return { title: `a member ${JSON.stringify(name)}`, field: 'free', text, value: JSON.parse(text) };
     },
   ),
-  { title: 'null inside', field: 'free', ...json({ a: null, b: [null] }) },
+  { title: 'null inside', field: 'free', ...json({ a: null, b: [null] }), patched: { b: [null] } },
   ...[10, 90].map((depth): Input => ({ title: `${depth} levels`, field: 'free', ...json(JSON.parse(nested(depth))) })),
   ...[1_100, 2_700, 5_000, 20_000].map(
     (depth): Input => ({ title: `${depth} levels`, field: 'free', text: nested(depth), isRefused: true }),

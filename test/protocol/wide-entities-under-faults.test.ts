@@ -165,11 +165,13 @@ describe('the consistency check', () => {
           { kind: 'orphaned', of: 'wide1', row: rowOf(deleted, 'wide1') },
           { kind: 'orphaned', of: 'wide2', row: rowOf(deleted, 'wide2') },
           { kind: 'orphaned', of: 'wide1', table: 'formertests', row: leftOver.rowKey },
-          { kind: 'missing', of: 'batch', table: 'testsbybatch', row: `Checked_${changed.testId}` },
         ].map((finding) => expect.objectContaining({ ...finding, repaired: true })),
       ),
     );
-    await verify(true);
+    // Nothing is written from an entity that cannot be read: its entry follows once its rows agree.
+    expect(await verify(true)).toContainEqual(
+      expect.objectContaining({ kind: 'missing', of: 'batch', table: 'testsbybatch', repaired: true }),
+    );
     expect(await verify(false)).toEqual([]);
     expect(await whole(changed)).toEqual({ ...changed, m300: 'former' });
     const left = await whole(lost);

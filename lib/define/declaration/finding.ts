@@ -66,5 +66,5 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
 export const Findings = z.object({
   checked: z.int(),
   findings: z.array(VisibleFinding),
-  foreign: z.int().optional().describe('Rows of other programs, which are left as they are'),
+  foreign: z.int().optional().describe('Rows of other programs'),
 });

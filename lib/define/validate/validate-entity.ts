@@ -242,7 +242,7 @@ function* accessErrors(entity: DeclaredEntity): Generator<string> {
   if (own && 'through' in own) yield* grantErrors(entity, own);
   if (own && 'index' in own) {
     if (own.verifiedBy && !VerifiedBy.safeParse(own.verifiedBy).success)
-      yield `access.own has verifiedBy, which needs a list of accepted values by the name of each claim, such as { email_verified: [true] }.`;
+      yield `access.own has verifiedBy, which needs a list of accepted values by the name of each claim, such as { verified: [true] }.`;
     if (!own.verifiedBy && !ISSUED_CLAIMS.includes(own.claim))
       yield `access.own trusts the claim "${own.claim}", which the issuer may not have verified. Name the claims that say so in verifiedBy, or set it to {} if the issuer verifies every value. ${ISSUED_CLAIMS.join(' and ')} need none.`;
     const index = Object.hasOwn(indexes, own.index) ? indexes[own.index] : undefined;

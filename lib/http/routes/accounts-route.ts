@@ -39,7 +39,7 @@ const Mover = z.object({
   written: Count.describe('Rows written'),
   blobs: Count.describe('Blobs copied'),
   slots: Count.describe('Slots handed over'),
-  pauseMilliseconds: Count.describe('How long writes to a slot have had to wait at most: each fails after 15 seconds'),
+  pauseMilliseconds: Count.describe('How long writes to a slot have waited at most; each fails after 15 s'),
 });
 const Accounts = z.object({
   items: z.array(Account),
