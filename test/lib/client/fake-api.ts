@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, vi } from 'vitest';
 import { type Call, type ClientOptions, createClient } from '../../../lib/client/index.ts';
 import { describeModel } from '../../../lib/http/routes/model-route.ts';
@@ -76,12 +77,12 @@ export function usePausedTime(): void {
 
 /** Lets all pauses end. */
 export async function through<Result>(work: Promise<Result>): Promise<Result> {
-  const settled = work.then(
-    (value) => ({ value }),
-    (error) => ({ error }),
-  );
-  await vi.runAllTimersAsync();
-  const result = await settled;
-  if ('error' in result) throw result.error;
-  return result.value;
+  let isSettled = false;
+  const settled = work.finally(() => {
+    isSettled = true;
+  });
+  settled.catch(() => undefined);
+  // A module that is loaded at its first use sets its timers later.
+  for (; !isSettled; await turn()) await vi.runAllTimersAsync();
+  return settled;
 }
