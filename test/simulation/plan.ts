@@ -65,7 +65,7 @@ const LONGEST_PAUSE_MS = 9_000;
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
-/** Returns what the seed determines. Of a model with rules are only the worlds for which the model is named. */
+/** Returns what the seed determines. A model with rules is simulated only if it is named. */
 export function planOf(seed: number, name?: string): Plan {
   const chance = createChance(seed, 'plan');
   const candidates = Object.entries(MODELS).filter(([each]) => (name ? each === name : each !== LIMITED.model));
