@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { z } from 'zod';
 import { FURTHER_ROW, MARK_HEAD } from '../../lib/base/engine-names.ts';
+import { onceFor } from '../../lib/base/once.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
 import { creatableSchema } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -47,18 +48,19 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
 const WORDS = ['~own', 'A_b c', `ü%2F${FURTHER_ROW}wide1`, `${MARK_HEAD}O'Neil_1`, 'a'];
 
 /** Values that create an entity. */
-export function creationOf(entity: Entity): fc.Arbitrary<Values> {
+export const creationOf = onceFor((entity: Entity): fc.Arbitrary<Values> => {
   const kinds = kindsOf(entity).map(({ properties = {}, required = [] }) => {
-    const fields = Object.keys(properties).filter((field) => valuesOf(entity, field, properties[field]).length > 0);
-    const model = Object.fromEntries(
-      fields.map((field) => [field, fc.constantFrom(...valuesOf(entity, field, properties[field]))]),
+    const values = Object.entries(properties).map(
+      ([field, schema]) => [field, valuesOf(entity, field, schema)] as const,
     );
+    const fields = values.filter(([, some]) => some.length > 0);
+    const model = Object.fromEntries(fields.map(([field, some]) => [field, fc.constantFrom(...some)]));
     // A key field that the server would make up is given, so that other steps can name the entity.
-    const given = [...required, ...entity.keyFields].filter((field) => fields.includes(field));
+    const given = [...required, ...entity.keyFields].filter((field) => Object.hasOwn(model, field));
     return fc.record(model, { requiredKeys: given });
   });
   return fc.oneof(...kinds) as fc.Arbitrary<Values>;
-}
+});
 
 export function keyOf(entity: Entity): fc.Arbitrary<Values> {
   return creationOf(entity).map((values) => pick(addComputed(entity, values), entity.keyFields));
