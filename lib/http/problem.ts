@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isKnownError, type RowkeyError } from '../base/errors.ts';
+import { kindOf } from '../storage/errors.ts';
 import { PROBLEMS, type ProblemCode } from './problem-kinds.ts';
 import { pathTo, type Route, type RouteResult, rootOf } from './route.ts';
 
@@ -54,8 +55,7 @@ export function reportProblem(error: unknown, root: string, log: ProblemLog): Pr
 
 /** Omits the message, which may contain a key or a part of the request. The stack is enough to find the cause. */
 function logUnexpected(error: unknown, log: ProblemLog): void {
-  const { name } = error instanceof Error ? error : new Error();
-  log.error(`An unexpected ${name}`, ...framesOf(error));
+  log.error(`An unexpected ${kindOf(error)}`, ...framesOf(error));
 }
 
 /** Where an error was thrown: the lines of its stack without the message. Empty for a value without a stack. */

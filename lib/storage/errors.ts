@@ -233,6 +233,12 @@ function translate(error: unknown, name: string): unknown {
   return error;
 }
 
+/** The name of an error, with the status and the code of storage if it rejected a request. They contain no data, as the message may. */
+export function kindOf(error: unknown): string {
+  if (!isRestError(error)) return error instanceof Error ? error.name : 'failure';
+  return `${error.name} (${error.statusCode} ${storageCode(error.details) ?? error.code})`;
+}
+
 function storageCode(details: unknown): string | undefined {
   if (typeof details !== 'object' || details === null) return undefined;
   if ('odataError' in details && typeof details.odataError === 'object' && details.odataError !== null)

@@ -8,6 +8,7 @@ import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, formerOf, withArchives } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { kindOf } from '../../storage/errors.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -303,10 +304,10 @@ async function tryPutOff(held: HeldWork | undefined, history: History, delaySeco
   }
 }
 
-/** The message of a RowkeyError or NeverSucceeds, which is safe to show; of any other error only the name, because its message may contain data. */
+/** The message of a RowkeyError or NeverSucceeds, which is safe to show; of any other error only its kind, because its message may contain data. */
 export function reasonOf(error: unknown): string {
   if (error instanceof RowkeyError || error instanceof NeverSucceeds) return error.message;
-  return error instanceof Error ? `an unexpected ${error.name}` : 'an unexpected failure';
+  return `an unexpected ${kindOf(error)}`;
 }
 
 /** Handles a message in the trace of its sender, with a link to this invocation. */

@@ -2,7 +2,7 @@ import type { QueueClient } from '@azure/storage-queue';
 import fc from 'fast-check';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../../../lib/base/time.ts';
-import { MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
+import { MAX_ATTEMPTS, reasonOf } from '../../../../lib/engine/consume/consume.ts';
 import { drainQueues } from '../../../../lib/engine/consume/drain.ts';
 import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
@@ -217,4 +217,10 @@ test('empties the poison queues of the other accounts while one is away', async 
   stopped.clear();
   const lengths = names.map(async (name) => (await several.queue(name).getProperties()).approximateMessagesCount);
   expect(await Promise.all(lengths)).toEqual([0, 1, 0]);
+});
+
+test('says which code of storage a message failed with, and no more of the error', async () => {
+  const call = storage.table(POISON_TABLE).createEntity({ partitionKey: 'a', rowKey: 'b'.repeat(2_000) });
+  const error = await call.catch((thrown: unknown) => thrown);
+  expect(reasonOf(error)).toMatch(/^an unexpected RestError \(400 \w+\)$/);
 });
