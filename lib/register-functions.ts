@@ -199,8 +199,10 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + ORPHANS_FOR_MS;
       const deleteBlobs = async () => {
-        const { checked, deleted, isComplete } = await collectOrphans(engine, runtime.model.list, { until });
+        const { checked, deleted, foreign, isComplete } = await collectOrphans(engine, runtime.model.list, { until });
         context.log(`${deleted} of ${checked} blobs deleted.`);
+        if (foreign > 0)
+          context.warn(`${foreign} blobs of other programs left. Move them to a container of their own.`);
         if (!isComplete) context.warn('The next run checks the other blobs, as there are too many for one run.');
       };
       const deleteCounts = async () => context.log(`${await deleteOldCounts(engine)} old counts of requests deleted.`);

@@ -9,6 +9,7 @@ import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { LARGE_CONTAINER, ORPHAN_AFTER_MS, parseReferrer } from '../engine/read/text-blobs.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
+import { isOwnBlob } from '../storage/blob-owner.ts';
 import { deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
 import { type Address, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
@@ -44,7 +45,8 @@ const Position = z.object({
 const POSITION: Address = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.orphans, row: SYSTEM_ROWS.position };
 
 /**
- * Deletes orphans and uploads that were never accepted. Returns counts: `checked` has the blobs that were asked for. No check starts after `until`, in milliseconds: the next
+ * Deletes orphans and uploads that were never accepted. Returns counts: `checked` has the blobs that were asked for, `foreign` those of other
+ * programs, which stay. No check starts after `until`, in milliseconds: the next
  * run then continues, in any process. Safe to run twice or concurrently.
  */
 export const collectOrphans = inPattern(
@@ -53,16 +55,22 @@ export const collectOrphans = inPattern(
     engine: Engine,
     entities: readonly Entity[],
     { until = Infinity }: { readonly until?: number } = {},
-  ): Promise<{ checked: number; deleted: number; isComplete: boolean }> => {
+  ): Promise<{ checked: number; deleted: number; foreign: number; isComplete: boolean }> => {
     const { storage } = engine;
     const old = isoInstant(engine.now() - ORPHAN_AFTER_MS);
     let checked = 0;
     let deleted = 0;
+    let foreign = 0;
+    const isOwn = ({ name }: ListedBlob) => {
+      const own = isOwnBlob(name);
+      if (!own) foreign += 1;
+      return own;
+    };
     const options = { concurrency: CONCURRENCY };
     await pMap(
       listContainer(storage, ARRIVALS_CONTAINER),
       async (blob) => {
-        if (blob.modifiedAt > Date.parse(old)) return;
+        if (!isOwn(blob) || blob.modifiedAt > Date.parse(old)) return;
         checked += 1;
         await deleteUpload(storage, blob);
         deleted += 1;
@@ -90,7 +98,7 @@ export const collectOrphans = inPattern(
     await pMap(
       blobsUntilEnd(),
       async (blob) => {
-        if (!(await mayBeOrphan(blob))) return;
+        if (!isOwn(blob) || !(await mayBeOrphan(blob))) return;
         checked += 1;
         if (!(await isUnreferred(engine, blob))) return;
         await deleteBlob(storage, blob, blob.etag);
@@ -109,7 +117,7 @@ export const collectOrphans = inPattern(
       POSITION,
       found ? { kind: 'replace', row, properties, etag: found.etag } : { kind: 'insert', row, properties },
     );
-    return { checked, deleted, isComplete: end === undefined };
+    return { checked, deleted, foreign, isComplete: end === undefined };
   },
 );
 
@@ -167,7 +175,7 @@ export function containersOf(entities: readonly Entity[]): string[] {
 
 async function isUnreferred(engine: Engine, { name, metadata }: ListedBlob): Promise<boolean> {
   const address: Address | undefined = parseReferrer(metadata);
-  // The engine did not write this blob.
+  // Another program has replaced the metadata.
   if (!address) return false;
   const row = await unlessTableMissing(readRow(engine.storage, address), undefined);
   if (!row) return true;

@@ -23,6 +23,15 @@ export function accountOfContainer({ accounts }: Pick<Storage, 'accounts'>, cont
 /** The slot, the table, a hash of the row's key, the part of the row, and the hashes of the partition key. */
 const NAME = /^([\da-f]{3})\/(?:([A-Za-z][A-Za-z0-9]{2,62})\/(?:[^/]+\/[^/]+\/((?:[\w-]{8})+)\/)?)?/;
 
+/** The parts above, without the slot and the hashes in names of earlier releases, and the unique id of the blob or of its upload. */
+const OWN_NAME =
+  /^(?:[\da-f]{3}\/)?[A-Za-z][A-Za-z0-9]{2,62}\/[\w-]{22}\/[^/]+\/(?:(?:[\w-]{8})+\/)?[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?:\.[^/]+)?$/;
+
+/** True for the name of a blob of the app, and false for that of another program in one of its containers, which no command touches. */
+export function isOwnBlob(name: string): boolean {
+  return OWN_NAME.test(name);
+}
+
 interface BlobAddress {
   readonly container: string;
   readonly name: string;

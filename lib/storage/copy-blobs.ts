@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { BlobItem } from '@azure/storage-blob';
 import pMap from 'p-map';
-import { isMovable } from './blob-owner.ts';
+import { isMovable, isOwnBlob } from './blob-owner.ts';
 import { storageCalls, unlessRefused } from './errors.ts';
 import type { Account } from './storage.ts';
 
@@ -39,7 +39,7 @@ export async function copyBlobs(from: Account, to: Account, { container, ...move
 
 async function* listMoved(account: Account, container: string, { isMoved }: Pick<Moved, 'isMoved'>) {
   const blobs = account.container(container).listBlobsFlat();
-  for await (const blob of storageCalls(blobs, container)) if (isMoved(blob.name)) yield blob;
+  for await (const blob of storageCalls(blobs, container)) if (isOwnBlob(blob.name) && isMoved(blob.name)) yield blob;
 }
 
 /** False if the blob was deleted meanwhile, or is there. */

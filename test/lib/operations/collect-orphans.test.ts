@@ -67,7 +67,7 @@ test('a run that ends at its time is continued by the next one, and every blob i
   await write({ name: createBlobName(address, 'comments'), metadata: toReferrer(address) });
   time += DAY_MS;
   expect(await collectOrphans({ ...engine, now: () => Date.now() + DAY_MS }, model.list)).toMatchObject({ checked: 0 });
-  expect(await collectAllOrphans(engine, model.list)).toEqual({ checked: 3, deleted: 2, isComplete: true });
+  expect(await collectAllOrphans(engine, model.list)).toEqual({ checked: 3, deleted: 2, foreign: 0, isComplete: true });
 });
 
 /** An account in memory whose clock, and that of the app, a test moves. */
@@ -121,6 +121,20 @@ async function openClocked() {
 const listNames = (storage: Storage, container: string) =>
   Array.fromAsync(listContainer(storage, container), ({ name }) => name);
 const rowsIn = (storage: Storage, table: string) => rowsOf(storage, table).catch(() => []);
+
+test('leaves and counts the blobs of other programs, whatever their metadata say', async () => {
+  const { storage, engine } = await openWorld(import.meta.url);
+  const address = { table: 'employees', partition: 'gone', row: 'empid_1' };
+  const own = createBlobName(address, 'photo');
+  const foreign = ['07a/report.pdf', `${blobPrefix(address, 'photo')}report.pdf`, 'report.pdf'];
+  const content = { type: 'text/plain', metadata: toReferrer(address) };
+  const containers = ['photos', 'uploads'];
+  for (const container of containers)
+    for (const name of [own, ...foreign]) await writeBlob(storage, { container, name }, Buffer.from('x'), content);
+  const later = { ...engine, now: () => Date.now() + 2 * DAY_MS };
+  expect(await collectAllOrphans(later, model.list)).toMatchObject({ deleted: 2, foreign: 6, isComplete: true });
+  for (const container of containers) expect(await listNames(storage, container)).toEqual(foreign.toSorted());
+});
 
 describe('the daily search', () => {
   afterEach(() => void vi.restoreAllMocks());

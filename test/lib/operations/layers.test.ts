@@ -27,6 +27,7 @@ import { IS_EVERY_POINT, sampleItems, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 import {
   at,
+  blobIn,
   contentsOf,
   createTraffic,
   put,
@@ -218,7 +219,7 @@ const filesIn = (storage: Several, account: string) =>
 
 test('moves the blobs of the rows of an entity with it', async () => {
   const { open, storage } = await storageWithTenants();
-  const names = ['000/others/acme/1', `000/${TABLE}/acme/1`, `fff/${TABLE}/acme/2`, `${TABLE}/acme/3`];
+  const names = [blobIn('000', 1, 'others'), blobIn('000', 1), blobIn('fff', 2), blobIn('', 3)];
   for (const name of names) await writeFile(storage, name);
   await bring(open(), 'second');
   expect(await filesIn(storage, 'second')).toEqual([]);

@@ -15,6 +15,7 @@ import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
 import { accountNamed, FAULTS, type Several, TABLE } from '../storage/several-accounts.ts';
 import {
   at,
+  blobIn,
   contentsOf,
   createTraffic,
   put,
@@ -130,7 +131,7 @@ test('aborts a move that a mover has left, and refuses to begin another one', as
 
 test('deletes what an aborted move has copied, and nothing that another move has left there', async () => {
   const { open, storage, keys, slots } = await storageToMove();
-  const name = `${slots[1]}/photo`;
+  const name = blobIn(slots[1] ?? '', 1);
   await writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
   const [first = '', ...others] = slots;
   await moveSlots(open(), [{ slots: [first], to: 'second' }], quick);

@@ -9,7 +9,7 @@ import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { accountNamed, RESOURCES, TABLE } from '../storage/several-accounts.ts';
-import { contentsOf, quick, rowsIn, storageToMove } from './storage-to-move.ts';
+import { blobIn, contentsOf, quick, rowsIn, storageToMove } from './storage-to-move.ts';
 
 test('moves the rows of tables that the model no longer has, and leaves those of other apps', async () => {
   const { open, storage, slots } = await storageToMove(1);
@@ -64,7 +64,7 @@ test('stops before it overwrites a row of another program at the target, and nam
 test('keeps a blob that another process has written at the target since it was listed', async () => {
   const { open, storage, memoryOf } = await storageToMove(1);
   const [container = ''] = RESOURCES.containers;
-  const [at, second] = [{ container, name: '07a/one' }, accountNamed(storage, 'second')];
+  const [at, second] = [{ container, name: blobIn('07a', 1) }, accountNamed(storage, 'second')];
   const memory = memoryOf('second');
   await writeBlob(storage, at, Buffer.from('old'), { type: 'text/plain' });
   memory.intercept = async (request, send) => {
@@ -131,7 +131,7 @@ test('leaves no row of a table that is dropped while it is copied, in one accoun
 test('copies a blob again whose headers were replaced while it was copied', async () => {
   const { open, storage, memoryOf } = await storageToMove(1);
   const [container = ''] = RESOURCES.containers;
-  const [at, second] = [{ container, name: '07a/one' }, accountNamed(storage, 'second')];
+  const [at, second] = [{ container, name: blobIn('07a', 1) }, accountNamed(storage, 'second')];
   const memory = memoryOf('second');
   await writeBlob(storage, at, Buffer.from('one'), { type: 'text/html' });
   memory.intercept = async (request, send) => {
@@ -150,7 +150,7 @@ test('leaves what clients upload at the former account, where they may replace i
   const given = { ...quick, resources: { ...RESOURCES, containers: ['uploads'] } };
   await provision(storage, given.resources);
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
-  const at = { container: 'uploads', name: `${slots[0]}/upload` };
+  const at = { container: 'uploads', name: blobIn(slots[0] ?? '', 1) };
   await writeBlob(storage, at, Buffer.from('begun'), { type: 'text/plain' });
   await moveSlots(open(), [{ slots, to: 'second' }], given);
   // With a grant of the former account.
@@ -160,28 +160,37 @@ test('leaves what clients upload at the former account, where they may replace i
   expect([await readBlob(first, at), String(await readBlob(second, at))]).toEqual([undefined, 'whole']);
 });
 
-test('moves the blobs of slots, and leaves those of others and of containers without slots', async () => {
+test('moves the blobs of slots, and leaves those of others, of other programs and of containers without slots', async () => {
   const { open, storage } = await storageToMove(1);
   const container = RESOURCES.containers[0] ?? '';
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
   const content = { type: 'text/plain', cacheControl: 'max-age=5', metadata: { owner: 'x' } };
-  const names = ['07a/one', '07a/two', '0f1/other', 'old'];
-  for (const name of names) await writeBlob(storage, { container, name }, Buffer.from(name), content);
-  await writeBlob(storage, { container, name: '07a/empty' }, Buffer.alloc(0), content);
+  const [empty, one, two, late] = [0, 1, 2, 3].map((number) => blobIn('07a', number)) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  const [other, former] = [blobIn('0f1', 1), blobIn('', 1)];
+  const foreign = ['07a/report.pdf', '07a/things/report.pdf', 'report.pdf'];
+  const write = (account: Storage, name: string) => writeBlob(account, { container, name }, Buffer.from(name), content);
+  for (const name of [one, two, other, former]) await write(storage, name);
+  for (const account of [first, second]) for (const name of foreign) await write(account, name);
+  await writeBlob(storage, { container, name: empty }, Buffer.alloc(0), content);
   const namesIn = (account: Storage) => Array.fromAsync(listContainer(account, container), ({ name }) => name);
-  const slots = ['07a', slotOf('old')];
+  const slots = ['07a', slotOf(former), slotOf('report.pdf')];
   expect((await moveSlots(open(), [{ slots, to: 'second' }], quick)).blobs).toBe(4);
-  expect(await namesIn(second)).toEqual(['07a/empty', '07a/one', '07a/two', 'old']);
-  const copied = await second.container(container).getBlobClient('07a/one').getProperties();
-  const original = await first.container(container).getBlobClient('07a/one').getProperties();
+  expect(await namesIn(second)).toEqual([...foreign, empty, one, two, former].sort());
+  const copied = await second.container(container).getBlobClient(one).getProperties();
+  const original = await first.container(container).getBlobClient(one).getProperties();
   for (const name of ['contentType', 'cacheControl', 'metadata', 'contentLength', 'contentMD5'] as const)
     expect(copied[name]).toEqual(original[name]);
   // A client that has a grant of the former account.
-  await writeBlob(first, { container, name: '07a/late' }, Buffer.from('late'), content);
-  await deleteBlob(open(), { container, name: '07a/two' });
+  await write(first, late);
+  await deleteBlob(open(), { container, name: two });
   expect(await cleanUp(open(), quick)).toMatchObject({ blobs: 4 });
-  expect(await namesIn(first)).toEqual(['0f1/other']);
-  expect(await namesIn(open())).toEqual(['07a/empty', '07a/late', '07a/one', '0f1/other', 'old']);
+  expect(await namesIn(first)).toEqual([...foreign, other].sort());
+  expect(await namesIn(second)).toEqual([...foreign, empty, late, one, former].sort());
 });
 
 test('copies again what a lost request has not copied', async () => {

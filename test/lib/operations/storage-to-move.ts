@@ -19,6 +19,10 @@ export const QUICK: MoveTiming = {
 };
 export const quick = { timing: QUICK, resources: RESOURCES };
 
+/** The name of a blob that the engine could have written; without a slot, one of an earlier release. */
+export const blobIn = (slot: string, number: number, table = TABLE) =>
+  `${slot && `${slot}/`}${table}/${'a'.repeat(22)}/text/00000000-0000-4000-8000-${String(number).padStart(12, '0')}`;
+
 export const at = (partition: string) => ({ table: TABLE, partition });
 export const write = (storage: Storage, partition: string, ...actions: Action[]) =>
   submit(storage, { ...at(partition), actions });
