@@ -1,19 +1,29 @@
 import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { DAY_MS } from '../../lib/base/time.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Finding } from '../../lib/define/declaration/finding.ts';
+import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf, projectionsOf } from '../../lib/define/places/index-entries.ts';
+import { interPartitionIndex, intraPartitionIndex } from '../../lib/define.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
+import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { noteShared } from '../../lib/engine/shared-tables.ts';
+import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteRange, transact, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import { readOperation } from '../../lib/engine/write/operation.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
 import { expireEntities } from '../../lib/features/expiry/expiry.ts';
 import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
+import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
+import { startMoves as startMovesToKey, startRekey } from '../../lib/operations/model-record.ts';
 import { abortMoves, cleanUp, moveBack, moveSlots } from '../../lib/operations/move-slots.ts';
+import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { asMover, legsOf, startMoves } from '../../lib/operations/slot-mover.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
@@ -24,6 +34,7 @@ import { ownerOfPlace } from '../../lib/storage/slot-map.ts';
 import { placeOf, SLOTS, slotAt } from '../../lib/storage/slots.ts';
 import { accountsOf, type Storage } from '../../lib/storage/storage.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
+import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
@@ -46,14 +57,14 @@ interface World {
   settle(): Promise<void>;
 }
 
-async function openWorld(names: readonly string[]): Promise<World> {
+async function openWorld(names: readonly string[], entities: readonly Entity[] = model.list): Promise<World> {
   const created = createAccounts([...names]);
   const open = () => created.open();
   const storage = open();
-  await provision(storage, resources());
+  await provision(storage, resourcesOf(entities, Date.now(), model));
   const engine = createEngine(storage, { keys, timing: SOON });
   const log = { warn: () => undefined, error: () => undefined };
-  const worker = createQueueWorker({ engine, entities: model.list, log }, { lastLogged: () => '' });
+  const worker = createQueueWorker({ engine, entities, log }, { lastLogged: () => '' });
   return { engine, open, settle: worker.settle };
 }
 
@@ -174,7 +185,11 @@ describe.each([[['first']], [['first', 'second', 'third']]])('in accounts %s', (
     await settle();
     await unchanged('range delete');
     const late = { ...engine, now: () => Date.now() + 40_000 * DAY_MS };
-    for (const entity of model.list) if (entity.period) await rollPeriods(late, entity);
+    for (const entity of model.list) {
+      if (!entity.period) continue;
+      const { dropped, shared } = await rollPeriods(late, entity);
+      expect([dropped, shared.length > 0], entity.name).toEqual([[], true]);
+    }
     await unchanged('periods');
   });
 });
@@ -328,5 +343,101 @@ describe('moves between accounts', () => {
     await abortMoves(open(), given);
     await unchanged('abort');
     expect(await countRows(engine.storage)).toBe(rows);
+  });
+});
+
+/** Items that get another key, lose an index, and may be archived and moved. */
+function declareItems(
+  key: { partition: string; row: string; former?: { partition: string; row: string } },
+  indexes = {},
+) {
+  const declared = defineEntity('items', {
+    schema: z.object({ shop: z.string(), id: z.string(), color: z.string() }),
+    table: 'items',
+    key,
+    archive: { table: 'olditems' },
+    movable: ['shop'],
+    indexes: {
+      color: interPartitionIndex({ table: 'itemsbycolor', partition: '{color}', row: '{shop}_{id}' }),
+      ...indexes,
+    },
+    access: { read: [], write: [] },
+  });
+  return deploy(declared).items as Entity;
+}
+
+const item = (id: string): Values => ({ shop: 'A', id, color: 'red' });
+
+describe.each([[['first']], [['first', 'second', 'third']]])('changes of a model in accounts %s', (names) => {
+  const OLD = { partition: '{shop}', row: 'item_{id}' };
+  const before = declareItems(OLD, { copy: intraPartitionIndex({ row: 'copy_{color}_{id}', copies: 'keys' }) });
+  const plainItems = declareItems(OLD);
+  const after = declareItems({ partition: '{shop}_{id}', row: 'item', former: OLD });
+  const [first, second, third]: [Values, Values, Values] = [item('1'), item('2'), item('3')];
+  const items = [first, second, third];
+
+  async function open(entity: Entity) {
+    const world = await openWorld(names, [entity]);
+    await guardModel(world.engine, [before], undefined);
+    for (const values of items) await createEntity(world.engine, before, values);
+    await world.settle();
+    const { storage } = world.engine;
+    const occupy = async (at: Address) => place(await ownerFor(storage, at), at);
+    return { ...world, storage, occupy };
+  }
+
+  test('leave rows of another program in the clean-up of a removed index', async () => {
+    const { engine, storage } = await open(plainItems);
+    const placed = await placeEverywhere(storage);
+    await guardModel(engine, [plainItems], undefined);
+    const options = { entities: [plainItems], position: undefined, top: 1_000 };
+    const { findings } = await cleanUpIndex(engine, plainItems, 'copy', options);
+    expect(findings.filter(({ repaired }) => repaired)).toHaveLength(items.length);
+    expect(await foreignIn(storage)).toEqual(placed);
+  });
+
+  test('leave rows of another program beside a move to another key, and name the entity whose key one has', async () => {
+    const { engine, storage, occupy } = await open(after);
+    await placeEverywhere(storage);
+    const taken = addressOf(after, third);
+    await occupy(taken);
+    const placed = await foreignIn(storage);
+    await guardModel(engine, [after], undefined);
+    await startRekey(engine, after);
+    await startMovesToKey(engine, after);
+    const found: Finding[] = [];
+    for (let position: Parameters<typeof rekeyPage>[2]['position']; ; ) {
+      const page = await rekeyPage({ ...engine, rekey: createRekey([after]) }, after, { position, top: 100 });
+      found.push(...page.findings);
+      if (!page.next) break;
+      position = page.next;
+    }
+    expect(await foreignIn(storage)).toEqual(placed);
+    expect(found.filter(({ repaired }) => repaired)).toHaveLength(2);
+    const stuck = found.filter(({ repaired }) => !repaired);
+    expect(stuck).toMatchObject([
+      { kind: 'unreachable', row: 'item_3', reason: 'Another entity has this key at the destination.' },
+    ]);
+    for (const values of [first, second])
+      expect(await readRow(storage, addressOf(after, values))).toMatchObject({ properties: { color: 'red' } });
+  });
+
+  test('leave rows of another program at the key of an archived or moved entity, which stays', async () => {
+    const { engine, storage, occupy, settle } = await open(before);
+    await occupy(addressOf(before.archive as Entity, first));
+    await occupy(addressOf(before, { ...second, shop: 'B' }));
+    const placed = await foreignIn(storage);
+    const ids = [
+      { operation: 'archive', operationId: await requestArchive(engine, before, pick(first, ['shop', 'id'])) },
+      {
+        operation: 'move',
+        operationId: await requestMove(engine, before, pick(second, ['shop', 'id']), { shop: 'B' }),
+      },
+    ] as const;
+    await settle();
+    expect(await foreignIn(storage)).toEqual(placed);
+    for (const each of ids) expect((await readOperation(engine, { ...each, entity: 'items' })).status).toBe('failed');
+    for (const one of items)
+      expect((await readEntity(engine, before, pick(one, ['shop', 'id']), {})).values).toMatchObject(one);
   });
 });
