@@ -29,5 +29,15 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'lib/storage/cost.ts',
     edits: [['          meter.transactions += 1;', "          meter.transactions += service === 'queue' ? 0 : 1;"]],
   },
+  {
+    without: 'A move leaves derived fields as they were',
+    file: 'lib/engine/write/stored-values.ts',
+    edits: [['if (!to || Object.keys(entity.derived).length === 0) return moved;', 'return moved;']],
+  },
+  {
+    without: 'Each key that begins as that of a fence is taken for one',
+    file: 'lib/storage/fence-rows.ts',
+    edits: [['  if (id === undefined) return false;', '  return id !== undefined;']],
+  },
   ...RULES,
 ];
