@@ -13,7 +13,7 @@ import { createAuditLog } from '../lib/operations/audit-log.ts';
 import { resourcesOf } from '../lib/operations/resources.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
 import { provision } from '../lib/storage/provision.ts';
-import { openStorage } from '../lib/storage/storage.ts';
+import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { tableSasSigner } from '../lib/storage/table-sas.ts';
 import { createExecute, type Implementations } from '../lib/store/app-operations.ts';
 import { receivePath, type TestHost } from './hosted-path.ts';
@@ -46,6 +46,7 @@ export async function openAccessApp<Of extends LinkedModel>(
   {
     operations,
     httpClient,
+    storage: given,
     host = 'local',
     ...options
   }: Partial<Pick<Engine, 'now' | 'settleInline'>> & {
@@ -53,11 +54,13 @@ export async function openAccessApp<Of extends LinkedModel>(
     host?: TestHost;
     /** Of its calls of storage. */
     httpClient?: HttpClient;
+    /** Instead of the storage of the test file. */
+    storage?: Storage;
     operations?: Of extends Model ? Implementations<Of> : never;
   } = {},
 ) {
   const account = { connectionString: testStorage(url), ...(httpClient ? { httpClient } : {}) };
-  const storage = openStorage(account, model.prefix);
+  const storage = given ?? openStorage(account, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
   await rotateLocalKey(keyFile);
   const keys = createLocalKeyRing(keyFile);

@@ -7,6 +7,7 @@ import { openAccessApp } from '../access-app.ts';
 import { sampleRuns } from '../points.ts';
 import type { Caller, Row } from './evaluator.ts';
 import { define } from './proof-model.ts';
+import { derive } from './proof-world.ts';
 import { ACTIONS, type Given, plans, type Rules, rulesOf, type Term, VALUES } from './random-model.ts';
 import { beginnings, callers, taskRows } from './random-requests.ts';
 
@@ -125,7 +126,7 @@ test('decides like Cedar', { timeout: 3_600_000 }, async () => {
           for (const caller of all)
             for (const action of ACTIONS) {
               const limit = await limitOf({ engine, caller }, entity, action);
-              for (const row of rows) decide({ caller, action, row, beginning }, isWithin(limit, row));
+              for (const row of rows.map(derive)) decide({ caller, action, row, beginning }, isWithin(limit, row));
             }
         }
         stats.models += 1;

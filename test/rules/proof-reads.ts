@@ -30,16 +30,19 @@ export class Reads {
       code: { inPartition: ['code'], isWhole: true, first: undefined, path: ['code'], isOne: true },
       notes: { ...own, first: 'note', looksUp: true, path: [...inPartition, 'note'] },
       noteLists: { inPartition: ['owner'], isWhole: true, first: 'note', looksUp: true, path: ['owner', 'note'] },
+      zone: { inPartition: ['zone'], isWhole: true, first: all[0], path: ['zone', ...all] },
       all: { inPartition: [], isWhole: true, first: all[0], path: all },
     };
   }
 
   /** The read as `POST /query` has it, and the rows that a caller sees of what the root sees. */
   #toQuery(read: Read): { readonly body: unknown; readonly list?: List; readonly isOne?: boolean } | undefined {
-    const { kind, row } = read;
+    const { kind } = read;
+    const row = this.#world.derive(read.row);
     const { all, inPartition, inRow } = keyOf(this.#world.plan);
     const selected = read.select?.filter((field) => FIELDS[kind].includes(field)) ?? [];
-    const isWhere = read.where && FIELDS[kind].includes(read.where);
+    const isWhere =
+      read.where && ((read.where === 'zone' && this.#world.plan.isDerived) || FIELDS[kind].includes(read.where));
     const where = isWhere && read.where ? { where: { [read.where]: row[read.where] } } : {};
     const chosen = selected.length > 0 ? { select: selected } : {};
     const bound = read.bound ? { [read.bound]: String(row[inRow[0] ?? 'id']) } : {};
@@ -252,10 +255,10 @@ export class Reads {
         const path = this.#world.pathOf('tasks', row);
         const condition = { 'if-match': '"other"' };
         const patched = await this.#world.app.ask(caller, 'PATCH', path, { size: 3 });
-        const put = await this.#world.app.ask(caller, 'PUT', path, row, condition);
+        const put = await this.#world.app.ask(caller, 'PUT', path, this.#world.body('tasks', row), condition);
         const answers = [patched, put];
         if (!this.#world.may(caller, 'tasks', 'create', row))
-          answers.push(await this.#world.app.ask(caller, 'PUT', path, row));
+          answers.push(await this.#world.app.ask(caller, 'PUT', path, this.#world.body('tasks', row)));
         if (!this.#world.may(caller, 'tasks', 'delete', row))
           answers.push(await this.#world.app.ask(caller, 'DELETE', path));
         gets.push([`writes of ${path}`, answers.map(traceOf)]);

@@ -80,7 +80,7 @@ export class Transfers {
 
   /** The app itself changes the task, or the owner of its notes. Returns the task. */
   async #changeMeanwhile(task: Row, other: Row, isOfNotes: boolean): Promise<Row> {
-    const { plan, rows, keys, app } = this.#world;
+    const { plan, keys, app } = this.#world;
     const fields = (isOfNotes ? ['owner'] : ['state', 'rank', 'owner', 'flag']).filter(
       (field) => !keys.tasks.includes(field),
     );
@@ -91,7 +91,7 @@ export class Transfers {
     for (const row of isOfNotes ? this.#notesOf(task) : [task]) {
       const reply = await app.ask(root, 'PATCH', this.#world.pathOf(kind, row), changed);
       this.#world.expect(reply, 200, `PATCH ${kind} ${JSON.stringify(changed)} of ${JSON.stringify(row)}`);
-      rows[kind].set(this.#world.idOf(kind, row), { ...row, ...changed });
+      this.#world.set(kind, { ...row, ...changed });
     }
     return isOfNotes ? task : { ...task, ...changed };
   }
@@ -106,7 +106,7 @@ export class Transfers {
       return;
     }
     const moved = { ...task, ...to };
-    rows.tasks.set(this.#world.idOf('tasks', moved), moved);
-    for (const note of carried) rows.notes.set(this.#world.idOf('notes', { ...note, ...to }), { ...note, ...to });
+    this.#world.set('tasks', moved);
+    for (const note of carried) this.#world.set('notes', { ...note, ...to });
   }
 }

@@ -5,7 +5,7 @@ import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import type { openAccessApp, Reply } from '../access-app.ts';
 import { type Caller, may, type Row } from './evaluator.ts';
-import { type Action, keyOf, type Plan, type Rules, rulesOf } from './random-model.ts';
+import { type Action, keyOf, type Plan, type Rules, rulesOf, VALUES, zoneOf } from './random-model.ts';
 import type { beginnings, Kind } from './random-requests.ts';
 
 type App = Awaited<ReturnType<typeof openAccessApp>>;
@@ -25,6 +25,9 @@ export function omit(row: Row, field: string): Row {
   const { [field]: _, ...others } = row;
   return others;
 }
+
+/** A row with its derived field. */
+export const derive = (row: Row): Row => ({ ...row, zone: zoneOf(row) });
 
 export class Mismatch extends Error {}
 
@@ -78,8 +81,7 @@ export class World {
       this.entityOf(kind),
       rows.map((create) => ({ create })),
     );
-    for (const [at, row] of rows.entries())
-      if (!(outcomes[at] instanceof Error)) this.rows[kind].set(this.idOf(kind, row), row);
+    for (const [at, row] of rows.entries()) if (!(outcomes[at] instanceof Error)) this.set(kind, row);
     await this.worker.settle();
   }
 
@@ -111,7 +113,17 @@ export class World {
 
   may(caller: Caller, kind: Kind, action: Action, row: Row): boolean {
     this.decisions += 1;
-    return may(this, caller, this.rules[kind], action, row);
+    return may(this, caller, this.rules[kind], action, this.derive(row));
+  }
+
+  /** The row with its derived field, if the model has one. */
+  derive(row: Row): Row {
+    return this.plan.isDerived ? derive(row) : row;
+  }
+
+  /** Remembers that the row is stored. */
+  set(kind: Kind, row: Row): void {
+    this.rows[kind].set(this.idOf(kind, row), this.derive(row));
   }
 
   idOf(kind: Kind, row: Row): string {
@@ -129,6 +141,16 @@ export class World {
       const found = (body.items as Row[]).map(sorted).sort();
       const expected = [...this.rows[kind].values()].map(sorted).sort();
       if (found.join() !== expected.join()) throw new Mismatch(`${kind}: ${found} in place of ${expected}`);
+    }
+    if (!this.plan.indexes.includes('zone')) return;
+    for (const zone of VALUES.zone) {
+      const { body } = await this.app.ask(root, 'GET', `tasks/by/zone/${zone}?top=1000`);
+      const found = (body.items as Row[]).map(sorted).sort();
+      const expected = [...this.rows.tasks.values()]
+        .filter((row) => row.zone === zone)
+        .map(sorted)
+        .sort();
+      if (found.join() !== expected.join()) throw new Mismatch(`zone ${zone}: ${found} in place of ${expected}`);
     }
   }
 

@@ -1,4 +1,4 @@
-import { type Caller, hasRole, may, type Row, reachesAll } from './evaluator.ts';
+import { type Caller, hasRole, type Row, reachesAll } from './evaluator.ts';
 import { Transfers } from './proof-transfers.ts';
 import { FIELDS, Mismatch, omit, pick, root, type World } from './proof-world.ts';
 import { keyOf, movableOf } from './random-model.ts';
@@ -89,7 +89,7 @@ export class Writes {
   }
 
   #shown(caller: Caller, kind: Kind, row: Row): Row {
-    return this.#world.may(caller, kind, 'read', row) ? row : pick(row, this.#world.keys[kind]);
+    return this.#world.may(caller, kind, 'read', row) ? this.#world.derive(row) : pick(row, this.#world.keys[kind]);
   }
 
   async #create(caller: Caller, kind: Kind, given: Row): Promise<void> {
@@ -102,7 +102,7 @@ export class Writes {
     if (error !== undefined) return this.#world.expect(reply, error === 409 && kind === 'notes' ? [409] : error, what);
     this.#world.expect(reply, 201, what);
     this.#world.same(reply.body, this.#shown(caller, kind, row), what);
-    this.#world.rows[kind].set(this.#world.idOf(kind, row), row);
+    this.#world.set(kind, row);
   }
 
   /** The status of a change, which is applied. */
@@ -112,7 +112,6 @@ export class Writes {
     { does, row: given, changed }: Change,
     condition: Write['condition'] = 'none',
   ): { readonly status: number; readonly after?: Row | undefined } {
-    const rules = this.#world.rules[kind];
     const id = this.#world.idOf(kind, given);
     const before = this.#world.rows[kind].get(id);
     const action = does === 'delete' ? 'delete' : 'update';
@@ -124,7 +123,7 @@ export class Writes {
     if (does === 'create') {
       const error = this.#whyNotCreate(caller, kind, row);
       if (error !== undefined) return { status: error };
-      this.#world.rows[kind].set(id, row);
+      this.#world.set(kind, row);
       return { status: 201, after: row };
     }
     if (does === 'put' && condition === 'new') {
@@ -138,7 +137,7 @@ export class Writes {
       if (condition === 'right' || condition === 'wrong') return { status: 412 };
       const error = this.#whyNotCreate(caller, kind, row);
       if (error !== undefined) return { status: error };
-      this.#world.rows[kind].set(id, row);
+      this.#world.set(kind, row);
       return { status: 201, after: row };
     }
     if (!before) return { status: 404 };
@@ -152,10 +151,10 @@ export class Writes {
       return { status: 204 };
     }
     const after = does === 'put' ? row : this.#patched(kind, before, given, changed);
-    if (!may(this.#world, caller, rules, 'update', after)) return { status: 403 };
+    if (!this.#world.may(caller, kind, 'update', after)) return { status: 403 };
     if (this.#namesAnother(caller, kind, after, before)) return { status: 403 };
     if (this.#isTaken(kind, after)) return { status: 409 };
-    this.#world.rows[kind].set(id, after);
+    this.#world.set(kind, after);
     return { status: 200, after };
   }
 

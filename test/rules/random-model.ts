@@ -46,6 +46,8 @@ export interface Plan {
   readonly isOwnerSet: boolean;
   /** True if tasks can be moved and archived. Others are one row if nothing follows from them. */
   readonly isMovable: boolean;
+  /** True if tasks and notes have a derived field. An entity with one is never written without a read. */
+  readonly isDerived: boolean;
   readonly tasks: Rules;
   readonly notes: Rules;
 }
@@ -70,8 +72,13 @@ export const VALUES = {
   // The last one begins as a row key of the engine.
   note: ['aa', 'ab', '~own_b'],
   size: [1, 2.5],
+  zone: ['to', 'tc', 'uo', 'uc'],
 } as const;
 type Field = keyof typeof VALUES;
+
+/** A derived field of tasks and notes: a move or another state changes it. */
+export const zoneOf = ({ team, state }: Readonly<Record<string, unknown>>) =>
+  `${String(team).slice(0, 1)}${state === 'draft' ? 'o' : 'c'}`;
 
 /** Partition and row of the tasks. */
 const KEYS = [
@@ -107,6 +114,7 @@ export const TERMS: Partial<Record<Field, fc.Arbitrary<Term>>> = {
   rank: fc.oneof(equal('rank'), several('rank'), within([1, 2], [2, 9])),
   flag: equal('flag'),
   note: fc.oneof(equal('note'), prefix('a')),
+  zone: fc.oneof(equal('zone'), several('zone'), prefix('t', 'u')),
 };
 
 const where = (fields: readonly Field[]) =>
@@ -133,19 +141,57 @@ const rules = (fields: readonly Field[]): fc.Arbitrary<Rules> =>
     delete: alternatives(fields),
   });
 
-const INDEXES = ['state', 'owner', 'ownerKeys', 'ownerSome', 'stateRank', 'hash', 'code', 'notes', 'noteLists', 'all'];
+const INDEXES = [
+  'state',
+  'owner',
+  'ownerKeys',
+  'ownerSome',
+  'stateRank',
+  'hash',
+  'code',
+  'notes',
+  'noteLists',
+  'zone',
+  'all',
+];
 const TOTALS = ['team', 'owner', 'month', 'rank'];
 
-export const plans: fc.Arbitrary<Plan> = fc.record({
-  key: fc.nat(KEYS.length - 1),
-  indexes: fc.uniqueArray(fc.constantFrom(...INDEXES), { maxLength: 5 }),
-  totals: fc.uniqueArray(fc.constantFrom(...TOTALS), { maxLength: 2 }),
-  isOneWrite: fc.boolean(),
-  isOwnerSet: fc.nat(3).map((number) => number === 0),
-  isMovable: fc.boolean(),
-  tasks: rules(['team', 'owner', 'id', 'state', 'day', 'rank', 'flag', 'note']),
-  notes: rules(['team', 'owner', 'id']),
-});
+function withoutZone(given: Rules): Rules {
+  const without = (one: Given): Given => {
+    const { zone: _, ...where } = one.where;
+    return { ...one, where };
+  };
+  const { read, create, update, delete: remove } = given;
+  return {
+    read: read.map(without),
+    create: create.map(without),
+    update: update.map(without),
+    delete: remove.map(without),
+  };
+}
+
+export const plans: fc.Arbitrary<Plan> = fc
+  .record({
+    key: fc.nat(KEYS.length - 1),
+    indexes: fc.uniqueArray(fc.constantFrom(...INDEXES), { maxLength: 5 }),
+    totals: fc.uniqueArray(fc.constantFrom(...TOTALS), { maxLength: 2 }),
+    isOneWrite: fc.boolean(),
+    isOwnerSet: fc.nat(3).map((number) => number === 0),
+    isMovable: fc.boolean(),
+    isDerived: fc.boolean(),
+    tasks: rules(['team', 'owner', 'id', 'state', 'day', 'rank', 'flag', 'note', 'zone', 'zone']),
+    notes: rules(['team', 'owner', 'id', 'zone']),
+  })
+  .map((plan) =>
+    plan.isDerived
+      ? plan
+      : {
+          ...plan,
+          indexes: plan.indexes.filter((name) => name !== 'zone'),
+          tasks: withoutZone(plan.tasks),
+          notes: withoutZone(plan.notes),
+        },
+  );
 
 const everyNote: Rules['delete'] = ['user', 'lead'].map((role) => ({ role, where: {}, lists: 'none' }));
 
@@ -245,6 +291,7 @@ function indexesOf(plan: Plan): Record<string, Index> {
     notes: () => indexEntity({ row: 'notes_{note}', holds }),
     noteLists: () =>
       indexEntity({ table: 'tasknotes', partition: '{owner}', row: 'l_{note}', holds: rest(), settle: 'inline' }),
+    zone: () => interPartitionIndex({ table: 'taskbyzone', partition: '{zone}', row: rest() }),
     all: () => interPartitionIndex({ table: 'taskall', partition: 'all', row: rest() }),
   };
   return Object.fromEntries(plan.indexes.flatMap((name) => (every[name] ? [[name, every[name]()]] : [])));
@@ -275,7 +322,9 @@ export function modelOf(plan: Plan, prefixOfNames: string) {
       note: z.string().min(1).optional(),
       code: z.string().min(1).optional(),
       size: z.number(),
+      ...(plan.isDerived ? { zone: z.string() } : {}),
     }),
+    derived: plan.isDerived ? { zone: zoneOf } : {},
     table: 'tasks',
     key: { partition, row },
     indexes: indexesOf(plan),
@@ -295,7 +344,9 @@ export function modelOf(plan: Plan, prefixOfNames: string) {
       rank: z.int32().min(0).max(99),
       number: z.string().regex(/^\d$/),
       text: z.string(),
+      ...(plan.isDerived ? { zone: z.string() } : {}),
     }),
+    derived: plan.isDerived ? { zone: zoneOf } : {},
     table: 'tasks',
     key: { partition, row: `${row}_{number}` },
     childOf: tasks,

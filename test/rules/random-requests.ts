@@ -54,7 +54,7 @@ const read = fc.record({
   select: fc.option(
     fc.uniqueArray(one(['team', 'state', 'rank', 'note', 'size', 'owner']), { minLength: 1, maxLength: 2 }),
   ),
-  where: fc.option(one(['state', 'rank', 'flag', 'owner'] as const)),
+  where: fc.option(one(['state', 'rank', 'flag', 'owner', 'zone'] as const)),
   bound: fc.option(one(['from', 'to', 'prefix'] as const)),
   etag: fc.boolean(),
 });
@@ -102,7 +102,7 @@ export const anyWrite = fc.record({
 export type Write = typeof anyWrite extends fc.Arbitrary<infer T> ? T : never;
 export type Change = Write['action'];
 
-interface Step {
+export interface Step {
   readonly callers: readonly Caller[];
   readonly reads: readonly Read[];
   readonly writes: readonly Write[];
