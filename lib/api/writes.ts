@@ -345,7 +345,8 @@ function transfer<Input extends TransferInput>(
       // A move creates the children at the destination.
       const carried = operation === 'move' ? entity.children : [];
       const engine = await guardedEngine(view, entity, ...carried);
-      const operationId = await hideAbsent(engine.guard, () => request({ ...view, engine }, input));
+      const limited = engine.guard?.isLimited(entity.name) || undefined;
+      const operationId = await hideAbsent(limited, () => request({ ...view, engine }, input));
       return { operationId, operation, status: 'running' };
     },
   };

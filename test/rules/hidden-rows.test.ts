@@ -48,6 +48,7 @@ const pages = defineEntity('pages', {
   schema: z.object({ pageId: z.string(), owner: z.string(), text: z.string() }),
   table: 'pages',
   key: { partition: '{pageId}', row: 'page' },
+  archive: { table: 'formerpages' },
   access: {
     read: ['root', { role: 'user', where: { owner: subject() }, lists: 'none' }],
     write: ['root', { role: 'user', where: { owner: subject() } }],
@@ -145,6 +146,17 @@ test('a hidden row has the response, the cost and the explanation of an absent o
   };
   expect(await answers('2')).toBe(await answers('9'));
   expect(await answers('1')).toContain('"transactions":"2"');
+});
+
+test('what is not there costs what it cost for a caller whom no rule limits', async () => {
+  for (const [method, path, body] of [
+    ['PATCH', 'pages/none', { text: 'y' }],
+    ['DELETE', 'pages/none'],
+    ['POST', 'pages/none/archive'],
+  ] as const) {
+    const { status, transactions } = said(await app.ask(root, method, path, body), 'none');
+    expect({ method, path, status, transactions }).toEqual({ method, path, status: 404, transactions: '1' });
+  }
 });
 
 test('a child of a hidden parent is rejected like one of an absent parent', async () => {
