@@ -39,7 +39,10 @@ import { model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts } from '../lib/storage/several-accounts.ts';
+import { countTurns } from '../patient-clock.ts';
 import { QUICK as SOON } from '../world.ts';
+
+countTurns();
 
 /** Rows of another program are among those of the app. Nothing changes them: every property, the ETag and the time stamp stay. */
 
@@ -317,8 +320,7 @@ describe.each([[['first']], [['first', 'second', 'third']]])('single writes in a
 });
 
 describe('moves between accounts', () => {
-  // A machine that is busy elsewhere renews a hold late.
-  const given = { timing: { ...QUICK, holdMs: 15_000 }, resources: resources() };
+  const given = { timing: QUICK, resources: resources() };
   const all = Array.from({ length: SLOTS }, (_, index) => slotAt(index));
 
   test('leave rows of another program where they are, and move all others', async () => {

@@ -22,8 +22,11 @@ import { receivePath } from '../hosted-path.ts';
 import { testApp, testInvocation, testRequest } from '../lib/http/request.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { countTurns } from '../patient-clock.ts';
 import { sampleItems } from '../points.ts';
 import { log } from '../silent-log.ts';
+
+countTurns();
 
 /** What clients hold across a move: continuations, ETags, grants to upload, a file that they import, and messages that wait for an operator. */
 

@@ -1,5 +1,5 @@
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
-import { beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../lib/define/define-entity.ts';
@@ -20,30 +20,39 @@ const things = defineEntity('things', {
 });
 const model = defineModel({ roles: ['member', 'operator'], operatorRole: 'operator', entities: [things] });
 
-/** No further call within this time depends on one that has already returned. */
-const QUIET_MS = 150;
+/** No call within so many turns of the event loop, five milliseconds each, depends on one that has already returned. */
+const QUIET_TURNS = 30;
+const TURN_MS = 5;
 let rounds = 0;
 let isSlow = false;
-let held: (() => void)[] = [];
-let timer: NodeJS.Timeout | undefined;
+const held: (() => void)[] = [];
+let inProgress = 0;
+let quietTurns = 0;
 const network = createDefaultHttpClient();
 /** Lets calls pass together when no more of them come. */
 const slow: HttpClient = {
   async sendRequest(request) {
-    if (isSlow)
-      await new Promise<void>((resolve) => {
-        held.push(resolve);
-        clearTimeout(timer);
-        timer = setTimeout(() => {
-          rounds += 1;
-          const passing = held;
-          held = [];
-          for (const pass of passing) pass();
-        }, QUIET_MS);
-      });
-    return network.sendRequest(request);
+    if (isSlow) {
+      quietTurns = 0;
+      await new Promise<void>((resolve) => held.push(resolve));
+    }
+    inProgress += 1;
+    try {
+      return await network.sendRequest(request);
+    } finally {
+      inProgress -= 1;
+      quietTurns = 0;
+    }
   },
 };
+const turns = setInterval(() => {
+  if (held.length === 0 || inProgress > 0) return;
+  quietTurns += 1;
+  if (quietTurns < QUIET_TURNS) return;
+  rounds += 1;
+  for (const pass of held.splice(0)) pass();
+}, TURN_MS);
+afterAll(() => clearInterval(turns));
 
 let ask: Ask;
 beforeAll(async () => {

@@ -23,6 +23,7 @@ import {
   subtractLayers,
 } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
+import { countTurns } from '../../patient-clock.ts';
 import { IS_EVERY_POINT, sampleItems, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 import {
@@ -38,6 +39,8 @@ import {
   storageToMove,
   write,
 } from './storage-to-move.ts';
+
+countTurns();
 
 const ACME = { name: 'acme', keys: ['acme'], separator: '_' };
 const TENANTS = ['acme', 'acme_1', 'acme_2', 'acmeco', 'globex'];

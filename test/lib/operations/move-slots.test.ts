@@ -11,6 +11,7 @@ import { changeSlots, isOwned, type Phase } from '../../../lib/storage/slot-row.
 import { slotAt, slotIndex, slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
+import { countTurns } from '../../patient-clock.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
 import { accountNamed, FAULTS, type Several, TABLE } from '../storage/several-accounts.ts';
 import {
@@ -26,6 +27,8 @@ import {
   storageToMove,
   write,
 } from './storage-to-move.ts';
+
+countTurns();
 
 test('moves the rows of slots with their types, and back', async () => {
   const { open, storage, keys, slots } = await storageToMove();

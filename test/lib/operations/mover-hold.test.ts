@@ -3,7 +3,11 @@ import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { moveSlots } from '../../../lib/operations/move-slots.ts';
 import { becomeMover } from '../../../lib/operations/mover-hold.ts';
+import { PATIENCE_MS } from '../../patience.ts';
+import { countTurns } from '../../patient-clock.ts';
 import { quick, storageToMove } from './storage-to-move.ts';
+
+countTurns();
 
 test('has one mover at a time', async () => {
   const { open, slots } = await storageToMove(4);
@@ -21,8 +25,7 @@ test('lets a mover write no longer than its hold', async () => {
   const hold = await becomeMover(first, { holdMs: 100, lateMs: 0 });
   hold.mayWrite();
   hold.stop();
-  await sleep(110);
-  expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over');
+  await vi.waitFor(() => expect(() => hold.mayWrite()).toThrow('Another mover of slots has taken over'), PATIENCE_MS);
 });
 
 test('counts the hold of a mover from the write that changed its row, if the reading of that write failed', async () => {

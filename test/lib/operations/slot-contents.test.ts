@@ -8,8 +8,11 @@ import { type Action, readRange, scanTable, submit } from '../../../lib/storage/
 import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import type { Storage } from '../../../lib/storage/storage.ts';
+import { countTurns } from '../../patient-clock.ts';
 import { accountNamed, RESOURCES, TABLE } from '../storage/several-accounts.ts';
 import { blobIn, contentsOf, quick, rowsIn, storageToMove } from './storage-to-move.ts';
+
+countTurns();
 
 test('moves the rows of tables that the model no longer has, and leaves those of other apps', async () => {
   const { open, storage, slots } = await storageToMove(1);
@@ -41,8 +44,7 @@ test('moves the rows of tables that the model no longer has, and leaves those of
 test('stops before it overwrites a row of another program at the target, and names it', async () => {
   const { open, storage, slots, keys } = await storageToMove(3);
   const isOwnRow: IsOwnRow = ({ properties }) => properties.EntityType === 'thing';
-  // A machine that is busy elsewhere renews a hold late.
-  const given = { timing: { ...quick.timing, holdMs: 6_000 }, resources: { ...RESOURCES, isOwnRow } };
+  const given = { ...quick, resources: { ...RESOURCES, isOwnRow } };
   const table = accountNamed(storage, 'second').table(TABLE);
   for (const rowKey of ['a', 'b']) await table.createEntity({ partitionKey: 'p1', rowKey, Other: 1 });
   const others = () => Array.fromAsync(table.listEntities({ queryOptions: { filter: 'Other eq 1' } }));
