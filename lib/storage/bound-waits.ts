@@ -1,5 +1,6 @@
 import { IncomingMessage } from 'node:http';
 import type { PipelinePolicy, PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
+import { silentSoFar } from './cost.ts';
 
 /**
  * Every request to storage ends, also if the account accepts the connection and never responds, or stops in the middle of a response. Callers
@@ -55,4 +56,31 @@ function endIfIdle({ readableStreamBody: stream }: PipelineResponse): void {
   }, IDLE_MS);
   timer.unref();
   stream.once('close', () => clearInterval(timer));
+}
+
+/**
+ * Measured work, such as a request of a caller, waits once for a service of an account that does not respond, or stops in the middle of a
+ * response: its further calls fail immediately. Otherwise, a request with many blobs would wait for each of them.
+ */
+export function failAfterSilence(): PipelinePolicy {
+  const policy: PipelinePolicy = {
+    name: 'failAfterSilence',
+    async sendRequest(request, next) {
+      const silent = silentSoFar();
+      if (silent?.has(policy)) throw new DOMException('The account did not respond to an earlier call.', 'AbortError');
+      const note = (error: unknown) => {
+        // A caller with a signal of its own may not have waited for long.
+        if (error instanceof Error && error.name === 'AbortError' && !request.abortSignal?.aborted) silent?.add(policy);
+      };
+      try {
+        const response = await next(request);
+        response.readableStreamBody?.once('error', note);
+        return response;
+      } catch (error) {
+        note(error);
+        throw error;
+      }
+    },
+  };
+  return policy;
 }

@@ -36,6 +36,13 @@ interface Meter extends Cost {
   since: number;
   /** The meter of the work that this work is a part of. */
   readonly whole: Meter | undefined;
+  /** What has not responded to a call of the whole work, by the policies that `failAfterSilence` creates. */
+  readonly silent: Set<object>;
+}
+
+function startMeter(): Meter {
+  const whole = meters.getStore();
+  return { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole, silent: whole?.silent ?? new Set() };
 }
 
 const meters = new AsyncLocalStorage<Meter>();
@@ -45,9 +52,14 @@ export function transactionsSoFar(): number {
   return meters.getStore()?.transactions ?? 0;
 }
 
+/** What has not responded to a call of the measured work. Undefined outside `measureCost`. */
+export function silentSoFar(): Set<object> | undefined {
+  return meters.getStore()?.silent;
+}
+
 /** Runs `work` and counts its storage transactions, across awaits. They count for the work around it, too. */
 export function measureCost<Result>(work: (cost: Cost) => Promise<Result>): Promise<Result> {
-  const meter: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole: meters.getStore() };
+  const meter = startMeter();
   return meters.run(meter, work, meter);
 }
 
@@ -59,7 +71,7 @@ export async function hideCost<Result>(
   work: () => Promise<Result>,
   isHidden: (error: unknown) => boolean,
 ): Promise<Result> {
-  const part: Meter = { transactions: 0, milliseconds: 0, underWay: 0, since: 0, whole: meters.getStore() };
+  const part = startMeter();
   try {
     return await meters.run(part, () => explainApart(work, isHidden));
   } catch (error) {

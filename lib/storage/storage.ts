@@ -16,7 +16,7 @@ import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { RowkeyError } from '../base/errors.ts';
 import { createPace, type Pace } from '../base/pace.ts';
-import { boundWaits } from './bound-waits.ts';
+import { boundWaits, failAfterSilence } from './bound-waits.ts';
 import { conditionalDelete } from './conditional-delete.ts';
 import { countTransactions } from './cost.ts';
 import { isUnsent, noteOutcome } from './errors.ts';
@@ -185,6 +185,7 @@ function openAccount(account: AccountOptions, { prefix, paceOf, clock, name }: O
   // Between the retries of an SDK and the network, from the outside to the inside.
   const ofAll = (service: 'table' | 'queue' | 'blob'): PipelinePolicy[] => [
     adaptToLoad(pace),
+    ...(service === 'blob' ? [failAfterSilence()] : []),
     noteOutcome,
     ...(service === 'blob' ? [] : unlessSilent),
     countTransactions({ service, endpoint: () => clients[`${service}s`].url, insecure, heat, account: name }),

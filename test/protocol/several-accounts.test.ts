@@ -53,6 +53,7 @@ import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { messageyears as years } from '../fixtures/model.ts';
 import { accountNamed, createAccounts, FAULTS, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { createTurnClock } from '../patient-clock.ts';
 import { putAll } from '../put-all.ts';
 import { slots } from '../slots.ts';
 
@@ -594,13 +595,16 @@ test.concurrent.each(AWAY)(
       await Promise.race([held.promise, aborted]);
       return execute();
     };
-    const within = <Result>(seconds: number, work: Promise<Result>) =>
-      Promise.race([
-        work,
-        sleep(seconds * 1_000, undefined, { ref: false }).then(() =>
-          Promise.reject(new Error(`not within ${seconds} s`)),
-        ),
-      ]);
+    const clock = createTurnClock();
+    const within = async <Result>(seconds: number, work: Promise<Result>) => {
+      const end = new AbortController();
+      const isLate = async () => {
+        for (const since = clock.now(); clock.now() - since < seconds * 1_000; )
+          await sleep(100, undefined, { ref: false, signal: end.signal });
+        throw new Error(`not within ${seconds} s`);
+      };
+      return Promise.race([work, isLate()]).finally(() => end.abort());
+    };
     const { store, runtime } = start();
     // The parts of the start wait for the account one after another.
     expect(await within(40, store.visits.get(key))).toMatchObject({ values: { title } });
@@ -611,6 +615,7 @@ test.concurrent.each(AWAY)(
     expect(await within(4, store.visits.get(second))).toBeDefined();
     const { away: named } = await within(9, readQueueStates(createEngine(accounts.open())));
     expect(named).toEqual([away]);
+    clock.stop();
     held.resolve();
     // The queue may still have the entry of the second one.
     const [first] = await Array.fromAsync(store.visits.by.title({ title }));

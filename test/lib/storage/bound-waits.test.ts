@@ -1,11 +1,12 @@
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { readChanges } from '../../../lib/operations/audit-log.ts';
 import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
-import { readBlob, readBlobRange } from '../../../lib/storage/blobs.ts';
+import { blobLength, readBlob, readBlobRange } from '../../../lib/storage/blobs.ts';
+import { hideCost, measureCost } from '../../../lib/storage/cost.ts';
 import { storageCall } from '../../../lib/storage/errors.ts';
 import { readRange, readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
@@ -92,6 +93,66 @@ test.each(READS)('ends %s whose response stops in the middle', async (_, call) =
     response.write('{"value":[');
   };
   expect(await outcomeOf(call)).toMatchObject({ code: 'storage-unavailable' });
+});
+
+describe('work that reads several blobs one after another', () => {
+  const names = ['a', 'b', 'c'];
+  const readAll = async () => {
+    const outcomes: unknown[] = [];
+    for (const name of names)
+      outcomes.push(await readBlob(storage, { container: 'files', name }).catch((error) => error.code));
+    return outcomes;
+  };
+  /** How many calls the account received. */
+  async function callsOf(work: () => Promise<unknown>): Promise<number> {
+    const before = received;
+    const outcomes: unknown[] = [];
+    expect(await outcomeOf(async () => outcomes.push(await work()))).toBe('succeeded');
+    expect(outcomes).toEqual([names.map(() => 'storage-unavailable')]);
+    return received - before;
+  }
+  const half = (response: ServerResponse) => {
+    response.writeHead(200, { 'content-length': 1_000, etag: '"1"' });
+    response.write('half');
+  };
+
+  test.each([
+    ['no response comes', () => undefined],
+    ['a response stops in the middle', half],
+  ])('waits once if %s, as a part of a request', async (_, given) => {
+    respond = given;
+    expect(await callsOf(() => measureCost(readAll))).toBe(1);
+    // A part of the request whose cost is hidden.
+    const hidden = () =>
+      hideCost(
+        () => readAll(),
+        () => false,
+      );
+    expect(await callsOf(() => measureCost(hidden))).toBe(1);
+  });
+
+  test('asks again in another request, and for other services', async () => {
+    respond = () => undefined;
+    expect(await callsOf(async () => [...(await measureCost(readAll)), ...(await measureCost(readAll))].slice(3))).toBe(
+      2,
+    );
+    respond = (response) => response.writeHead(404, { 'x-ms-error-code': 'ResourceNotFound' }).end();
+    expect(await measureCost(() => readRow(storage, { ...address, row: 'r' }))).toBeUndefined();
+  });
+
+  test('asks again if the reader gave up by itself', async () => {
+    respond = () => undefined;
+    const before = received;
+    await measureCost(async () => {
+      for (const name of names) {
+        const signal = AbortSignal.timeout(100);
+        await expect(blobLength(storage, { container: 'files', name }, signal)).rejects.toMatchObject({
+          code: 'storage-unavailable',
+        });
+      }
+    });
+    expect(received - before).toBe(3);
+  });
 });
 
 test('a reader of a blob may be slow', async () => {
