@@ -153,9 +153,11 @@ export const verifyPage = inPattern(
     const found: Finding[] = [];
     const sums = new Set<string>();
     isOver = limitTransactions(maxTransactions);
+    let refused = new Map<Unit, RefusedRepairs>();
     for (let attempts = REPAIR_ATTEMPTS; suspicious.length > 0; attempts -= 1) {
       partitions.clear();
-      const refused = new Set<Unit>();
+      const before = refused;
+      refused = new Map();
       for (const [index, unit] of suspicious.entries()) {
         const isFirstTime = attempts === REPAIR_ATTEMPTS;
         if (isFirstTime && index > 0 && isOver()) {
@@ -167,8 +169,12 @@ export const verifyPage = inPattern(
           isEnd = false;
           break;
         }
+        const suspicions = await check(unit);
+        found.push(...mendedWith(before.get(unit), suspicions));
         const left: Suspicion[] = [];
-        for (const suspicion of await check(unit)) {
+        const again: Suspicion[] = [];
+        const { length } = found;
+        for (const suspicion of suspicions) {
           const { repair: mend, losesValues = false, kind } = suspicion;
           if (known.explains(suspicion)) continue;
           const isToRepair = repair === 'safe' ? !losesValues : repair;
@@ -176,17 +182,20 @@ export const verifyPage = inPattern(
           if (mayRepair && (await surviveRow(mend, () => false))) {
             found.push(toFinding(suspicion, true));
             if (suspicion.sum) sums.add(textOf(suspicion.sum));
-          } else if (mayRepair && attempts > 1 && !isOver()) refused.add(unit);
+          } else if (mayRepair && attempts > 1 && !isOver()) again.push(suspicion);
           else left.push(suspicion);
         }
         // Checked once more, with all that is left of it.
-        if (refused.has(unit)) continue;
+        if (again.length > 0) {
+          refused.set(unit, { suspicions: again, isChanged: found.length > length });
+          continue;
+        }
         for (const suspicion of left) known.add(suspicion);
         found.push(...left.map((suspicion) => toFinding(suspicion, false)));
       }
       // A sum may be wrong after its entries were repaired, and an entry after the copies in its entity were.
       const ofSums = checked.map(({ unit }) => unit).filter((unit) => sums.has(textOf(unit.row)) && !refused.has(unit));
-      suspicious = [...refused, ...ofSums];
+      suspicious = [...refused.keys(), ...ofSums];
       sums.clear();
     }
     const left = position.left + found.filter(({ repaired }) => !repaired).length;
@@ -217,9 +226,26 @@ function addressIn({ table, partition, row }: Row): Address {
   return { table, partition, row };
 }
 
+/** Repairs that were refused. */
+interface RefusedRepairs {
+  readonly suspicions: readonly Suspicion[];
+  /** True if another repair has changed the same rows. */
+  readonly isChanged: boolean;
+}
+
+/** What is not found any more because the repair of another finding has repaired it, too. */
+function mendedWith(refused: RefusedRepairs | undefined, now: readonly Suspicion[]): Finding[] {
+  if (!refused?.isChanged) return [];
+  const isSame = (one: Suspicion, other: Suspicion) =>
+    isDeepStrictEqual(toFinding(one, true), toFinding(other, true)) && one.member === other.member;
+  return refused.suspicions
+    .filter((suspicion) => !now.some((other) => isSame(suspicion, other)))
+    .map((suspicion) => toFinding(suspicion, true));
+}
+
 /** Leaves out what a finding is repaired with. */
 export function toFinding(
-  { repair: _, losesValues: __, member: ___, sum: ____, ...found }: Suspicion,
+  { repair: _, losesValues: __, member: ___, sum: ____, corrects: _____, ...found }: Suspicion,
   repaired: boolean,
 ): Finding {
   return { ...found, repaired };
@@ -382,10 +408,16 @@ async function checkEntity(
       found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
   if (found.some(({ kind, row: key }) => kind === 'unreadable' || parseFurtherRowKey(key))) return found;
   if (reason !== undefined) return [...found, invalid];
-  const hasStaleCopies = found.some(({ kind }) => kind === 'stale-copy');
   const ofEntries = await checkProjections(engine, entity, { address, snapshot, only });
-  // Entries of stale copies may be right. The row is checked again after the repair.
-  found.push(...ofEntries.filter(({ kind }) => !hasStaleCopies || kind !== 'stale'));
+  const corrections = found.flatMap(({ corrects }) => corrects ?? []);
+  if (corrections.length > 0 && ofEntries.some(({ kind }) => kind === 'stale')) {
+    // An entry of stale copies may have the right ones already: it is stale if it differs from both.
+    const values = corrections.reduce((all, correct) => correct(all), snapshot.values);
+    const ofCorrected = await checkProjections(engine, entity, { address, snapshot: { ...snapshot, values }, only });
+    const isWrong = (one: Suspicion) =>
+      ofCorrected.some((other) => isDeepStrictEqual(toFinding(one, false), toFinding(other, false)));
+    found.push(...ofEntries.filter((one) => one.kind !== 'stale' || isWrong(one)));
+  } else found.push(...ofEntries);
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   if (only === undefined) found.push(...(await checkDerived(engine, entity, { address, snapshot })));
   return found;

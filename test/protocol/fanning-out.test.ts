@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Finding } from '../../lib/define/declaration/finding.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { markBuilt } from '../../lib/operations/model-record.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
+import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
+import { allPages } from '../all-pages.ts';
 import { costOf } from '../cost-of.ts';
 import {
   clubs,
@@ -284,4 +286,34 @@ test('the consistency check finds and repairs a stale copy', async () => {
   expect(await check(club.clubId, false)).toEqual(expected.map((finding) => ({ ...finding, repaired: false })));
   expect(await check(club.clubId, true)).toEqual(expected.map((finding) => ({ ...finding, repaired: true })));
   expect(await check(club.clubId, false)).toEqual([]);
+});
+
+test('the consistency check finds a stale index entry also of an entity with a stale copy', async () => {
+  const { club, player, team } = await found();
+  for (const id of ['1', '2']) await create(players, player(id, { clubId: club.clubId, note: 'right' }));
+  await world.settle();
+  const write = (table: string, partitionKey: string, rowKey: string, properties: object) =>
+    world.storage.table(table).updateEntity({ partitionKey, rowKey, ...properties }, 'Merge');
+  for (const id of ['1', '2']) await write('squads', team.team, `player_${id}`, { clubName: 'stale' });
+  await write('playersbybudget', team.budgetCode, `${team.team}_2`, { note: 'stale' });
+  const checkAll = async (repair: boolean) => {
+    const options = { top: 1_000, repair, patience: 10 };
+    const pages = await allPages((position: VerifyPosition | undefined) =>
+      verifyPage(world.engine, players, { ...options, position }),
+    );
+    const findings = pages.flatMap((page) => page.findings);
+    return findings.filter(({ partition }) => [team.team, team.budgetCode].includes(partition));
+  };
+  const expected = [
+    ['stale-copy', 'clubId', 'player_1'],
+    ['stale-copy', 'clubId', 'player_2'],
+    ['stale', 'budget', `${team.team}_2`],
+  ];
+  const listOf = (findings: readonly Finding[]) => findings.map(({ kind, of, row }) => [kind, of, row]);
+  expect(listOf(await checkAll(false))).toEqual(expected);
+  const repaired = await checkAll(true);
+  expect(repaired.every((finding) => finding.repaired)).toBe(true);
+  expect(listOf(repaired)).toEqual(expect.arrayContaining(expected));
+  expect(await checkAll(false)).toEqual([]);
+  await expectCopies();
 });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Values } from '../../base/values.ts';
 import type { Address } from '../../storage/rows.ts';
 
 /**
@@ -58,8 +59,10 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
   readonly losesValues?: boolean;
   /** The member of a list. */
   readonly member?: string | undefined;
-  /** The row with the sum, or with the stale copies, which is checked again after the repair. */
+  /** The row with the sum, or of the entity with the stale copies or the wrong further row, which is checked again after the repair. */
   readonly sum?: Address | undefined;
+  /** Returns the values that the entity has after the repair of a stale copy. */
+  readonly corrects?: (values: Values) => Values;
 }
 
 /** The result of a page of checked or indexed rows. */

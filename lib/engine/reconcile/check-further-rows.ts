@@ -46,7 +46,9 @@ async function checkFurtherRows(
     const key = furtherRowKey(row, of);
     const writeId = found.get(key)?.WriteId;
     const kind = writeId === undefined ? 'missing' : 'stale';
-    return writeId === id ? [] : [{ kind, of, table, partition, row: key, repair, losesValues: true } as const];
+    return writeId === id
+      ? []
+      : [{ kind, of, table, partition, row: key, sum: address, repair, losesValues: true } as const];
   });
 }
 

@@ -115,11 +115,12 @@ export const denormalization: Feature = {
         const row = await readRow(engine.storage, { ...address, row: key });
         const source = toSnapshot(link.source, row?.properties.EntityType === link.source.name ? row : undefined);
         const isMarked = source.state === 'live' && source.system.DenormalizedTo === address.row;
-        const after = withCopies(link, snapshot.values, liveValues(source));
+        const corrects = (values: Values) => withCopies(link, values, liveValues(source));
+        const after = corrects(snapshot.values);
         if (isMarked && isSame(after, snapshot.values)) continue;
         const change = { entity, address, before: snapshot, after, isUpkeep: true };
         const repair = async () => (await tryCommit(engine, [change])) !== undefined;
-        suspicions.push({ kind: 'stale-copy', of: link.field, ...address, sum: address, repair });
+        suspicions.push({ kind: 'stale-copy', of: link.field, ...address, sum: address, corrects, repair });
       }
       return suspicions;
     },

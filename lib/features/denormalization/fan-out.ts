@@ -90,15 +90,18 @@ export const fanOut: Feature = {
       const checked = linksOf(entity).filter((link) => only === undefined || only === buildName(link));
       const found = await pMap(checked, async (link) => {
         const source = await readSource(engine, link, snapshot.values);
-        return isSame(withCopies(link, snapshot.values, source), snapshot.values) ? [] : [link];
+        const corrects = (values: Values) => withCopies(link, values, source);
+        const suspicion = {
+          kind: 'stale-copy',
+          of: link.field,
+          ...address,
+          sum: address,
+          corrects,
+          repair: () => refresh(engine, entity, { address, values: snapshot.values }),
+        } as const;
+        return isSame(corrects(snapshot.values), snapshot.values) ? [] : [suspicion];
       });
-      return found.flat().map((link) => ({
-        kind: 'stale-copy',
-        of: link.field,
-        ...address,
-        sum: address,
-        repair: () => refresh(engine, entity, { address, values: snapshot.values }),
-      }));
+      return found.flat();
     },
   },
 };
