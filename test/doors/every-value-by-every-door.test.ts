@@ -10,6 +10,7 @@ import { storageOptions } from '../../local/instance/storage-accounts.ts';
 import { buildFixtures } from '../fixtures/build.ts';
 import { quick } from '../lib/operations/storage-to-move.ts';
 import { PATIENCE_MS } from '../patience.ts';
+import { countTurns } from '../patient-clock.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
 import { DOOR_ACCOUNTS, testStorage } from '../storage.ts';
@@ -28,6 +29,8 @@ import {
 import { type Field, INPUTS, type Input } from './inputs.ts';
 import { model } from './model.ts';
 import { READS, type Read } from './reads.ts';
+
+countTurns();
 
 /** Each value arrives by each door as it was given, or is refused by all doors alike with a code, and reaches no other thing. */
 

@@ -43,7 +43,10 @@ import { deploy } from '../fixtures/deploy.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { countTurns } from '../patient-clock.ts';
 import { log as silent } from '../silent-log.ts';
+
+countTurns();
 
 /**
  * Writers, queue functions and the consistency check of several processes, beside movers of which some die: afterwards, every answer agrees

@@ -53,9 +53,11 @@ import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { messageyears as years } from '../fixtures/model.ts';
 import { accountNamed, createAccounts, FAULTS, NAMES, type Several } from '../lib/storage/several-accounts.ts';
-import { createTurnClock } from '../patient-clock.ts';
+import { countTurns, createTurnClock } from '../patient-clock.ts';
 import { putAll } from '../put-all.ts';
 import { slots } from '../slots.ts';
+
+countTurns();
 
 const access = { read: ['hr'], write: ['hr'] } as const;
 const declaredProjects = defineEntity('projects', {

@@ -18,8 +18,11 @@ import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { accountNamed, createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
+import { countTurns } from '../patient-clock.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { SPELLED_NAMES } from '../spelled-names.ts';
+
+countTurns();
 
 const access = { read: ['hr'], write: ['hr'] } as const;
 /** Entities may have names of row types of tables that they do not share: see `ROW_TYPES`. */

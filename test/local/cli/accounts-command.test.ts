@@ -6,6 +6,9 @@ import { changeSlots } from '../../../lib/storage/slot-row.ts';
 import { addAccountsCommands, describeReport } from '../../../local/cli/accounts-command.ts';
 import type { OpenAccounts } from '../../../local/cli/open-accounts.ts';
 import { accountNamed, provisionAccounts, RESOURCES, type Several, TABLE } from '../../lib/storage/several-accounts.ts';
+import { countTurns } from '../../patient-clock.ts';
+
+countTurns();
 
 const timing: MoveTiming = {
   ...MOVE_TIMING,
