@@ -65,6 +65,9 @@ interface Options {
 
 const FIRST = ['first', 'second', 'third'];
 const QUIET_POLL_MS = 10_000;
+/** The lease of a mover that has died lasts for less. */
+const RESUME_AFTER_MS = 60_000;
+const RESUMES = 5;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
@@ -255,6 +258,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
           new VirtualTimer(() => {
             notice(`operator killed during ${event.work}`);
             process.isDead = true;
+            void runIn(undefined, createChance(seed, 'succeeds', nth), () => resumeLater(nth));
           }, event.diesAfterMs);
         const given = { storage: open(process), to: names[event.to] ?? '', options: { resources: resources() } };
         const work = workOnAccounts(event.work, { ...given, chance: createChance(seed, 'operate', nth) });
@@ -264,6 +268,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
           (error: unknown) => {
             log(`${elapsed().toFixed(3)} event ${nth} ${event.work}: ${error}`);
             if (event.work === 'abort') hasLeftCopies = true;
+            void runIn(undefined, createChance(seed, 'succeeds', nth), () => resumeLater(nth));
           },
         );
         return;
@@ -281,6 +286,21 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
           notice('repair of a page');
         }
       }
+    }
+  }
+
+  /** Operations wait for a slot that is closed, until somebody ends its move. */
+  async function resumeLater(nth: number): Promise<void> {
+    for (let attempt = 1; attempt <= RESUMES; attempt += 1) {
+      await wait(RESUME_AFTER_MS);
+      const process = createProcess(`successor${nth}.${attempt}`);
+      const chance = createChance(seed, 'successor', nth, attempt);
+      const work = runIn(process, chance, () => resumeMoves(open(process), { resources: resources() }));
+      const isDone = await work.then(
+        () => true,
+        () => false,
+      );
+      if (isDone) return notice('successor of an operator');
     }
   }
 

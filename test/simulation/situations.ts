@@ -10,6 +10,7 @@ export const SITUATIONS: readonly string[] = [
   'account added',
   'repair of a page',
   'operator killed during move',
+  'successor of an operator',
   ...new Set(ACCOUNT_WORKS.map((work) => `operator: ${work}`)),
 ];
 
