@@ -10,7 +10,7 @@ import { consumePoison } from '../../lib/engine/consume/consume.ts';
 import { drainQueues } from '../../lib/engine/consume/drain.ts';
 import { listPoison } from '../../lib/engine/consume/poison.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { toReferrer } from '../../lib/engine/read/text-blobs.ts';
+import { createBlobName, toReferrer } from '../../lib/engine/read/text-blobs.ts';
 import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { expireEntities } from '../../lib/features/expiry/expiry.ts';
@@ -187,7 +187,7 @@ describe('the timers of one app', () => {
     const photos = ({ storage }: World) => Array.fromAsync(listContainer(storage, 'photos'), ({ name }) => name);
     const one = somebody({ department: 'Pictured' });
     const address = addressOf(employees, one);
-    const orphan = { container: 'photos', name: randomUUID() };
+    const orphan = { container: 'photos', name: createBlobName(address, 'photo') };
     await inEach(async ({ engine, storage }) => {
       await createEntity(engine, employees, one);
       await putAttachment(engine, { entity: employees, key: one, field: 'photo' }, PNG);
