@@ -40,6 +40,7 @@ import { SAMPLES } from '../fixtures/samples.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts } from '../lib/storage/several-accounts.ts';
 import { countTurns } from '../patient-clock.ts';
+import { sampleItems } from '../points.ts';
 import { QUICK as SOON } from '../world.ts';
 
 countTurns();
@@ -159,7 +160,9 @@ async function verifyAll(
   }
 }
 
-describe.each([[['first']], [['first', 'second', 'third']]])('in accounts %s', (names) => {
+const SETUPS = sampleItems([[['first']], [['first', 'second', 'third']]], 'accounts with rows of others');
+
+describe.each(SETUPS)('in accounts %s', (names) => {
   test('commands over many rows leave rows of another program as they are', async () => {
     const world = await openWorld(names);
     const { engine, settle } = world;
@@ -213,7 +216,7 @@ async function outcomeOf(call: Promise<unknown>): Promise<string> {
   }
 }
 
-describe.each([[['first']], [['first', 'second', 'third']]])('single writes in accounts %s', (names) => {
+describe.each(SETUPS)('single writes in accounts %s', (names) => {
   test('refuse the key of a row of another program, and leave the row as it is', async () => {
     const world = await openWorld(names);
     const { engine, settle } = world;
@@ -275,7 +278,9 @@ describe.each([[['first']], [['first', 'second', 'third']]])('single writes in a
     const { storage } = engine;
     await seed(world);
     for (const { table } of model.list) noteShared(engine, table);
-    for (const [index, entity] of plain.entries()) {
+    const some = sampleItems([...plain.keys()], 'entity beside rows of others', 8);
+    for (const index of some) {
+      const entity = plain[index] as Entity;
       const values = sample(entity, 31 + index);
       const { childOf } = entity;
       if (childOf) await createEntity(engine, childOf, { ...sample(childOf, 71), ...pick(values, childOf.keyFields) });
@@ -370,7 +375,7 @@ function declareItems(
 
 const item = (id: string): Values => ({ shop: 'A', id, color: 'red' });
 
-describe.each([[['first']], [['first', 'second', 'third']]])('changes of a model in accounts %s', (names) => {
+describe.each(SETUPS)('changes of a model in accounts %s', (names) => {
   const OLD = { partition: '{shop}', row: 'item_{id}' };
   const before = declareItems(OLD, { copy: intraPartitionIndex({ row: 'copy_{color}_{id}', copies: 'keys' }) });
   const plainItems = declareItems(OLD);
