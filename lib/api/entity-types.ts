@@ -82,13 +82,23 @@ type Written<Of extends Declared> = Of['union'] extends z.ZodType
 /** The fields that a caller writes of an existing entity, whose key is given separately. */
 export type Replacement<Of extends Declared> = OmitEach<Input<Of>, KeyField<Of>>;
 
-/** Fields to change; null removes a field. An encrypted field can only be replaced with its entity. */
+/**
+ * Fields to change; null removes a field or a member of an object, and objects are merged at every level. An encrypted field can only be
+ * replaced with its entity.
+ */
 export type Patch<Of extends Declared> =
   Replacement<Of> extends infer Each
     ? Each extends unknown
-      ? { readonly [Field in Exclude<keyof Each, Named<Of, 'encrypted'>>]?: Each[Field] | null }
+      ? { readonly [Field in Exclude<keyof Each, Named<Of, 'encrypted'>>]?: Merge<Each[Field]> | null }
       : never
     : never;
+
+/** A value in a patch: lists are replaced as a whole. */
+type Merge<Value> = unknown extends Value
+  ? Value
+  : Value extends Scalar | null | undefined | readonly unknown[]
+    ? Value
+    : { readonly [Member in keyof Value]?: Merge<Value[Member]> | null };
 
 type Whole<Of extends Declared> = z.output<Of['schema']>;
 /** The type of a field's value, or of one element if the field is a list. */

@@ -24,6 +24,7 @@ import {
   writeAtomically,
 } from '../engine/write/entity-store.ts';
 import { Operation as Transfer } from '../engine/write/operation.ts';
+import { mergeSchema } from './merge-schema.ts';
 import { openForWriter } from './open.ts';
 import type { Operation, View } from './operation.ts';
 
@@ -138,7 +139,8 @@ function patchSchema(entity: Entity): z.ZodObject {
   const fields = Object.entries(shape as z.core.$ZodLooseShape).map(([field, type]) => {
     const hasDefault = Object.hasOwn(entity.defaults, field);
     const isRemovable = (type.isOptional() || hasDefault) && !entity.keyFields.includes(field);
-    const value = isRemovable ? type.nullable() : type;
+    const merged = mergeSchema(type);
+    const value = isRemovable ? merged.nullable() : merged;
     const isOfAll = kinds.every((kind) => kind instanceof z.ZodObject && field in kind.shape);
     // The example of a patch has no field of one kind alone.
     return [field, isOfAll ? value : value.meta({ examples: [] })];

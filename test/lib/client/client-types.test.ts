@@ -3,6 +3,7 @@ import { z } from 'zod';
 import {
   type ArchiveClient,
   createClient,
+  type EntityClient,
   type Explanation,
   type Listing,
   type Operation,
@@ -125,6 +126,36 @@ test('files, operations, explanations and conflicts are typed', () => {
     return undefined;
   };
   expectTypeOf(onError).returns.toEqualTypeOf<string | undefined>();
+});
+
+test('an update names the changed members of an object, and null for those that it removes', () => {
+  const declare = () =>
+    defineEntity('people', {
+      schema: z.object({
+        city: z.string(),
+        personId: z.string(),
+        home: z.object({ street: z.string(), geo: z.object({ lat: z.number(), lon: z.number() }).optional() }),
+        pets: z.array(z.object({ name: z.string(), age: z.number() })).optional(),
+        phones: z.record(z.string(), z.string()).optional(),
+        free: z.json().optional(),
+      }),
+      table: 'people',
+      key: { partition: '{city}', row: '{personId}' },
+      access: { read: ['hr'], write: ['hr'] },
+    });
+  type People = { people: ReturnType<typeof declare> };
+  type Changed = Parameters<EntityClient<People['people'], People>['update']>[1];
+  expectTypeOf<Parameters<Store<People>['people']['update']>[1]>().toEqualTypeOf<Changed>();
+  expectTypeOf<{ home: { street: string } }>().toExtend<Changed>();
+  expectTypeOf<{ home: { geo: { lat: 1 } } }>().toExtend<Changed>();
+  expectTypeOf<{ home: { geo: null } }>().toExtend<Changed>();
+  expectTypeOf<{ home: null; free: { a: { b: null } }; phones: { work: null; home: '1' } }>().toExtend<Changed>();
+  expectTypeOf<{ free: 'text' }>().toExtend<Changed>();
+  expectTypeOf<{ home: { geo: { lat: string } } }>().not.toExtend<Changed>();
+  expectTypeOf<{ pets: [{ name: string }] }>().not.toExtend<Changed>();
+  // @ts-expect-error no member has this name
+  const misspelt: Changed = { home: { stret: 'x' } };
+  expectTypeOf(misspelt).toExtend<Changed>();
 });
 
 test('misspelt names do not compile', () => {

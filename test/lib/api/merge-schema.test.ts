@@ -1,0 +1,85 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { mergeSchema } from '../../../lib/api/merge-schema.ts';
+import { batch, patch } from '../../../lib/api/writes.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineModel } from '../../../lib/define-model.ts';
+import { toJsonSchema } from '../../../lib/http/json-schema.ts';
+
+const Home = z.object({
+  street: z.string(),
+  zip: z.string().optional(),
+  geo: z
+    .object({ lat: z.number(), lon: z.number().nullable().default(0) })
+    .readonly()
+    .optional(),
+});
+const Tree = z.object({
+  name: z.string(),
+  get first() {
+    return Tree.optional();
+  },
+});
+
+const ajv = new Ajv2020({ strict: false });
+const accepts = (type: z.ZodType, patch: unknown) => ajv.validate(toJsonSchema(mergeSchema(type), 'input'), patch);
+
+describe('the schema of a merge patch', () => {
+  test.each<[string, z.ZodType, unknown, boolean]>([
+    ['some members', Home, { zip: '1' }, true],
+    ['no members', Home, {}, true],
+    ['members of a member', Home, { geo: { lat: 1 } }, true],
+    ['null for an optional member', Home, { zip: null }, true],
+    ['null for an optional object', Home, { geo: null }, true],
+    ['null for a member with a default, within', Home, { geo: { lon: null } }, true],
+    ['null for a required member', Home, { street: null }, false],
+    ['another type within', Home, { geo: { lat: '1' } }, false],
+    ['an unknown member', z.strictObject({ home: Home }), { house: {} }, false],
+    ['an unknown member within', z.object({ home: Home.strict() }), { home: { house: 1 } }, false],
+    ['members of a nullable object', Home.nullable(), { zip: '1' }, true],
+    ['null for a nullable object', Home.nullable(), null, true],
+    ['null for a name of a record', z.record(z.string(), Home), { a: null, b: { zip: '1' } }, true],
+    ['a choice of names', z.record(z.enum(['a', 'b']), z.string()), { a: 'x' }, true],
+    ['one of several objects', z.union([z.string(), Home]), { zip: '1' }, true],
+    [
+      'one of several kinds',
+      z.discriminatedUnion('kind', [z.object({ kind: z.literal('a'), x: z.string(), y: z.string() })]),
+      { x: 'x' },
+      true,
+    ],
+    ['an object that contains itself', Tree, { first: { first: { name: 'x' } } }, true],
+    ['null within an object that contains itself', Tree, { first: { first: null } }, true],
+    ['another type within an object that contains itself', Tree, { first: { first: { name: 1 } } }, false],
+    ['a lazy object', z.lazy(() => Home), { zip: '1' }, true],
+    ['an element of a list in part', z.array(Home), [{ zip: '1' }], false],
+    ['free JSON', z.json(), { a: [null, { b: null }] }, true],
+  ])('of %s', (_, type, patch, isAccepted) => {
+    expect(accepts(type, patch)).toBe(isAccepted);
+  });
+
+  test.each([
+    z.string().meta({ title: 'x' }),
+    z.json(),
+    z.array(Home),
+    z.union([z.string(), z.number()]),
+    z.string().optional(),
+  ])('is the schema itself without objects: %#', (type) => expect(mergeSchema(type)).toBe(type));
+});
+
+test('the description of a PATCH and of an action has it', () => {
+  const people = defineEntity('people', {
+    schema: z.object({ city: z.string(), id: z.string(), home: Home }),
+    table: 'people',
+    key: { partition: '{city}', row: '{id}' },
+    access: { read: ['clerk'], write: ['clerk'] },
+  });
+  const model = defineModel({ entities: [people], roles: ['clerk'], operatorRole: 'clerk' });
+  const entity = model.list[0] as Entity;
+  const accepts = (schema: z.ZodType | undefined, body: unknown) =>
+    ajv.validate(toJsonSchema(schema as z.ZodType, 'input'), body);
+  expect(accepts(patch(entity).input?.(), { home: { zip: null } })).toBe(true);
+  const actions = { actions: [{ patch: { city: 'x', id: '1', home: { zip: null } } }] };
+  expect(accepts(batch(entity).input?.(), actions)).toBe(true);
+});
