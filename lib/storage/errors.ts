@@ -81,7 +81,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
   InvalidRange: 'empty',
   LeaseIdMissing: 'leased',
 };
-/** Why storage cannot copy a blob, by the status of the response: the error code is the same for all reasons. */
+/** Why storage cannot copy a blob, by the status of the response: the error code is the same for all reasons. Any other one is of the accounts. */
 const COPY_REASONS: Readonly<Record<number, Reason>> = { 404: 'missing', 412: 'changed' };
 /** What a deployment creates, by the error code for its absence. */
 const NOT_FOUND: Readonly<Record<string, string>> = {
@@ -214,6 +214,12 @@ function translate(error: unknown, name: string): unknown {
   const code = storageCode(error.details) ?? error.code ?? '';
   const reason = code === 'CannotVerifyCopySource' ? COPY_REASONS[error.statusCode ?? 0] : REASONS[code];
   if (reason) return new StorageConflict(reason, actionIndex(error.message), error);
+  // The role or the firewall of the other account, which a person mends while the work is repeated.
+  if (code === 'CannotVerifyCopySource')
+    return unavailable(
+      `Storage is unavailable: it may not copy from ${name || 'the source'} (${error.statusCode}).`,
+      error,
+    );
   if (code in NOT_FOUND)
     return new RowkeyError('not-provisioned', describeMissing([`${NOT_FOUND[code]} ${name}`]), { cause: error });
   if (TOO_LARGE.has(code) || error.statusCode === 413)

@@ -52,8 +52,22 @@ const PAGE_SIZE = 5_000;
 const MAX_APPEND_BLOCKS = 50_000;
 const CONTENT_HEADERS = ['type', 'encoding', 'language', 'disposition'];
 
-/** The accounts of this process by name, of which others copy. */
-const accounts = new Map<string, WeakRef<(request: StorageRequest, url: string) => Blob>>();
+/** The accounts of this process by name and key, of which others copy: several worlds may have accounts of one name. */
+const accounts = new Map<string, WeakRef<SourceOf>[]>();
+type SourceOf = (request: StorageRequest, url: string) => Blob;
+
+/** The blob at a URL, which the key of one of the accounts has signed. */
+function findSource(sources: readonly SourceOf[], request: StorageRequest, url: string): Blob {
+  let rejection: unknown = notImplemented('a copy of an account that is not in memory');
+  for (const sourceOf of sources)
+    try {
+      return sourceOf(request, url);
+    } catch (error) {
+      if (!(error instanceof StorageRejection) || error.status !== 403) throw error;
+      rejection = error;
+    }
+  throw rejection;
+}
 
 /** Creates a Blob service in memory. It handles a request at once, so each request is atomic. */
 export function createMemoryBlobs(options: Options) {
@@ -319,18 +333,17 @@ export function createMemoryBlobs(options: Options) {
     return found;
   }
 
-  accounts.set(options.account, new WeakRef(sourceOf));
+  const named = (accounts.get(options.account) ?? []).filter((one) => one.deref());
+  accounts.set(options.account, [...named, new WeakRef(sourceOf)]);
 
   /** Copies a blob of an account of this process while the caller waits. */
   function copy(request: StorageRequest, at: BlobAddress, rights: BlobRights): StorageReply {
     const { headers, origin } = request;
     const url = headers.get('x-ms-copy-source') ?? '';
     if (headers.get('x-ms-requires-sync') !== 'true') throw notImplemented('a copy that is not synchronous');
-    const from = url.startsWith(`${origin}/`)
-      ? sourceOf
-      : accounts.get(new URL(url).pathname.split('/')[1] ?? '')?.deref();
-    if (!from) throw notImplemented('a copy of an account that is not in memory');
-    const found = from(request, url);
+    const named = accounts.get(new URL(url).pathname.split('/')[1] ?? '') ?? [];
+    const sources = url.startsWith(`${origin}/`) ? [sourceOf] : named.flatMap((one) => one.deref() ?? []);
+    const found = findSource(sources, request, url);
     checkMd5(headers.get('x-ms-source-content-md5'), md5Of(found.bytes));
     const given = metadataOf(headers);
     const metadata = Object.keys(given).length > 0 ? given : found.metadata;

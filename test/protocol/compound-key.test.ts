@@ -71,10 +71,34 @@ const declaredItems = defineEntity('items', {
   childOf: declaredLots,
   access,
 });
-const declared = [declaredProjects, declaredTasks, declaredNotes, declaredLots, declaredItems] as const;
-const { projects, tasks, notes, lots, items } = deploy(...declared);
+/** In the area "one", all stops of a tour have the same key. */
+const declaredTours = defineEntity('tours', {
+  schema: z.object({ area: z.string(), tour: z.string() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'tour_{tour}' },
+  movable: ['area'],
+  access,
+});
+const declaredStops = defineEntity('stops', {
+  schema: z.object({ area: z.string(), tour: z.string(), place: z.string(), at: z.string().optional() }),
+  table: 'projects',
+  key: { partition: '{area}', row: 'tour_{tour}_{at}' },
+  childOf: declaredTours,
+  derived: { at: ({ area, place }) => (area === 'one' ? 'one' : String(place)) },
+  access,
+});
+const declared = [
+  declaredTours,
+  declaredStops,
+  declaredProjects,
+  declaredTasks,
+  declaredNotes,
+  declaredLots,
+  declaredItems,
+] as const;
+const { tours, stops, projects, tasks, notes, lots, items } = deploy(...declared);
 
-const world = await openWorld(import.meta.url, [projects, tasks, notes, lots, items]);
+const world = await openWorld(import.meta.url, [tours, stops, projects, tasks, notes, lots, items]);
 const engine = world.queued;
 
 const reviewOf = ({ department, employeeId }: Values, year: number, over: Values = {}) => ({
@@ -617,3 +641,22 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
     expect(costs).toEqual([17, 30, 32]);
   });
 });
+
+test.each([2, 120])(
+  'the move of a tour with %i stops is refused if two of them would get the same key',
+  async (count) => {
+    const tour = { area: `tour${count}`, tour: 't' };
+    await createEntity(engine, tours, tour);
+    for (let nth = 0; nth < count; nth += 1) await createEntity(engine, stops, { ...tour, place: `p${nth}` });
+    const operationId = await requestMove(engine, tours, tour, { area: 'one' });
+    const transfer = (await world.take('transfers', operationId)).body as Transfer;
+    await runTransfer(engine, tours, transfer);
+    expect(await readOperation(engine, { entity: 'tours', operation: 'move', operationId })).toMatchObject({
+      status: 'failed',
+      reason: 'Two children of an entity of tours would get the same key.',
+    });
+    const { values } = await readWithChildren(engine, tours, tour, [stops]);
+    expect(values.stops).toHaveLength(count);
+    await createEntity(engine, stops, { ...tour, place: 'another' });
+  },
+);

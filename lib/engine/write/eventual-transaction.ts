@@ -209,12 +209,12 @@ async function submitUntilDone(write: Write): Promise<readonly Stored[]> {
 
 /** Returns undefined after a conflict for which `write` has a new plan. */
 async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> {
-  const { engine, table, partition, changes, siblings, plan } = write;
+  const { engine, table, partition, changes, siblings, plan, mark } = write;
   const where = { table, partition };
   await announceLeft(engine, changes, write);
   const actions = await toStoredActions(engine, changes, where, write);
   try {
-    checkTransactionBytes(partition, actions, write.mark);
+    checkTransactionBytes(partition, actions, mark);
   } catch (error) {
     await dropStoredParts(engine, changes, actions);
     throw await endIntent(write, error);
@@ -222,7 +222,9 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
   try {
-    const transaction = { ...where, actions, signal: AbortSignal.timeout(left) };
+    // Another program may have replaced a copy since it was read.
+    const deletesIf = mark.isShared && actions.some((action) => action.kind === 'delete' && action.etag !== undefined);
+    const transaction = { ...where, actions, signal: AbortSignal.timeout(left), ...(deletesIf && { deletesIf }) };
     const period = changes[0]?.entity.period;
     const etags = await withPeriodTable(
       engine,

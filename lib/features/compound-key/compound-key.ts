@@ -168,7 +168,11 @@ async function copyChildren(
     },
     { concurrency: CHILDREN_CONCURRENCY },
   );
-  return moved.flat();
+  const arriving = moved.flat();
+  // Derived fields may make two keys equal, and a later transaction would replace the row of an earlier one.
+  if (new Set(arriving.map(({ row }) => row)).size < arriving.length)
+    throw new RowkeyError('duplicate-value', `Two children of an entity of ${entity.name} would get the same key.`);
+  return arriving;
 }
 
 /**

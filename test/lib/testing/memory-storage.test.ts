@@ -1,10 +1,12 @@
 import { RestError } from '@azure/core-rest-pipeline';
+import { BlobSASPermissions } from '@azure/storage-blob';
 import { expect, test } from 'vitest';
 import { HOUR_MS } from '../../../lib/base/time.ts';
+import { storageCall } from '../../../lib/storage/errors.ts';
 import { deleteMessage, receiveMessages, sendMessage } from '../../../lib/storage/messages.ts';
 import { createTable } from '../../../lib/storage/provision.ts';
 import { readRow, submit } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
 
 const insert = {
@@ -82,5 +84,27 @@ test('is reached only through its client', async () => {
   const { connectionString } = createMemoryStorage();
   await expect(openStorage({ connectionString }).tables.getProperties()).rejects.toMatchObject({
     code: 'ECONNREFUSED',
+  });
+});
+
+test('copies a blob of an account of its own, although others have the name of that account', async () => {
+  const openBoth = () => ['first', 'second'].map((account) => openStorage(createMemoryStorage({ account })));
+  const [first, second] = openBoth();
+  openBoth();
+  const files = (storage: Storage | undefined) => (storage as Storage).container('files');
+  await files(first).create();
+  await files(second).create();
+  await files(first).getBlockBlobClient('a').upload('text', 4);
+  const permissions = BlobSASPermissions.parse('r');
+  const url = await files(first)
+    .getBlobClient('a')
+    .generateSasUrl({ permissions, expiresOn: new Date(Date.now() + HOUR_MS) });
+  const copy = files(second).getBlobClient('b');
+  expect((await copy.syncCopyFromURL(url)).copyStatus).toBe('success');
+  // A firewall or a role: the work is repeated, and a person sees why.
+  const refused = storageCall(copy.syncCopyFromURL(url.replace(/sig=[^&]+/, 'sig=AAAA')), 'files');
+  await expect(refused).rejects.toMatchObject({
+    code: 'storage-unavailable',
+    message: 'Storage is unavailable: it may not copy from files (403).',
   });
 });
