@@ -1,4 +1,4 @@
-import { Unheld } from './json-value.ts';
+import { MAX_BODY_DEPTH, Unheld } from './json-value.ts';
 
 /**
  * Parses JSON. `JSON.parse` keeps the last of two members with one name, and rounds a whole number of too many digits: in their
@@ -47,7 +47,9 @@ const EXACT_DIGITS = 15;
 function findUnheld(text: string): Found[] {
   const found: Found[] = [];
   const levels: Level[] = [];
-  const note = (unheld: Unheld) => found.push({ path: levels.map(({ at }) => at), unheld });
+  // What is deeper is refused for its depth, and a path for each of many deep numbers would take all memory.
+  const note = (unheld: Unheld) =>
+    levels.length <= MAX_BODY_DEPTH && found.push({ path: levels.map(({ at }) => at), unheld });
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index);
     const level = levels.at(-1);
@@ -68,7 +70,8 @@ function findUnheld(text: string): Found[] {
       else level.isBeforeName = true;
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const end = endOfNumber(text, index);
-      if (end - index > EXACT_DIGITS && !isHeld(text.slice(index, end)))
+      const literal = text.slice(index, end);
+      if ((literal.length > EXACT_DIGITS || /e/i.test(literal)) && !isHeld(literal))
         note(new Unheld('a number that is exact as a double, or a text', 'more digits'));
       index = end - 1;
     }
@@ -97,12 +100,20 @@ function endOfNumber(text: string, start: number): number {
   return end;
 }
 
-/** True for a fraction, and for a whole number that a program writes with the same digits. */
-function isHeld(literal: string): boolean {
-  return !/^-?\d+$/.test(literal) || significant(literal) === significant(String(Number(literal)));
+/**
+ * False for the decimal text of a whole number that JavaScript would change, however it is written (`9007199254740993.0`), and of a fraction that
+ * would become 0. Any other fraction becomes the nearest number.
+ */
+export function isHeld(literal: string): boolean {
+  const [, whole = '', fraction = '', exponent = '0'] = /^[-+]?(\d*)\.?(\d*)(?:e([-+]?\d+))?$/i.exec(literal) ?? [];
+  const digits = `${whole}${fraction}`.replace(/0+$/, '');
+  if (/^0*$/.test(digits)) return true;
+  const number = Number(literal);
+  const isWhole = digits.length - whole.length <= Number(exponent);
+  return isWhole ? significant(digits) === significant(String(number)) || !Number.isFinite(number) : number !== 0;
 }
 
-/** The digits of a whole number without the zeros at its end; `1.2e+21` has two. Infinity has none. */
+/** The digits of a whole number without the zeros around them; `1.2e+21` has two. */
 function significant(number: string): string {
-  return number.replace(/e.*|\D/g, '').replace(/0+$/, '');
+  return number.replace(/e.*|\D/g, '').replace(/^0+|0+$/g, '');
 }

@@ -26,11 +26,24 @@ export function filters({ invalidInput }: Tools, where: Values = {}, prefix = ''
     if (condition === undefined) return [];
     if (prefix === '' && TAKEN.includes(field))
       throw invalidInput(`"${field}" cannot be compared, because a parameter of the API has this name.`);
-    const comparisons = typeof condition === 'object' && condition !== null ? condition : { eq: condition };
-    return Object.entries(comparisons)
+    const comparisons = isScalar(condition) ? { eq: condition } : (condition ?? {});
+    const isComparison = (value: unknown) =>
+      isScalar(value) || (Array.isArray(value) && value.length > 0 && value.every(isScalar));
+    const given = Object.entries(comparisons);
+    if (
+      Array.isArray(comparisons) ||
+      given.length === 0 ||
+      !given.every(([, value]) => value === undefined || isComparison(value))
+    )
+      throw invalidInput(`"where.${field}" must be a value, or an operator with a value or a list of values.`);
+    return given
       .filter(([, value]) => value !== undefined)
       .map(([operator, value]) => [`${prefix}${field}`, `${operator}:${toText(value)}`] as const);
   });
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
 }
 
 function toText(value: unknown): string {

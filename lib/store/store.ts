@@ -230,16 +230,21 @@ function entityStore(entity: Entity, call: Call) {
         failed.push(...done.failed);
         after = done.next;
       }
+      for (const error of failed) noteThrown(error, deleteRange(entity));
       return { deleted, failed, skipped };
     },
     // Copies, because the list is in the memory of the process.
     ...(wholeListOf(entity) && {
-      list: async (options: ListInput = {}) =>
-        structuredClone(requireWhole(entity, await call(listWhole(entity), () => options))),
+      list: async (options: ListInput = {}) => {
+        const found = await call(listWhole(entity), () => options);
+        return structuredClone(noteIfThrown(listWhole(entity), () => requireWhole(entity, found)));
+      },
     }),
-    batch(actions: readonly BatchAction[], { by, requestId, atomic = false }: BatchOptions = {}) {
+    async batch(actions: readonly BatchAction[], { by, requestId, atomic = false }: BatchOptions = {}) {
       const ids = toActionIds(call.identify([entity.name, 'batch'], requestId), actions);
-      return call(batch(entity), () => ({ actions, atomic, ids }), { by });
+      const results = await call(batch(entity), () => ({ actions, atomic, ids }), { by });
+      for (const result of results) noteThrown(result, batch(entity));
+      return results;
     },
     range: (key: Values, options: Omit<RangeInput, 'partition' | 'top' | 'after'> = {}) =>
       createListing((page) =>

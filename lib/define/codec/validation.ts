@@ -3,6 +3,7 @@ import { checkJson } from '../../base/check-json.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { MAX_JSON_DEPTH } from '../../base/json-value.ts';
 import { recentFor } from '../../base/once.ts';
+import { isHeld } from '../../base/parse-json.ts';
 import { mapValues, omit, pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
@@ -262,5 +263,5 @@ export function textToValue(entity: Entity, field: string, text: string | undefi
   if (text === undefined || type === 'String') return text;
   if (type === 'Json') return [text];
   if (type === 'Boolean') return /^(true|false)$/.test(text) ? text === 'true' : text;
-  return NUMBER.test(text) ? Number(text) : text;
+  return NUMBER.test(text) && isHeld(text) ? Number(text) : text;
 }

@@ -1,4 +1,4 @@
-import { parseJson } from '../../base/parse-json.ts';
+import { isHeld, parseJson } from '../../base/parse-json.ts';
 import type { FieldDescription } from './model-description.ts';
 
 type ColumnType = FieldDescription['type'];
@@ -14,10 +14,10 @@ const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i;
  */
 export const FORMULA = /^'*[=+\-@\t\r]/;
 
-/** Returns the number of a decimal text. Undefined for other text, and for an integer that a number cannot hold exactly. */
+/** Returns the number of a decimal text. Undefined for other text, and for one that a number cannot hold: see `isHeld`. */
 export function parseDecimal(text: string, isInteger: boolean): number | undefined {
   const trimmed = text.trim();
-  if (!DECIMAL.test(trimmed)) return undefined;
+  if (!DECIMAL.test(trimmed) || !isHeld(trimmed)) return undefined;
   const number = Number(trimmed);
   if (isInteger && Number.isInteger(number) && !Number.isSafeInteger(number)) return undefined;
   // JSON.stringify writes Infinity, the result for a number that is too large, as null.

@@ -170,8 +170,11 @@ export function hasConstantDefault(schema: z.ZodObject, field: string): boolean 
       cloned.push(value);
       return isArray(value);
     };
-    const value = def.defaultValue;
-    return cloned.length === 1 && Object.is(cloned[0], value);
+    const [value, again] = [def.defaultValue, def.defaultValue];
+    const isPrimitive = typeof value !== 'object' || value === null;
+    return (
+      isPrimitive && cloned.length === 2 && cloned.every((one) => Object.is(one, value)) && Object.is(value, again)
+    );
   } catch {
     return false;
   } finally {

@@ -43,6 +43,8 @@ export function compareInstants(one: string, other: string): number {
   );
 }
 
+const AFTER_DIGITS = ':';
+
 export function compareTexts(one: string, other: string): number {
   return Number(one > other) - Number(one < other);
 }
@@ -57,7 +59,11 @@ export function textsAround(
 ): { readonly from: string; readonly before: string } | undefined {
   const moment = momentOf(text);
   if (!moment) return undefined;
-  const minuteOf = (milliseconds: number) => new Date(milliseconds).toISOString().slice(0, '2026-11-20T09:00'.length);
+  const minuteOf = (milliseconds: number) => {
+    const text = new Date(milliseconds).toISOString().slice(0, '2026-11-20T09:00'.length);
+    // After the year 9999 it begins with a plus, which is before all digits.
+    return text.startsWith('+') ? AFTER_DIGITS : text;
+  };
   try {
     return {
       from: minuteOf(moment.second - offsetMs),

@@ -282,7 +282,10 @@ async function applyPatch(
   // A value that was stored by other means, or before there was a limit of its depth, stays as it is until it is replaced.
   const isKept = (field: string) => !(field in given) && current[field] !== undefined && findNotJson(current[field]);
   const kept = Object.keys(omit(current, [...copies, ...references])).filter(isKept);
-  const patched = mapValues(given, (value, field) => (isObject(value) ? mergePatch(current[field], value) : value));
+  const patched = mapValues(given, (value, field) => {
+    const target = current[field] instanceof WrongValue ? undefined : current[field];
+    return isObject(value) ? mergePatch(target, value) : value;
+  });
   const merged = Object.entries({ ...omit(current, [...copies, ...references, ...kept]), ...patched });
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
   const changed = validate(entity, Object.fromEntries(left), { ...held, ...pick(current, kept), ...unread });

@@ -221,9 +221,9 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   }
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
+  // Another program may have replaced a copy since it was read.
+  const deletesIf = mark.isShared && actions.some((action) => action.kind === 'delete' && action.etag !== undefined);
   try {
-    // Another program may have replaced a copy since it was read.
-    const deletesIf = mark.isShared && actions.some((action) => action.kind === 'delete' && action.etag !== undefined);
     const transaction = { ...where, actions, signal: AbortSignal.timeout(left), ...(deletesIf && { deletesIf }) };
     const period = changes[0]?.entity.period;
     const etags = await withPeriodTable(
