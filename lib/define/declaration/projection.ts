@@ -66,7 +66,7 @@ interface SharedPart {
   /** True for a row of this entity. Nothing else is deleted. */
   readonly isOwn: (row: Row) => boolean;
   readonly hold: Hold;
-  /** True for a repair: the sum of all entries may not include the entry that is stored, so the sum stays as it is for a check of its own. */
+  /** True for a repair: the sum of all entries may not include the entry that is stored, so it is computed again. */
   readonly isRepair: boolean;
 }
 

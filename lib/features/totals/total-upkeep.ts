@@ -242,8 +242,8 @@ async function settleContribution(storage: Storage, request: Request): Promise<b
  * The total is read first: its ETag then covers the contributions too. A contribution that is right is
  * settled by a new ETag of the total: a stalled reconciler may be about to change the contribution under the old one.
  *
- * A contribution that was changed by hand is not what the total includes, so its repair leaves the total as it is: a right total stays
- * right. The consistency check compares the total with the contributions when all of them agree with their entities.
+ * A repair cannot know whether the total includes the contribution: the row may have been changed by hand, or its message may still
+ * wait in the queue and will then find the contribution. So a repair that changes a contribution recounts the group.
  */
 async function writeGroup(
   storage: Storage,
@@ -270,10 +270,10 @@ async function writeGroup(
     if (total && isEmpty(total)) await deleteSame(storage, total, isEmpty);
     return true;
   }
-  const isNew = !requests.some(({ isRepair }) => isRepair) && ![...found.values()].some(Boolean);
-  let amounts = amountsIn(declared, total) ?? (isNew ? noAmounts(declared) : undefined);
-  for (const change of changes)
-    if (!change.request.isRepair) amounts = amounts && changeAmounts(declared, amounts, change);
+  const isRepair = changes.some(({ action, request }) => action && request.isRepair);
+  const isNew = !requests.some((request) => request.isRepair) && ![...found.values()].some(Boolean);
+  let amounts = isRepair ? undefined : (amountsIn(declared, total) ?? (isNew ? noAmounts(declared) : undefined));
+  for (const change of changes) amounts = amounts && changeAmounts(declared, amounts, change);
   if (!amounts) {
     const contributions = await readContributions(storage, group);
     for (const { request, after } of changes)
