@@ -141,7 +141,7 @@ function comparisonsOf(where: Values): AskedComparison[] {
     if (typeof condition !== 'object' || condition === null)
       return [{ field, operator: 'eq' as const, values: [condition] }];
     if (Array.isArray(condition) || Object.keys(condition).length === 0)
-      throw filterError(field, 'has no comparison', OPERATORS.join(', '));
+      throw filterError(field, 'has no operator', OPERATORS.join(', '));
     return Object.entries(condition).flatMap(([name, value]) => {
       const operator = OPERATORS.find((one) => one === name);
       if (!operator) throw filterError(field, `has no operator "${name.slice(0, 20)}"`, OPERATORS.join(', '));

@@ -42,6 +42,21 @@ describe('paths', () => {
     expect(decodeURIComponent(String(sent[0]?.url.split('?')[1]))).toBe('lastName=in:Lee\\, Ann,a\\\\b');
   });
 
+  test('reject a filter that would match other entities than it says, before a request is sent', async () => {
+    const { client, sent } = clientOf([]);
+    for (const lastName of [null, [], {}, { in: [] }, { eq: { a: 1 } }, { in: [['a']] }, { ge: null }]) {
+      const where = { lastName } as never;
+      await expect(
+        client.employees.range({ department: 'Sales' }, { where }).page(),
+        JSON.stringify(lastName),
+      ).rejects.toMatchObject({
+        code: 'invalid-input',
+        message: expect.stringContaining('where.lastName'),
+      });
+    }
+    expect(sent).toEqual([]);
+  });
+
   test('reject dots, which a browser would resolve, before a request is sent', async () => {
     const { client, sent } = clientOf([]);
     for (const employeeId of ['..', '.', ''])

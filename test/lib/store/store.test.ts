@@ -168,6 +168,11 @@ test('the store of a series counts by slot', async () => {
   await store.charts.set(key, { 0: 5, 23: 7 });
   const found = await store.charts.get(key);
   expect([found?.counts[0], found?.counts[9], found?.counts[23]]).toEqual([5, 2, 7]);
+  for (const count of [Number.NaN, -5, 1.5, 2 ** 31]) {
+    await expect(store.charts.set(key, { 3: count })).rejects.toMatchObject({ code: 'invalid-input' });
+    if (count !== -5)
+      await expect(store.charts.increment(key, 3, count)).rejects.toMatchObject({ code: 'invalid-input' });
+  }
   await expect(store.charts.increment(key, 24, 1)).rejects.toMatchObject({ code: 'invalid-input' });
   expect(await store.charts.span({ page: 'start' }, { from: '2026-11-22T22', to: '2026-11-23T00' })).toEqual([
     { at: '2026-11-22T22:00:00Z', count: 0 },

@@ -48,6 +48,11 @@ describe('instants', () => {
     );
   });
 
+  test('have texts before the bound of a moment in the last minutes of the year 9999', () => {
+    for (const offset of [0, DAY_MS])
+      expect('9999-12-31T23:59:59.9Z' < (textsAround('9999-12-31T23:59:59Z', offset)?.before ?? '')).toBe(true);
+  });
+
   test('are in the day of their moment in UTC', () => {
     fc.assert(
       fc.property(instant, ({ text, ticks }) => {
