@@ -8,7 +8,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
 const WORLD = ['--import', './test/kit/virtual-globals.ts', 'test/simulation/simulate.ts'];
 /** A world takes some seconds of processor time. */
-const SEEDS = IS_EVERY_POINT ? 50 : 8;
+const SEEDS = IS_EVERY_POINT ? 24 : 8;
 
 /** The output of a run of some seeds in one process, and the hash of each world in which everything agrees. */
 async function simulate(seeds: string) {
