@@ -22,6 +22,7 @@ import {
   remoteIndexOf,
 } from '../../define/places/index-entries.ts';
 import { isExplaining } from '../../storage/explain.ts';
+import { isMarked } from '../../storage/row-marks.ts';
 import {
   type Action,
   type Address,
@@ -36,7 +37,6 @@ import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { unlessTableMissing } from '../period-tables.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
-import { requireOwn } from '../shared-tables.ts';
 import { allEnded, deleteEntries, deleteTogether } from './delete-together.ts';
 import { holdFor } from './hold.ts';
 import type { Intent, IntentItem } from './intent.ts';
@@ -266,7 +266,8 @@ async function settleOwn(
   if (isNew && (await insert())) return true;
   const row = await readRow(engine.storage, indexEntry);
   if (!row) return insert();
-  requireOwn(row, `an entry of the index ${indexEntry.index}`);
+  // The row of another program stays, and the other entries are settled: the consistency check reports a conflict.
+  if (!isMarked(row.properties)) return true;
   // The row is written even if it is right: a stalled reconciler may be about to delete it under its ETag, on behalf of a change
   // that another one has undone.
   const where = { ...indexEntry, signal: await hold.keep() };
