@@ -11,7 +11,7 @@ export interface KnownFindings {
   add(suspicion: Suspicion): void;
   /** The form in the position of the next page. */
   readonly texts: readonly string[];
-  /** True if there were more findings than a position has room for: a sum that looks wrong may then be right. */
+  /** True if there were more findings than a position has room for: a total that looks wrong may then be right. */
   readonly isFull: boolean;
 }
 
@@ -19,6 +19,17 @@ export interface KnownFindings {
 const LENGTH = 8;
 /** A position is part of a URL. */
 const MOST = 150;
+/** Only the check of the entity shows these, and no total follows from them: they would take the room of others. */
+const SHOWN_ONCE: readonly Suspicion['kind'][] = [
+  'dangling',
+  'invalid',
+  'lost-blob',
+  'not-derived',
+  'stale-copy',
+  'unfinished',
+  'unreachable',
+  'unreadable',
+];
 
 export function createKnownFindings(texts: readonly string[] = []): KnownFindings {
   const known = new Set(texts);
@@ -31,6 +42,7 @@ export function createKnownFindings(texts: readonly string[] = []): KnownFinding
     },
     add(suspicion) {
       const { of, sum, kind } = suspicion;
+      if (!sum && SHOWN_ONCE.includes(kind)) return;
       const ids = [idOf(suspicion), idOf(suspicion, kind), ...(sum ? [idOf({ of, ...sum })] : [])];
       if (!isFull()) for (const id of ids) known.add(id);
     },
@@ -44,7 +56,7 @@ export function createKnownFindings(texts: readonly string[] = []): KnownFinding
 }
 
 /** True for a finding on what several entities add up to. */
-export function isOfSum(kind: Suspicion['kind']): boolean {
+function isOfSum(kind: Suspicion['kind']): boolean {
   return kind === 'wrong-total' || kind === 'wrong-count';
 }
 

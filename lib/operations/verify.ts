@@ -39,7 +39,7 @@ import { isMarked } from '../storage/row-marks.ts';
 import { type Address, type Properties, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { recordAlone, recordForeign } from './foreign-rows.ts';
-import { createKnownFindings, isOfSum } from './known-findings.ts';
+import { createKnownFindings } from './known-findings.ts';
 import { ownRowsOf } from './resources.ts';
 import { surviveRow } from './survive-row.ts';
 import { checkDerived } from './verify-derived.ts';
@@ -178,7 +178,8 @@ export const verifyPage = inPattern(
           const { repair: mend, losesValues = false, kind } = suspicion;
           if (known.explains(suspicion)) continue;
           const isToRepair = repair === 'safe' ? !losesValues : repair;
-          const mayRepair = isToRepair && mend !== undefined && !(known.isFull && isOfSum(kind));
+          // A count is recounted from the rows beside it, so no other finding can explain it.
+          const mayRepair = isToRepair && mend !== undefined && !(known.isFull && kind === 'wrong-total');
           if (mayRepair && (await surviveRow(mend, () => false))) {
             found.push(toFinding(suspicion, true));
             if (suspicion.sum) sums.add(textOf(suspicion.sum));

@@ -151,3 +151,11 @@ test('a check stops its repairs after a hundred, because so many point to a rest
   expect(repaired).toBeGreaterThanOrEqual(100);
   expect(repaired).toBeLessThan(found);
 });
+
+test('a count is repaired after any number of other findings', async () => {
+  const row = { partitionKey: 'D2', rowKey: 'department' };
+  await world.storage.table('employees').updateEntity({ ...row, employeeCount: 7 }, 'Merge');
+  const position = { table: 0, left: 150, known: Array.from({ length: 150 }, (_, index) => `finding${index}`) };
+  const { findings } = await verifyPage(world.engine, employees, { position, top: 1_000, repair: true, patience: 0 });
+  expect(findings.filter(({ kind }) => kind === 'wrong-count')).toMatchObject([{ partition: 'D2', repaired: true }]);
+});
