@@ -150,14 +150,16 @@ export const increment = inPattern(
         await writeLarge(engine, entity, key, { row, counts: new Map([[slot, count]]), id, change, blobs });
         return count;
       }
+      const common = toCommonProperties(entity, key);
+      const isNew = !row || isTombstone(row);
+      const marks = isNew ? markFirst(addresses[0].row, [index], common) : [];
       const properties = {
         [propertyOf(slot)]: count,
         Writers: addWriter(row, id),
-        ...toCommonProperties(entity, key),
-        ...marksIn(index),
+        ...common,
+        // Only a transaction that also writes the first row may say that it exists.
+        ...(isNew ? marksIn(index) : {}),
       };
-      const marks =
-        row && !isTombstone(row) ? [] : markFirst(addresses[0].row, [index], toCommonProperties(entity, key));
       await submitNoted(engine, entity, change, [toWrite('merge', address, row, properties), ...marks]);
       return count;
     });

@@ -57,3 +57,19 @@ test('a row that a client wrote, or an earlier release, has no marks', async () 
   expect((await readSeries(engine, entity, { employeeId: '000123', year: 1990 })).counts[299]).toBe(4);
   expect(await check(false)).toEqual([]);
 });
+
+test('an increment does not mark a first row that it does not write', async () => {
+  const key = { employeeId: '000123', year: 1991 };
+  await table.createEntity({ partitionKey: '000123', rowKey: '1991_2', EntityType: entity.name, Count300: 4 });
+  expect(await increment(engine, entity, key, { slot: 300, by: 1 })).toBe(5);
+  expect((await readSeries(engine, entity, key)).counts[299]).toBe(5);
+});
+
+test('an increment leaves the repair of a lost first row as it is', async () => {
+  const key = { employeeId: '000123', year: 1992 };
+  await increment(engine, entity, key, { slot: 300, by: 5 });
+  await table.deleteEntity('000123', '1992');
+  expect(await check(true)).toEqual([['missing', '1992', true]]);
+  await increment(engine, entity, key, { slot: 300, by: 1 });
+  expect((await readSeries(engine, entity, key)).counts[299]).toBe(6);
+});
