@@ -31,6 +31,7 @@ export const SYSTEM_PARTITIONS = {
   indexReads: 'index-reads',
   orphans: 'orphans',
   health: 'health',
+  searches: 'search-foreign',
 } as const;
 
 /** Row keys of the system table. Beside the first two are rows with the names of entities, which are letters and digits. */
@@ -67,6 +68,7 @@ export const ROW_TYPES = {
   revoked: 'revoked',
   orphans: 'orphans',
   verify: 'verify',
+  search: 'search-foreign',
 } as const;
 
 /** Properties, or what they begin with. The name of a field begins with a lower-case letter. */

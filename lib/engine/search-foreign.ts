@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { readUnmarked } from '../storage/row-marks.ts';
 import { readRow, submit, tryAction } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
@@ -8,7 +9,7 @@ import { unlessTableMissing } from './period-tables.ts';
 
 /** How far an unfinished search has come: the number of the account, and where it continues there. */
 const Position = z.object({ Account: z.int(), From: z.string() });
-const PARTITION = 'search-foreign';
+const PARTITION = SYSTEM_PARTITIONS.searches;
 
 /**
  * Searches a table that is to be dropped for rows of other programs. Storage reads the whole table, and returns what it has found within five
@@ -34,7 +35,7 @@ export async function searchForeign(
     }
     if (from === undefined) index += 1;
     else if (now() >= until) {
-      const properties = { EntityType: PARTITION, Account: index, From: from };
+      const properties = { EntityType: ROW_TYPES.search, Account: index, From: from };
       await submit(storage, { ...at, actions: [{ kind: 'upsert', row: table, properties }], isRepeatable: true });
       return 'unfinished';
     }

@@ -15,6 +15,8 @@ import type { Engine } from './engine.ts';
  */
 
 const foundIn = keptFor((_: Storage) => new Set<string>());
+/** The entities whose record says so, for each process that starts later. What a read has found is in the memory of its process alone. */
+export const recordedIn = keptFor((_: Storage) => new Set<string>());
 
 /** True if a write of the entity must read the row first, and each row that it would replace or delete. */
 export function isShared({ storage }: Pick<Engine, 'storage'>, { table, sharedTable }: Entity): boolean {

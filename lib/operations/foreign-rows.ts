@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
-import { isShared, noteShared, noteUnshared } from '../engine/shared-tables.ts';
+import { isShared, noteShared, noteUnshared, recordedIn } from '../engine/shared-tables.ts';
 import { askAccount } from '../storage/errors.ts';
 import { readUnmarked } from '../storage/row-marks.ts';
 import { accountsOf } from '../storage/storage.ts';
@@ -20,15 +20,22 @@ const ROWS = 100;
 
 /** Records that another program has rows in the table of an entity. */
 export async function recordForeign(engine: Engine, entity: Entity): Promise<void> {
-  if (isShared(engine, entity)) return;
+  if (isKnown(engine, entity)) return;
   noteShared(engine, entity.table);
   await markForeign(engine, entity, true);
+  recordedIn(engine.storage).add(entity.name);
+}
+
+/** True if nothing is to be recorded. A client may write any key with a grant, and the consistency check reports its rows. */
+function isKnown({ storage }: Engine, { name, sharedTable, isWrittenByClients }: Entity): boolean {
+  return sharedTable === true || isWrittenByClients || recordedIn(storage).has(name);
 }
 
 /** Records that the whole table of an entity has no row of another program. */
 export async function recordAlone(engine: Engine, entity: Entity): Promise<void> {
   if (entity.sharedTable || !isShared(engine, entity)) return;
   noteUnshared(engine, entity.table);
+  recordedIn(engine.storage).delete(entity.name);
   await markForeign(engine, entity, false);
 }
 
@@ -38,7 +45,7 @@ export async function recordAlone(engine: Engine, entity: Entity): Promise<void>
  */
 export async function findForeign(engine: Engine, entities: readonly Entity[]): Promise<string[]> {
   const isOwnRow = ownRowsOf(entities);
-  const unknown = entities.filter((entity) => !entity.period && !isShared(engine, entity));
+  const unknown = entities.filter((entity) => !entity.period && !isKnown(engine, entity));
   const byTable = Map.groupBy(unknown, ({ table }) => table);
   const found = await pMap(
     byTable,
@@ -49,8 +56,7 @@ export async function findForeign(engine: Engine, entities: readonly Entity[]): 
         return result?.rows.some((row) => !isOwnRow(row)) ?? false;
       });
       if (!(await Promise.all(looks)).includes(true)) return [];
-      for (const entity of some) await markForeign(engine, entity, true);
-      noteShared(engine, table);
+      for (const entity of some) await recordForeign(engine, entity);
       return some.map((entity) => describeForeign(engine, entity));
     },
     { concurrency: CONCURRENCY },

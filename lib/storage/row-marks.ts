@@ -1,4 +1,5 @@
 import { storageCall } from './errors.ts';
+import { isFenceRow } from './fence-rows.ts';
 import type { Address, Properties } from './row-query.ts';
 import type { Storage } from './storage.ts';
 
@@ -42,11 +43,13 @@ export async function readUnmarked(
   const settings = { maxPageSize: limit, ...(from === undefined ? {} : { continuationToken: from }) };
   const pages = client.listEntities({ queryOptions: { filter: UNMARKED } }).byPage(settings);
   const { value: page } = await storageCall(pages.next(), client.tableName);
-  const rows = [...(page ?? [])].map(({ partitionKey = '', rowKey = '', ...properties }) => ({
+  const rows = [...(page ?? [])].map(({ partitionKey = '', rowKey = '', etag: _, timestamp: __, ...properties }) => ({
     table,
     partition: partitionKey,
     row: rowKey,
     properties,
   }));
-  return { rows: rows.filter(({ properties }) => !isMarked(properties)), next: page?.continuationToken };
+  // The fence of a move has no properties, and stays until the slots are cleaned up.
+  const unmarked = rows.filter((row) => !isMarked(row.properties) && !isFenceRow(row));
+  return { rows: unmarked, next: page?.continuationToken };
 }

@@ -1,17 +1,22 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hasCode } from '../../../lib/base/errors.ts';
+import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
+import { readEntity } from '../../../lib/engine/read/retrieve.ts';
+import { searchForeign } from '../../../lib/engine/search-foreign.ts';
 import { deleteEntity, putEntity } from '../../../lib/engine/write/entity-store.ts';
 import { findForeign } from '../../../lib/operations/foreign-rows.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
+import { fenceOf, markOf } from '../../../lib/storage/fence-rows.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { costOf } from '../../cost-of.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { model } from '../../fixtures/model.ts';
 import { testStorage } from '../../storage.ts';
 
 const notes = (table: string, over: { readonly sharedTable?: boolean } = {}) =>
@@ -67,6 +72,22 @@ describe('a table of the app alone', () => {
   });
 });
 
+test('the fence and the mark of a move are no rows of another program', async () => {
+  await start();
+  const fences = ['!mabc', '0123abcd4567ef01'].flatMap((move) => [fenceOf(move), markOf(move)]);
+  for (const rowKey of fences) await engine.storage.table(entity.table).createEntity({ partitionKey: 'Bern', rowKey });
+  expect(await start()).toEqual([]);
+  expect(await searchForeign(engine, entity.table)).toBe('none');
+  expect(await costOf(() => put('a'))).toBe(1);
+});
+
+test('a row that a client has written to any key is no row of another program', async () => {
+  const written = model.list.find(({ isWrittenByClients, period }) => isWrittenByClients && !period) as Entity;
+  await provision(engine.storage, { ...resourcesOf([written]), queues: [], containers: [] });
+  await engine.storage.table(written.table).createEntity({ partitionKey: 'ann', rowKey: 'other', Id: 'x' });
+  expect(await findForeign(engine, [written])).toEqual([]);
+});
+
 describe('a row of another program', () => {
   const isAbsent = async () => {
     const deleted = await deleteEntity(engine, entity, key, {}).catch((error: unknown) => error);
@@ -103,6 +124,16 @@ describe('a row of another program', () => {
     expect(await verify()).toMatchObject({ checked: 1, findings: [], foreign: 0 });
     expect(await costOf(() => put('d'))).toBe(1);
     expect(await start()).toEqual([]);
+  });
+
+  test('that a read has found is recorded by the consistency check for each process that starts later', async () => {
+    await start();
+    await place('1');
+    await expect(readEntity(engine, entity, key)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await verify()).toMatchObject({ foreign: 1 });
+    engine = open();
+    expect(await guardModel(engine, [entity], undefined)).toEqual([expect.stringContaining('sharedTable: true')]);
+    await isAbsent();
   });
 
   test('is left in a table that is declared as shared, without a note', async () => {
