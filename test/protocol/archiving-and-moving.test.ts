@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
@@ -12,10 +13,10 @@ import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
+import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
+import { readOperation, writeOperation } from '../../lib/engine/write/operation.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { listContainer } from '../../lib/storage/blobs.ts';
@@ -377,6 +378,61 @@ describe('a move', () => {
     expect(await valuesOf(departments, { department: 'Led' })).toEqual({ department: 'Led', employeeCount: 0 });
     expect(await valuesOf(employees, there(one))).toEqual(there(one));
   });
+});
+
+/** Calls `run` once for each of its storage calls, with `happen` right before that call, and `check` after it. */
+async function tryEachCall(
+  run: (of: Engine, one: Values, transfer: Transfer) => Promise<unknown>,
+  happen: (one: Values, transfer: Transfer) => Promise<unknown>,
+  prepare: (one: Values) => Promise<Transfer>,
+): Promise<void> {
+  for (let at = 1, isOver = false; !isOver; at += 1) {
+    const one = await hire({ department: 'Between' }, movers);
+    const transfer = await prepare(one);
+    let happened = false;
+    const client = interruptedHttpClient(at, async () => {
+      happened = true;
+      await happen(one, transfer);
+    });
+    await run(world.engineThrough(client), one, transfer);
+    await world.settle();
+    isOver = !happened;
+    if (happened)
+      expect(await statusOf('move', transfer.operationId, movers), `${at}`).toMatchObject({ status: 'succeeded' });
+  }
+}
+
+/** What a duplicate of the message records last. */
+const succeed = (_: Values, { version: _version, incarnation: _incarnation, ...transfer }: Transfer) =>
+  writeOperation(engine, { ...transfer, status: 'succeeded' });
+const ofGone = async (one: Values) => {
+  const transfer = await transferOf('move', one, movers);
+  await deleteEntity(engine, movers, one);
+  return transfer;
+};
+
+test('a move that has failed does not overwrite the record of a duplicate that has succeeded', async () => {
+  await tryEachCall((of, _, transfer) => runTransfer(later(of), movers, transfer), succeed, ofGone);
+  await tryEachCall((of, _, transfer) => giveUpTransfer(of, movers, transfer, 'Poison.'), succeed, ofGone);
+});
+
+test('a move that is requested again does not overwrite the record of its success', async () => {
+  const ids = new Map<unknown, string>();
+  const request = async (of: Engine, one: Values) => {
+    const id = ids.get(one) ?? randomUUID();
+    ids.set(one, id);
+    // A repetition that comes late may find nothing to move.
+    return requestMove(of, movers, one, { department: there(one).department }, id).catch(() => undefined);
+  };
+  await tryEachCall(
+    request,
+    async (one, transfer) => {
+      await runTransfer(later(engine), movers, transfer);
+      // The message that the request sends again finds nothing.
+      await deleteEntity(engine, movers, there(one));
+    },
+    async (one) => (await world.take('transfers', String(await request(engine, one)))).body as Transfer,
+  );
 });
 
 test.each(['archive', 'move'] as const)(

@@ -1,12 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { z } from 'zod';
-import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
+import { busy, NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { checkText, maskOf, parse } from '../../define/codec/validation.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
+import type { Live } from '../../define/declaration/change.ts';
 import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { unlessRefused } from '../../storage/errors.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { authorOfChanges } from '../note-change.ts';
@@ -14,7 +16,7 @@ import { declarationOf, notFound, readLive, requireWritable } from '../read/enti
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import {
-  findOperation,
+  findRecorded,
   newOperationId,
   type Operation,
   requesterOf,
@@ -92,17 +94,31 @@ export function moveSchema(entity: Entity): z.ZodObject {
   return entity.schema.pick(maskOf(entity.movable)).required().strict();
 }
 
-async function requestTransfer(
+type Asked = Pick<Transfer, 'operation' | 'key' | 'to'>;
+
+/** Of requests that are repeated concurrently, each with the same id. */
+const REQUEST_ATTEMPTS = 5;
+
+async function requestTransfer(engine: Engine, entity: Entity, asked: Asked, id?: string): Promise<string> {
+  for (let attempt = 1; attempt <= REQUEST_ATTEMPTS; attempt += 1) {
+    const operationId = await tryRequest(engine, entity, asked, id);
+    if (operationId !== undefined) return operationId;
+  }
+  throw busy('The same operation is being requested by other requests.');
+}
+
+/** Undefined if the record of the operation has changed meanwhile. */
+async function tryRequest(
   engine: Engine,
   declared: Entity,
-  asked: Pick<Transfer, 'operation' | 'key' | 'to'>,
-  id?: string,
-): Promise<string> {
+  asked: Asked,
+  id: string | undefined,
+): Promise<string | undefined> {
   const entity = await declarationOf(engine, declared);
   const operationId = newOperationId(engine.now(), id);
   const named = { operation: asked.operation, operationId, entity: entity.name };
-  const earlier = id === undefined ? undefined : await findOperation(engine, named);
-  if (earlier && earlier.status !== 'running') return operationId;
+  const earlier = id === undefined ? undefined : await findRecorded(engine, named);
+  if (earlier && earlier.values.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
   const fields = Object.keys(entity.columns);
   const source = await readLive(engine, entity, address, { fields, isWhole: true });
@@ -128,7 +144,10 @@ async function requestTransfer(
   for (const { write } of entity.features)
     await write?.checkRelated?.(engine, entity, [leaving, ...(arrival ? [arrival] : [])], []);
   if (to && arrival) await checkChildrenToMove(engine, { entity, from: address, arrival, to, rules });
-  await recordStatus(engine, transfer, 'running', { rules, by: requesterOf(authorOfChanges()) });
+  const as = earlier ? { etag: earlier.etag } : 'insert';
+  const recording = recordStatus(engine, transfer, 'running', { rules, by: requesterOf(authorOfChanges()), as });
+  // The operation may have ended since its record was read.
+  if (!(await unlessRefused(['exists', 'changed', 'missing'], recording))) return undefined;
   const { operation } = asked;
   const change = { operation, entity: entity.name, address, fields: Object.keys(asked.to ?? {}), etag: source.etag };
   await sendTransfer(engine, transfer, change);
@@ -165,10 +184,11 @@ export const runTransfer = inPattern(
       throw new NeverSucceeds(
         'Operation not found: the message does not match a recorded operation, or the operation ended too long ago.',
       );
-    if (recorded.status === 'succeeded') return;
+    const { status, by } = recorded.values;
+    if (status === 'succeeded') return;
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
-    const rules = recordedRules(recorded);
+    const rules = recordedRules(recorded.values);
     const work = { engine, entity, destination, transfer, from, to, hold, rules };
     const isRekeyed = entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name)) === 'moving';
     const isDone = isRekeyed && (await leaveFormerKeys(work));
@@ -177,7 +197,7 @@ export const runTransfer = inPattern(
       : isDone
         ? undefined
         : transferEntity(work));
-    if (reason === undefined) await recordStatus(engine, transfer, 'succeeded', { by: recorded.by });
+    if (reason === undefined) await recordStatus(engine, transfer, 'succeeded', { by });
     else await failTransfer(engine, transfer, rules && reason === GONE ? RULED_OUT : reason);
   },
 );
@@ -190,24 +210,29 @@ export async function giveUpTransfer(
   reason: string,
 ): Promise<void> {
   const recorded = await findRecord(engine, transfer);
-  if (!recorded || recorded.status === 'succeeded') return;
+  if (!recorded || recorded.values.status === 'succeeded') return;
   await openAgain(engine, entity, transfer);
-  await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded), by: recorded.by });
+  await failTransfer(engine, transfer, reason);
 }
 
+/** Records a failure, unless a duplicate has succeeded. The ETag of the record keeps what a duplicate records meanwhile. */
 async function failTransfer(engine: Engine, transfer: Transfer, reason: string): Promise<void> {
-  const recorded = await findRecord(engine, transfer);
-  if (recorded && recorded.status !== 'succeeded')
-    await recordStatus(engine, transfer, 'failed', { reason, rules: recordedRules(recorded), by: recorded.by });
+  for (let isRecorded = false; !isRecorded; ) {
+    const recorded = await findRecord(engine, transfer);
+    if (!recorded || recorded.values.status === 'succeeded') return;
+    const { values, etag } = recorded;
+    const more = { reason, rules: recordedRules(values), by: values.by, as: { etag } };
+    isRecorded = (await unlessRefused(['changed', 'missing'], recordStatus(engine, transfer, 'failed', more))) ?? false;
+  }
 }
 
 /**
  * Returns the operation as recorded at the time of the request, when its key and new values were checked. Undefined if the
  * message differs from the record: anyone who can write to the queue can name any key.
  */
-async function findRecord(engine: Engine, transfer: Transfer): Promise<Values | undefined> {
-  const recorded = await findOperation(engine, transfer);
-  const isSame = isDeepStrictEqual([recorded?.key, recorded?.to], [transfer.key, transfer.to]);
+async function findRecord(engine: Engine, transfer: Transfer): Promise<Live | undefined> {
+  const recorded = await findRecorded(engine, transfer);
+  const isSame = isDeepStrictEqual([recorded?.values.key, recorded?.values.to], [transfer.key, transfer.to]);
   return isSame ? recorded : undefined;
 }
 
@@ -246,10 +271,21 @@ async function recordStatus(
   transfer: Transfer,
   status: Operation['status'],
   // A failed operation keeps its rules: its message may be handled again.
-  { reason, rules, by }: { readonly reason?: string; readonly rules?: RecordedRules | undefined; readonly by: unknown },
-): Promise<void> {
+  {
+    reason,
+    rules,
+    by,
+    as,
+  }: {
+    readonly reason?: string;
+    readonly rules?: RecordedRules | undefined;
+    readonly by: unknown;
+    readonly as?: Parameters<typeof writeOperation>[2];
+  },
+): Promise<true> {
   const { operation, operationId, entity, key, to } = transfer;
   const more = { ...(to ? { to } : {}), ...(reason === undefined ? {} : { reason }), ...(rules ? { rules } : {}) };
   const requester = typeof by === 'string' ? { by } : {};
-  await writeOperation(engine, { operationId, operation, entity, key, status, ...more, ...requester });
+  await writeOperation(engine, { operationId, operation, entity, key, status, ...more, ...requester }, as);
+  return true;
 }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { toProperties } from '../../define/codec/entity-codec.ts';
+import type { Live } from '../../define/declaration/change.ts';
 import { defineEntity } from '../../define/define-entity.ts';
 import { linkEntity } from '../../define/define-model.ts';
 import { periodOf } from '../../define/keys/calendar.ts';
@@ -66,17 +67,17 @@ export function isOperationId(id: string): boolean {
   return Operation.shape.operationId.safeParse(id).success;
 }
 
-/** Records the state of an operation. With `insert`, throws if there is one. */
+/** Records the state of an operation. Throws `StorageConflict` with `insert` if there is one, and with an ETag if it has changed. */
 export async function writeOperation(
   engine: Engine,
   operation: Operation,
-  kind: 'upsert' | 'insert' = 'upsert',
+  as: 'upsert' | 'insert' | { readonly etag: string } = 'upsert',
 ): Promise<void> {
   const { table, partition, row } = addressOf(operations, operation);
   const system = { WriteId: operation.operationId, Incarnation: operation.operationId };
   const properties = toProperties(operations, operation, system);
-  // Only the request, and then the holder of its message, write the record.
-  const transaction = { table, partition, actions: [{ kind, row, properties }], isRepeatable: true };
+  const kind = typeof as === 'string' ? { kind: as } : ({ kind: 'replace', ...as } as const);
+  const transaction = { table, partition, actions: [{ ...kind, row, properties }], isRepeatable: true };
   const write = () => submit(engine.storage, transaction);
   await withPeriodTable(engine, operations, { table, write });
 }
@@ -89,11 +90,16 @@ export async function sendTransfer(engine: Engine, transfer: Transfer, change: N
 
 /** Returns undefined if the operation does not exist or is of another entity: the id alone gives no access. */
 export async function findOperation(engine: Engine, of: OperationKey): Promise<Values | undefined> {
+  return (await findRecorded(engine, of))?.values;
+}
+
+/** Returns the operation with the ETag of its record. */
+export async function findRecorded(engine: Engine, of: OperationKey): Promise<Live | undefined> {
   const known = isOperationId(of.operationId);
   // An id of the right form may begin with an invalid date.
   const address = known ? addressIfAny(operations, of) : undefined;
   const found = address && (await readLive(engine, operations, address));
-  return found?.values.entity === of.entity && found.values.operation === of.operation ? found.values : undefined;
+  return found?.values.entity === of.entity && found.values.operation === of.operation ? found : undefined;
 }
 
 /** Returns an operation. Throws `not-found`. */
