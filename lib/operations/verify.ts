@@ -116,7 +116,8 @@ const REPAIR_ATTEMPTS = 5;
 export function canVerify(entity: Entity): boolean {
   if (entity.features.some(({ layout }) => layout?.periods)) return false;
   const isVerified = ({ check, projections, stored }: Feature) => Boolean(check || projections || stored?.blobs);
-  return entity.isWrittenByClients || entity.archive !== undefined || entity.features.some(isVerified);
+  const isComputed = Object.keys(entity.derived).length > 0;
+  return entity.isWrittenByClients || isComputed || entity.archive !== undefined || entity.features.some(isVerified);
 }
 
 /** Checks one page of rows. Throws as reads and writes do; the same page can then be requested again. */

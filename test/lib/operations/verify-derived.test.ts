@@ -9,7 +9,7 @@ import { intraPartitionIndex } from '../../../lib/define.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
-import { verifyPage } from '../../../lib/operations/verify.ts';
+import { canVerify, verifyPage } from '../../../lib/operations/verify.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld } from '../../world.ts';
@@ -110,4 +110,17 @@ test('a patch and a move compute a derived field of a text in a blob', async () 
   await settle();
   const { values } = await readEntity(engine, songs, { album: 'b', songId: '7' });
   expect(values).toMatchObject({ words: 200_000, initial: 'L' });
+});
+
+test('an entity with derived fields alone is checked regularly, and one without anything to compare is not', () => {
+  const declared = {
+    schema: z.object({ id: z.string(), text: z.string().optional() }),
+    access: { read: [], write: [] },
+  };
+  const key = { partition: '{id}', row: 'one' };
+  const { texts, plain } = deploy(
+    defineEntity('texts', { ...declared, table: 'texts', key, derived: { text: ({ id }) => String(id) } }),
+    defineEntity('plain', { ...declared, table: 'plain', key }),
+  );
+  expect([canVerify(texts), canVerify(plain)]).toEqual([true, false]);
 });
