@@ -184,7 +184,8 @@ export function createReplayCommand(): Command {
     .action(replay);
 }
 
-const Replayed = z.object({ replayed: z.array(z.string()), away: z.array(z.string()).default([]) });
+const Ids = z.array(z.string());
+const Replayed = z.object({ replayed: Ids, failed: Ids.default([]), away: Ids.default([]) });
 
 async function replay({ queue, reason, ...options }: ReplayOptions): Promise<void> {
   const target = await resolveTarget(options);
@@ -194,15 +195,20 @@ async function replay({ queue, reason, ...options }: ReplayOptions): Promise<voi
     body: JSON.stringify({ queue, reason }),
   };
   let count = 0;
+  const failed: string[] = [];
   const away = new Set<string>();
   for (let next: string | undefined = `${target.root}/operations/poison/replays?top=100`; next; ) {
     const response = await ask(target, next, request);
     const page = Replayed.parse(await readJson(response));
     count += page.replayed.length;
+    failed.push(...page.failed);
     for (const name of page.away) away.add(name);
     next = readNextPage(response);
   }
   console.log(`${count} messages sent again.`);
+  if (failed.length > 0)
+    console.error(`${failed.length} cannot be sent, and stay: ${failed.join(', ')}. Does their queue still exist?`);
+  if (failed.length > 0) process.exitCode = 1;
   if (away.size === 0) return;
   console.error(`Others stay: accounts that do not respond may have some: ${[...away].join(', ')}.`);
   process.exitCode = 1;

@@ -145,28 +145,29 @@ export const PoisonFilter = z.strictObject({ queue: z.string().optional(), reaso
 
 /**
  * Replays the messages of a page that match the filter. Returns their ids, without those that another request replays, and the accounts that
- * are away, whose messages stay.
+ * are away, whose messages stay. A message that cannot be sent, such as one of a queue that does not exist, stays too, and is in `failed`.
  */
 export async function replayPage(
   engine: Engine,
   { queue, reason, ...page }: z.infer<typeof PoisonFilter> & { after?: string | undefined; limit: number },
-): Promise<{ replayed: string[]; last: string | undefined; more: boolean; away: string[] }> {
+): Promise<{ replayed: string[]; failed: string[]; last: string | undefined; more: boolean; away: string[] }> {
   const { items, more, away } = await listPoison(engine, page);
   const wanted = items.filter(
     (poison) => (!queue || isPartOf(poison.queue, queue)) && (!reason || poison.reason.includes(reason)),
   );
+  const failed: string[] = [];
   const replay = async (id: string) => {
     try {
-      await replayPoison(engine, id);
-      return id;
+      return await unlessAway(replayPoison(engine, id));
     } catch (error) {
-      if (hasCode(error, 'not-found', 'busy')) return undefined;
-      throw error;
+      if (!hasCode(error, 'not-found', 'busy')) failed.push(id);
+      return { result: undefined, away: undefined };
     }
   };
-  const sent = await pMap(wanted, ({ id }) => unlessAway(replay(id)), { concurrency: REPLAYS_CONCURRENCY });
-  const replayed = sent.flatMap(({ result }) => result ?? []);
-  return { replayed, last: items.at(-1)?.id, more, away: awayIn([...away.map((name) => ({ away: name })), ...sent]) };
+  const sent = await pMap(wanted, ({ id }) => replay(id), { concurrency: REPLAYS_CONCURRENCY });
+  const replayed = sent.flatMap(({ result }) => result?.id ?? []);
+  const last = items.at(-1)?.id;
+  return { replayed, failed, last, more, away: awayIn([...away.map((name) => ({ away: name })), ...sent]) };
 }
 
 /** Removes a message from the list without replaying it. */
@@ -204,9 +205,15 @@ function toPoison({ row, properties }: Row): Poison {
     id: row,
     queue: String(Queue),
     reason: String(Reason),
-    attempts: Number(Attempts),
-    insertedAt: String(InsertedAt),
-    recordedAt: String(RecordedAt),
+    // Rows are also changed by hand.
+    attempts: Number.isInteger(Attempts) ? Number(Attempts) : 0,
+    insertedAt: toInstant(InsertedAt),
+    recordedAt: toInstant(RecordedAt),
     text,
   };
+}
+
+function toInstant(stored: unknown): string {
+  const instant = Date.parse(String(stored));
+  return isoInstant(Number.isNaN(instant) ? 0 : instant);
 }

@@ -277,11 +277,11 @@ function poisonRoutes(entities: readonly Entity[], operatorRole: string): Route[
         kind: 'write',
         roles,
         input: () => PoisonFilter,
-        output: () => z.object({ replayed: z.array(z.string()), away: Away }),
+        output: () => z.object({ replayed: z.array(z.string()), failed: z.array(z.string()), away: Away }),
         async run({ engine }, { top, after, queue, reason }: PageOptions & z.infer<typeof PoisonFilter>) {
           const page = { queue, reason, limit: top, after: after?.row };
-          const { replayed, last, more, away } = await replayPage(engine, page);
-          return { replayed, ...sayAway(away), next: more && last ? { row: last } : undefined };
+          const { replayed, failed, last, more, away } = await replayPage(engine, page);
+          return { replayed, failed, ...sayAway(away), next: more && last ? { row: last } : undefined };
         },
       },
       {

@@ -7,6 +7,7 @@ import {
   dropPoison,
   listPoison,
   POISON_TABLE,
+  Poison,
   recordPoison,
   replayPage,
   replayPoison,
@@ -152,6 +153,31 @@ describe('a replayed message', () => {
     const page = { limit: 10, reason: 'of a part' };
     expect((await replayPage(engine, { ...page, queue: 'transfers' })).replayed).toEqual([]);
     expect((await replayPage(engine, { ...page, queue: 'index-changes' })).replayed).toHaveLength(1);
+  });
+
+  test('that cannot be sent, or whose record was changed by hand, does not keep the others from being sent', async () => {
+    await engine.storage.queue('index-changes').createIfNotExists();
+    for (const id of ['1', '2', '3', '4']) await recordPoison(engine, message({ id }), 'beside');
+    const items = (await listPoison(engine, { limit: 10 })).items;
+    const [lost, changed] = items.map(({ id }) => id);
+    const table = engine.storage.table(POISON_TABLE);
+    for await (const { partitionKey = '', rowKey = '' } of table.listEntities()) {
+      const wrong = { Queue: 'nowhere-at-all' };
+      if (rowKey === lost) await table.updateEntity({ partitionKey, rowKey, ...wrong }, 'Merge');
+      const typed = { Attempts: 'lots', InsertedAt: 5, RecordedAt: 'soon' };
+      if (rowKey === changed) await table.updateEntity({ partitionKey, rowKey, ...typed }, 'Merge');
+    }
+    const listed = (await listPoison(engine, { limit: 10 })).items;
+    expect(listed.map((one) => Poison.safeParse(one).success)).toEqual([true, true, true, true]);
+    const { replayed, failed } = await replayPage(engine, { limit: 10 });
+    expect(failed).toEqual([lost]);
+    expect(replayed.sort()).toEqual(
+      items
+        .map(({ id }) => id)
+        .filter((id) => id !== lost)
+        .sort(),
+    );
+    expect((await listPoison(engine, { limit: 10 })).items.map(({ id }) => id)).toEqual([lost]);
   });
 
   test('stays on the list if the replay fails, and can be replayed after a delay', async () => {
