@@ -106,6 +106,18 @@ describe('a period past retention', () => {
     expect(instantsOf(lines)).toEqual(instants(25));
   });
 
+  test('has the stored properties of a row with a value of another type, and does not stop at it', async () => {
+    await write(3);
+    const [row] = await Array.fromAsync(world.storage.table(TABLE).listEntities());
+    const { partitionKey = '', rowKey = '' } = row ?? {};
+    await world.storage.table(TABLE).updateEntity({ partitionKey, rowKey, day: 5, Blob_note: 7 }, 'Merge');
+    expect(await roll()).toMatchObject({ dropped: [TABLE] });
+    const lines = await readArchives();
+    expect(lines).toHaveLength(3);
+    const stored = { PartitionKey: partitionKey, RowKey: rowKey, day: 5, Blob_note: 7 };
+    expect(lines).toContainEqual({ row: expect.objectContaining(stored) });
+  });
+
   test('has a line for each row, as an import accepts it: long texts complete, secrets as they are stored', async () => {
     const writer = at(world.engine, NOON);
     const note = 'é\u{1f600}\n'.repeat(150_000);

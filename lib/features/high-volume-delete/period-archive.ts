@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { createGunzip, gzip } from 'node:zlib';
 import { z } from 'zod';
 import { jsonText } from '../../base/json-text.ts';
-import { omit, type Values } from '../../base/values.ts';
+import { hasWrongValue, omit, type Values } from '../../base/values.ts';
 import { isSealed } from '../../define/codec/entity-codec.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Engine } from '../../engine/engine.ts';
@@ -260,7 +260,9 @@ async function toLine(engine: Engine, entity: Entity, row: Row): Promise<string>
 
 function valuesIfAny(entity: Entity, row: Row): Values | undefined {
   try {
-    return entityIn(entity, row)?.values;
+    const values = entityIn(entity, row)?.values;
+    // A line of an entity would have null in place of a value of another type.
+    return values && hasWrongValue(values) ? undefined : values;
   } catch {
     // An upgrade throws on a row that no earlier version has written.
     return undefined;
