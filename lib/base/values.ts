@@ -13,9 +13,10 @@ export interface Stored<Fields = Values> {
  * also changed by hand. A read of the entity fails, a list has null, and a write that keeps the field stores it as it is.
  */
 export class WrongValue {
-  readonly stored: unknown;
+  /** The properties that the row has for the field. */
+  readonly stored: Readonly<Record<string, unknown>>;
 
-  constructor(stored?: unknown) {
+  constructor(stored: Readonly<Record<string, unknown>> = {}) {
     this.stored = stored;
   }
 

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
 import { z } from 'zod';
+import { MAX_JSON_DEPTH } from '../base/json-value.ts';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import { parseFurtherRowKey } from '../define/codec/further-rows.ts';
@@ -11,6 +12,7 @@ import type { IndexEntry, Projection } from '../define/declaration/projection.ts
 import { parseKey } from '../define/keys/key-template.ts';
 import {
   addressIfAny,
+  CLAIM,
   indexEntriesOf,
   isConfirmed,
   isSibling,
@@ -19,7 +21,7 @@ import {
   tablesOf,
 } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
-import { declarationOf, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
+import { declarationOf, hasKeyOf, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import {
   isUpgradable,
@@ -35,7 +37,7 @@ import { blobsOf } from '../engine/write/stored-values.ts';
 import { blobLength } from '../storage/blobs.ts';
 import type { IsOwnRow } from '../storage/copy-rows.ts';
 import { transactionsSoFar } from '../storage/cost.ts';
-import { isMarked } from '../storage/row-marks.ts';
+import { isMarked, MARKED_TYPES } from '../storage/row-marks.ts';
 import { type Address, type Properties, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { recordAlone, recordForeign } from './foreign-rows.ts';
@@ -44,7 +46,7 @@ import { ownRowsOf } from './resources.ts';
 import { surviveRow } from './survive-row.ts';
 import { checkDerived } from './verify-derived.ts';
 import { checkLeftOver, hasEntry, ownerIn, readOwner } from './verify-index-rows.ts';
-import { whyInvalid } from './why-invalid.ts';
+import { deepFields, whyInvalid } from './why-invalid.ts';
 
 /**
  * Consistency check: scans the tables of an entity and compares every index, copy, list, count and blob with the entities, in
@@ -331,6 +333,13 @@ async function checkUnit(
   const suspicions: Suspicion[] = [];
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
     suspicions.push(...(await checkEntity(engine, kind, address, only)));
+  else if (only === undefined && isOfNoType(kind, row))
+    suspicions.push({
+      kind: 'invalid',
+      of: kind.name,
+      ...address,
+      reason: 'The row has the key of an entity and the type of none.',
+    });
   else if (only === undefined || row.table !== entity.table)
     suspicions.push(...(await checkLeftOver(engine, kind, row, members)));
   if (row.table !== entity.table || only !== undefined) return suspicions;
@@ -341,6 +350,13 @@ async function checkUnit(
     suspicions.push(...(await check.partition.check(engine, entity, row)));
   }
   return suspicions;
+}
+
+/** True if no other declaration can have this row: keys of two never overlap. Rows of other programs have no marks. */
+function isOfNoType(entity: Entity, row: Row): boolean {
+  const { EntityType, SourceRow } = row.properties;
+  const isKnown = EntityType === entity.name || MARKED_TYPES.includes(String(EntityType)) || SourceRow !== undefined;
+  return row.table === entity.table && !isKnown && isMarked(row.properties) && hasKeyOf(entity, row);
 }
 
 /**
@@ -404,7 +420,7 @@ async function checkEntity(
   const reason = whyInvalid(entity, row, snapshot.values);
   const invalid = { kind: 'invalid', of: entity.name, reason, ...address } as const;
   if (reason !== undefined && !entity.furtherRows) return [invalid];
-  const found: Suspicion[] = [];
+  const found = only === undefined ? checkDepth(entity, address, snapshot.values) : [];
   for (const feature of entity.features)
     if (only === undefined || Object.hasOwn(shapesOf(entity, [feature]), only))
       found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
@@ -423,6 +439,13 @@ async function checkEntity(
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   if (only === undefined) found.push(...(await checkDerived(engine, entity, { address, snapshot })));
   return found;
+}
+
+/** A value that was stored before there was a limit of its depth, or by other means. No write accepts it, and it may be the last one. */
+function checkDepth({ name: of }: Entity, address: Address, values: Values): Suspicion[] {
+  const field = deepFields(values)[0];
+  const reason = `The field "${field}" is nested more than ${MAX_JSON_DEPTH} levels deep.`;
+  return field === undefined ? [] : [{ kind: 'invalid', of, reason, ...address }];
 }
 
 /** Compares each row that follows from the entity with the stored one. */
@@ -460,7 +483,7 @@ async function checkEntry(
   const repair = () =>
     isSibling(checked.projection)
       ? repairInPartition(engine, subject, { ...checked, found, properties })
-      : repairRemote(engine, entity, address, checked);
+      : repairRemote(engine, entity, address, { ...checked, found });
   // A lost list is one finding for all its members.
   const sum = found && merge?.list?.isLost(found) ? { table, partition, row } : merge?.sumOf?.(checked.indexEntry);
   const common = { of, table, partition, row, member, sum } as const;
@@ -551,9 +574,21 @@ async function repairRemote(
   engine: Engine,
   entity: Entity,
   address: Address,
-  { projection: { settle, merge }, indexEntry, state, isBuild }: CheckedEntry,
+  {
+    projection: { settle, merge },
+    indexEntry,
+    state,
+    isBuild,
+    found,
+  }: CheckedEntry & { readonly found: Row | undefined },
 ): Promise<boolean> {
   if (settle === 'claim') {
+    // The reconciler leaves a row of another type as it is.
+    if (found && ![entity.name, CLAIM].includes(String(found.properties.EntityType))) {
+      const { row, etag } = found;
+      const action = { kind: 'merge', row, properties: { EntityType: CLAIM }, etag } as const;
+      if (!(await tryAction(engine.storage, indexEntry, action))) return false;
+    }
     const outcome = await claim(engine, indexEntry, address, { intent: repairIntent(address) });
     if (typeof outcome !== 'object') return false;
     // The reconciler confirms the claim.

@@ -1,8 +1,12 @@
 import type { z } from 'zod';
+import { isDeeperThan } from '../base/json-text.ts';
+import { MAX_JSON_DEPTH } from '../base/json-value.ts';
 import { omit, type Values } from '../base/values.ts';
 import { isReference, storedVersion } from '../define/codec/entity-codec.ts';
 import { compileOnce, maskOf } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import { addressIfAny } from '../define/places/index-entries.ts';
+import { numberedRowsOf } from '../engine/read/entity-rows.ts';
 import type { Row } from '../storage/rows.ts';
 
 /**
@@ -10,15 +14,25 @@ import type { Row } from '../storage/rows.ts';
  * is not declared, or no date. What a schema limits beyond that, such as a length, may be narrower than when the entity was written.
  * Undefined for a valid entity. The reason names the field and has no value.
  */
-export function whyInvalid(entity: Entity, { properties }: Row, values: Values): string | undefined {
-  if (entity.series) return undefined;
+export function whyInvalid(entity: Entity, row: Row, values: Values): string | undefined {
+  const numbered = numberedRowsOf(entity);
+  if (numbered) return numbered.reasonToRefuse(entity, row) ?? whyElsewhere(entity, row, values);
   const parsed = schemaOf(entity).safeParse(omit(values, fieldsLeft(entity, values)));
   const issue = parsed.error?.issues.find((one) => isOfType(one) && !isComputedLater(entity, one, values));
   if (!issue) return undefined;
   const field = String(issue.path[0] ?? 'kind');
-  const version = storedVersion(entity, properties);
+  const version = storedVersion(entity, row.properties);
   const after = version < entity.version ? `, also after its upgrade from version ${version}` : '';
   return `The field "${field}" ${describe(issue)}${after}.`;
+}
+
+/** A row of a series that the API wrote has the fields of its key. A read by the key does not compare them. */
+function whyElsewhere(entity: Entity, row: Row, values: Values): string | undefined {
+  if (entity.keyFields.some((field) => values[field] === undefined)) return undefined;
+  const address = addressIfAny(entity, values);
+  const isHere =
+    address?.partition === row.partition && address.row === numberedRowsOf(entity)?.entityRow(entity, row.row);
+  return isHere ? undefined : 'The fields of the key differ from the keys of the row.';
 }
 
 /** Fields that a read did not include need not be there. */
@@ -32,7 +46,13 @@ function schemaOf(entity: Entity): z.ZodType {
 
 /** What is stored in another form than the schema has. Each has a check of its own. */
 function fieldsLeft({ attachments }: Entity, values: Values): string[] {
-  return Object.keys(values).filter((field) => isReference(values[field]) || Object.hasOwn(attachments, field));
+  const isApart = (field: string) => isReference(values[field]) || Object.hasOwn(attachments, field);
+  return [...Object.keys(values).filter(isApart), ...deepFields(values)];
+}
+
+/** The fields that are nested deeper than a write accepts. The schema of a deep one overflows the stack. */
+export function deepFields(values: Values): string[] {
+  return Object.keys(values).filter((field) => isDeeperThan(MAX_JSON_DEPTH, values[field]));
 }
 
 const FORMATS = ['date', 'datetime', 'time', 'duration', 'uuid', 'ipv4', 'ipv6', 'json_string'];

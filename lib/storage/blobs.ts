@@ -161,12 +161,17 @@ export async function blobLength(
   });
 }
 
-/** Writes the metadata of a blob again, if it exists: a listing then has it as changed now. */
-export async function touchBlob(storage: Storage, { container, name }: BlobAddress, metadata: Metadata): Promise<void> {
+/** Writes the metadata of a blob again, by default those that it has, if it exists: a listing then has it as changed now. */
+export async function touchBlob(
+  storage: Storage,
+  { container, name }: BlobAddress,
+  metadata?: Metadata,
+): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'blob', container, does: 'describe' }))) return;
   await changeInAccounts(storage, { container, name }, (account) => {
     const client = account.container(container).getBlobClient(name);
-    return unlessRefused(['missing'], client.setMetadata({ ...metadata }), container);
+    const touch = async () => client.setMetadata({ ...(metadata ?? (await client.getProperties()).metadata) });
+    return unlessRefused(['missing'], touch(), container);
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { projectionsOf } from '../../lib/define/places/index-entries.ts';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
 import { type RawRow, type StoredRow, textIn } from './stored-rows.ts';
 
@@ -26,10 +27,12 @@ export async function changeRow(
     return true;
   }
   if (mutation === 'copied to another key') {
-    const last = rowKey.endsWith('9') ? '8' : '9';
     // A contribution of nobody, beside that of its entity.
     const source = raw.Values === undefined ? {} : { SourceRow: `${textIn(raw.SourceRow)}9` };
-    await client.createEntity({ ...raw, ...source, rowKey: `${rowKey.slice(0, -1)}${last}` });
+    // A row key that no index has is read by no request, and may be that of an index of the release before.
+    const isConstant = projectionsOf(entity).some(({ at }) => at.row.template === rowKey);
+    const keys = isConstant ? { partitionKey: withOtherEnd(partitionKey) } : { rowKey: withOtherEnd(rowKey) };
+    await client.createEntity({ ...raw, ...source, ...keys });
     return true;
   }
   const isKey = (one: string) => entity.keyFields.includes(one);
@@ -38,8 +41,7 @@ export async function changeRow(
     own.find((one) => !isKey(one) && !entity.decidedFields.includes(one)) ??
     own.find((one) => raw.SourceRow !== undefined && isKey(one));
   if (name === undefined) return false;
-  const isText = typeof textIn(raw[name]) === 'string';
-  const value = mutation === 'altered' ? alterProperty(name, raw[name]) : isText ? 5 : 'lots';
+  const value = mutation === 'altered' ? alterProperty(name, raw[name]) : isText(raw[name]) ? 5 : 'lots';
   await client.updateEntity({ partitionKey, rowKey, [name]: value }, 'Merge');
   return true;
 }
@@ -47,6 +49,16 @@ export async function changeRow(
 /** The properties that have the values of the row. */
 export function ownProperties(raw: RawRow): string[] {
   return Object.keys(raw).filter((name) => !NAMES.includes(name) && !/^(SourceRow|FurtherRows|Row\d+)$/.test(name));
+}
+
+function withOtherEnd(key: string): string {
+  return `${key.slice(0, -1)}${key.endsWith('9') ? '8' : '9'}`;
+}
+
+/** The SDK reads a number as a text with its type. */
+function isText(property: unknown): boolean {
+  if (typeof property === 'object' && property !== null && 'type' in property) return property.type === 'String';
+  return typeof property === 'string';
 }
 
 /** Another value of the same type. */

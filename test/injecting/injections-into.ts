@@ -24,7 +24,9 @@ export interface Injection {
 /** An injection of each kind into a row of each kind. */
 export function injectionsInto(entities: readonly Entity[], rows: readonly StoredRow[]): Injection[] {
   const first = new Map<string, Injection[]>();
-  for (const row of rows) {
+  // Those with the most values have rows of every kind beside them.
+  const richest = rows.toSorted((one, other) => JSON.stringify(other.raw).length - JSON.stringify(one.raw).length);
+  for (const row of richest) {
     const found = kindOf(entities, row);
     const id = found && `${found.kind} of ${found.entity.name}, ${found.of}`;
     if (!found || id === undefined || first.has(id)) continue;
@@ -67,6 +69,18 @@ function specialInjections(
     },
   });
   const all: Injection[] = [];
+  const isEntity = /entity|child|series/.test(kind);
+  // A list and a total have types of the engine. What clients write has the type of its key.
+  if (isEntity ? !entity.isWrittenByClients : /copy|unique|contribution/.test(kind))
+    all.push(
+      merge(`type of ${isEntity ? 'an entity' : 'an index entry'}`, 'altered', { EntityType: `${entity.name}x` }),
+    );
+  const reference = Object.keys(row.raw).find((name) => name.startsWith('Blob_'));
+  if (reference !== undefined)
+    all.push(
+      merge('reference to a long text', 'altered', { [reference]: `${textIn(row.raw[reference])}x` }),
+      merge('reference to a long text', 'of another type', { [reference]: 5 }),
+    );
   if (kind === 'unique value') {
     const other = rows.find(
       (one) =>
@@ -89,10 +103,10 @@ function specialInjections(
   if (entity.union) all.push(merge('kind of an entity', 'altered', { kind: 'nobody' }));
   const [encrypted] = entity.encrypted.filter((field) => row.raw[field] !== undefined);
   if (encrypted !== undefined) all.push(merge('encrypted value', 'altered', { [encrypted]: 'v1.garbage' }));
-  const [reference] = Object.values(entity.references).filter(
+  const [referring] = Object.values(entity.references).filter(
     ({ field }) => typeof row.raw[field] === 'string' && !entity.keyFields.includes(field),
   );
-  if (reference) all.push(merge('reference to another entity', 'altered', { [reference.field]: '999999' }));
+  if (referring) all.push(merge('reference to another entity', 'altered', { [referring.field]: '999999' }));
   const copied = Object.values(entity.denormalized)
     .flatMap(({ copies }) => Object.keys(copies))
     .find((field) => row.raw[field] !== undefined);

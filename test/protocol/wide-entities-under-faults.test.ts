@@ -180,4 +180,29 @@ describe('the consistency check', () => {
     expect(left).not.toHaveProperty('m480');
     await expect(read(deleted)).rejects.toMatchObject({ code: 'not-found' });
   });
+
+  test('deletes a further row that was copied to a key of none, and leaves the blobs that it names to their entity', async () => {
+    const one = tested({ plant: 'Copied', note: 'x'.repeat(100_000) });
+    await create(one);
+    const table = world.storage.table('tests');
+    const { WriteId } = await table.getEntity('Copied', `test_${one.testId}!-wide1`);
+    // An old blob: the names of earlier releases have no time.
+    const [container, name] = ['large', `tests/${one.testId}`];
+    const metadata = { table: 'tests', partition: 'Copied', row: `test_${one.testId}` };
+    const blob = world.storage.container(container).getBlockBlobClient(name);
+    await blob.upload('x', 1, { metadata });
+    const Blob_note = JSON.stringify({ blob: name, length: 1, sha256: 'x' });
+    const copies = ['nobody!-wide1', `${one.testId}!-wyde1`, 'nobody'].map((row) => `test_${row}`);
+    for (const rowKey of copies)
+      await table.createEntity({ partitionKey: 'Copied', rowKey, EntityType: 'tests.wide', WriteId, Blob_note });
+    const found = await verify(true);
+    expect(found.map(({ kind, row, repaired }) => [kind, row, repaired])).toEqual(
+      expect.arrayContaining(copies.map((row) => ['orphaned', row, true])),
+    );
+    expect(found).toHaveLength(copies.length);
+    expect(await verify(false)).toEqual([]);
+    expect((await blob.getProperties()).metadata).toEqual(metadata);
+    await deleteEntity(world.engine, tests, one);
+    await world.settle();
+  });
 });

@@ -41,7 +41,7 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
   for (const [field, value] of Object.entries(values)) {
     if (value === undefined || value === null) continue;
     if (value instanceof WrongValue) {
-      if (value.stored !== undefined) properties.push([field, value.stored]);
+      properties.push(...Object.entries(value.stored));
       continue;
     }
     const { type, forms } = known.get(field) ?? { type: 'Json', forms: formsOfField(entity, field) };
@@ -118,7 +118,7 @@ export function currentValues(entity: Entity, properties: Properties): Values {
     const value = forms[0] ? forms[0].decode(entity, field, properties) : fromProperty(type, property);
     if (value === undefined) continue;
     const isRight = forms[0] ? !isNumberLike(property) : isOfColumn({ type, container }, property, value);
-    values[field] = isRight ? value : new WrongValue(property);
+    values[field] = isRight ? value : new WrongValue({ [field]: property });
   }
   return values;
 }
@@ -172,7 +172,14 @@ function upgradeValues(entity: Entity, properties: Properties, from: number): Va
   );
   let values = stored;
   for (let version = from; version < entity.version; version += 1)
-    values = entity.upgrades[version]?.(values) ?? values;
+    try {
+      values = entity.upgrades[version]?.(values) ?? values;
+    } catch (cause) {
+      // A row that no earlier version wrote. The error of the function may have a value of the row.
+      const name = cause instanceof Error ? cause.name : 'an error';
+      const what = `An entity of ${entity.name} cannot be upgraded from version ${version}: ${name}.`;
+      throw new RowkeyError('needs-repair', what, { cause });
+    }
   // A number that was stored as a text is the same key.
   const isChanged = (field: string) => hasValue(stored[field]) && String(stored[field]) !== String(values[field]);
   return { ...pick(values, Object.keys(entity.columns)), ...pick(stored, entity.keyFields.filter(isChanged)) };

@@ -381,7 +381,8 @@ function hasKeys(entity: Entity, row: Address, values: Values): boolean {
   return address.row === entityRow(entity, row);
 }
 
-function numberedRowsOf(entity: Entity): NumberedRows | undefined {
+/** The form of an entity that is numbered rows. */
+export function numberedRowsOf(entity: Entity): NumberedRows | undefined {
   return entity.features.find(({ layout }) => layout?.numbered)?.layout?.numbered;
 }
 
@@ -410,8 +411,7 @@ function readFields(entity: Entity, row: Row, key: Values): { values: Values } |
     // A field that is not stored has no value, even if the schema has a default.
     return { values: pick(checked, Object.keys(values)) };
   } catch (error) {
-    if (error instanceof RowkeyError) return { reason: error.message };
-    // An upgrade throws on rows that no earlier version of the API has written.
+    if (error instanceof RowkeyError && error.code !== 'needs-repair') return { reason: error.message };
     return { reason: 'The row cannot be upgraded: no earlier version of the declaration writes such rows.' };
   }
 }

@@ -1,7 +1,7 @@
 import { pMapIterable } from 'p-map';
-import { RowkeyError } from '../../base/errors.ts';
-import { pick, type Stored, type Values } from '../../base/values.ts';
-import { storedNames } from '../../define/codec/entity-codec.ts';
+import { hasCode, RowkeyError } from '../../base/errors.ts';
+import { mapValues, pick, type Stored, type Values, WrongValue } from '../../base/values.ts';
+import { currentValues, storedNames } from '../../define/codec/entity-codec.ts';
 import { groupsToRead, joinRows, typesToRead, withoutApart } from '../../define/codec/further-rows.ts';
 import {
   comparedFields,
@@ -361,10 +361,21 @@ function entitiesIn(
   { where = [], select }: Pick<ScanOptions, 'where' | 'select'>,
 ): Values[] {
   return rows
-    .map((row) => entityIn(entity, row)?.values)
+    .map((row) => listedValues(entity, row))
     .filter((values) => values !== undefined)
     .filter((values) => matches(where, values) && !hasExpired(entity, values, now()))
     .map((values) => (select ? pick(values, select) : values));
+}
+
+/** A row that cannot be upgraded does not keep the others from a list: it has its key, and null in place of each other value. */
+function listedValues(entity: Entity, row: Row): Values | undefined {
+  try {
+    return entityIn(entity, row)?.values;
+  } catch (error) {
+    if (!hasCode(error, 'needs-repair')) throw error;
+    const key = pick(currentValues(entity, row.properties), entity.keyFields);
+    return { ...mapValues(entity.columns, () => new WrongValue()), ...key };
+  }
 }
 
 const PERIODS_CONCURRENCY = 8;

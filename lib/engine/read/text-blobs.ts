@@ -130,11 +130,16 @@ const ANNOUNCE_CONCURRENCY = 16;
 
 /**
  * Announces that a row is about to lose its references to these blobs, before it does: the timer then asks for the row a day later, and
- * deletes the blobs even if the process that should do so dies. One transaction for each blob that is older than half a day.
+ * deletes the blobs even if the process that should do so dies. One transaction for each blob that is older than half a day. Without a row, the
+ * timer asks for the row that the blob already names: one more transaction.
  */
-export async function announceOrphans(storage: Storage, row: Address, blobs: readonly BlobAddress[]): Promise<void> {
+export async function announceOrphans(
+  storage: Storage,
+  row: Address | undefined,
+  blobs: readonly BlobAddress[],
+): Promise<void> {
   const old = blobs.filter(({ name }) => !isYoung(name));
-  await pMap(old, (blob) => touchBlob(storage, blob, toReferrer(row)), { concurrency: ANNOUNCE_CONCURRENCY });
+  await pMap(old, (blob) => touchBlob(storage, blob, row && toReferrer(row)), { concurrency: ANNOUNCE_CONCURRENCY });
 }
 
 /** False for names of earlier releases, which have no time. */

@@ -7,6 +7,7 @@ import {
   groupOfFurtherRow,
   listedRows,
   parseFurtherRowKey,
+  typesToRead,
 } from '../../define/codec/further-rows.ts';
 import type { Engine } from '../../define/declaration/engine.ts';
 import type { Entity, VerifySubject } from '../../define/declaration/entity.ts';
@@ -59,23 +60,30 @@ async function checkFurtherRow(
   found: Row,
 ): Promise<readonly Suspicion[] | undefined> {
   const { table, partition, row, etag, properties } = found;
+  if (!furtherTypes(entity).includes(String(properties.EntityType))) return undefined;
   const { row: ownRow, name } = parseFurtherRowKey(row) ?? {};
-  if (ownRow === undefined || name === undefined || !isFurtherRow(entity, found)) return undefined;
-  const own = await readRow(storage, { table, partition, row: ownRow, select: STATE });
-  const isListed =
-    own?.properties.EntityType === entity.name && listedRows(own.properties)[name] === properties.WriteId;
-  if (isListed) return [];
+  // No entity lists a row under the key of another group, or under a key that no further row has.
+  if (ownRow !== undefined && name !== undefined && isFurtherRow(entity, found)) {
+    const own = await readRow(storage, { table, partition, row: ownRow, select: STATE });
+    const isListed =
+      own?.properties.EntityType === entity.name && listedRows(own.properties)[name] === properties.WriteId;
+    if (isListed) return [];
+  }
   const repair = async () => {
     const values = toValues(entity, properties);
     const blobs = entity.features.flatMap(({ stored }) => stored?.blobs?.of(entity, values) ?? []);
-    await announceOrphans(storage, { table, partition, row: ownRow }, blobs);
+    // The row may be a copy of one of another entity, which still has its blobs.
+    await announceOrphans(storage, undefined, blobs);
     return tryAction(storage, found, { kind: 'delete', row, etag });
   };
-  return [{ kind: 'orphaned', of: name, table, partition, row, repair, losesValues: true }];
+  const of = name ?? String(properties.EntityType);
+  return [{ kind: 'orphaned', of, table, partition, row, repair, losesValues: true }];
 }
 
 /** The check of a feature that stores entities in further rows. */
 export const furtherRowCheck = { entity: checkFurtherRows, row: checkFurtherRow };
+
+const furtherTypes = (entity: Entity) => typesToRead(entity, Object.keys(entity.columns)).slice(1);
 
 /** True if the key and the type of a row are those of a further row of the entity. */
 function isFurtherRow({ name }: Entity, { row, properties }: Row): boolean {

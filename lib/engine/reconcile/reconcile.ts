@@ -321,7 +321,7 @@ export function confirmedRow(entity: Entity, values: Values, indexEntry: IndexEn
  */
 export function sameCopy(entity: Entity, row: Row, expected: Properties): boolean {
   return (
-    isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) }) &&
+    isCopyOf(row, expected) &&
     storedVersion(entity, row.properties) >= entity.version &&
     isSame(currentValues(entity, row.properties), currentValues(entity, expected))
   );
@@ -337,7 +337,7 @@ export function isUpgradable(
   { expected, isPartial = false }: { readonly expected: Properties; readonly isPartial?: boolean | undefined },
 ): boolean {
   if (storedVersion(entity, row.properties) >= entity.version) return false;
-  if (!isOwnedBy(row, { partition: String(expected.SourcePartition), row: String(expected.SourceRow) })) return false;
+  if (!isCopyOf(row, expected)) return false;
   if (isPartial) return true;
   try {
     return isSame(toValues(entity, row.properties), toValues(entity, expected));
@@ -345,6 +345,12 @@ export function isUpgradable(
     // The index had partial copies when the row was written.
     return false;
   }
+}
+
+/** Reads by an index leave out a row of another type. */
+function isCopyOf(row: Row, { EntityType, SourcePartition, SourceRow }: Properties): boolean {
+  const owner = { partition: String(SourcePartition), row: String(SourceRow) };
+  return row.properties.EntityType === EntityType && isOwnedBy(row, owner);
 }
 
 /** True if the row is a copy or a claim of this entity. Nothing else is deleted. */

@@ -4,12 +4,14 @@ import { backOff } from '../../base/time.ts';
 import { pick, type Stored, type Values } from '../../base/values.ts';
 import { validate, validateKey } from '../../define/codec/validation.ts';
 import { type Entity, isOneRow } from '../../define/declaration/entity.ts';
+import { addressIfAny } from '../../define/places/index-entries.ts';
 import { mostActions, type Row } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import type { Position } from '../read/continuation.ts';
 import { beingRekeyed, declarationOf, entityIn, judgeRow } from '../read/entity-rows.ts';
 import { readEntityRows, toPosition } from '../read/retrieve.ts';
+import { unreachableRow } from '../read/unreadable-field.ts';
 import { runExclusive } from '../run-exclusive.ts';
 import { atAction, EntityChanged } from './conflict.ts';
 import {
@@ -82,12 +84,28 @@ export async function writeBatch(
 /** Deletes the entities in these rows, and skips rows that are not entities. Returns and throws as `writeBatch` does. */
 async function deleteRows(engine: Engine, entity: Entity, rows: readonly Row[]): Promise<BatchOutcome[]> {
   const there = await declarationOf(engine, entity);
-  const writes = rows.flatMap((found): EntityWrite[] => {
-    const values = entityIn(there, found)?.values;
-    return values ? [prepareDelete(engine, there, pick(values, entity.keyFields), found, {})] : [];
-  });
+  const prepared = rows.map((found) => prepareDeleteOf(engine, there, found));
+  const writes = prepared.flatMap((one) => (one === undefined || one instanceof RowkeyError ? [] : one));
   const outcomes = await writePartitions(engine, writes);
-  return writes.map((write) => toBatchOutcome(outcomes.get(write)));
+  return [
+    ...writes.map((write) => toBatchOutcome(outcomes.get(write))),
+    ...prepared.filter((one) => one instanceof RowkeyError),
+  ];
+}
+
+/** The delete of the entity in a row, or why there is none. Undefined for a row that is no entity. */
+function prepareDeleteOf(engine: Engine, entity: Entity, found: Row): EntityWrite | RowkeyError | undefined {
+  try {
+    const values = entityIn(entity, found)?.values;
+    if (!values) return undefined;
+    const { partition, row } = addressIfAny(entity, values) ?? {};
+    // The delete would be that of another entity.
+    if (partition !== found.partition || row !== found.row) return unreachableRow(entity, found);
+    return prepareDelete(engine, entity, pick(values, entity.keyFields), found, {});
+  } catch (error) {
+    if (hasCode(error, 'needs-repair')) return unreachableRow(entity, found);
+    throw error;
+  }
 }
 
 function toBatchOutcome(outcome: Outcome | undefined): BatchOutcome {
@@ -411,7 +429,7 @@ export const deleteRange = inPattern(
         return { deleted, failed, skipped, next: toPosition(there, last) };
       }
       const some = rows.slice(at, at + most);
-      skipped += some.filter((row) => judgeRow(entity, row).is === 'invalid').length;
+      if (entity.isWrittenByClients) skipped += some.filter((row) => judgeRow(entity, row).is === 'invalid').length;
       const outcomes = await deleteRows(engine, entity, some);
       for (const outcome of outcomes)
         if (!(outcome instanceof RowkeyError)) deleted += 1;

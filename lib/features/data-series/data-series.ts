@@ -32,7 +32,10 @@ export const dataSeries: Feature = {
         return isWide ? [{ what: 'its further rows', row: entity.row, isNumbered: true }] : [];
       },
       entityRow: (entity, row) => firstRowKey(slotsOf(entity), row),
-      reasonToRefuse(_entity, { properties }) {
+      reasonToRefuse(entity, row) {
+        const { properties } = row;
+        if (slotsOf(entity).overflow && properties[REFERENCE] !== undefined && !blobOf(row))
+          return `The property ${REFERENCE} names no blob of the row.`;
         const wrong = Object.entries(properties).find(([name, count]) => COUNT.test(name) && !isCount(count));
         return wrong && `The property ${wrong[0]} is not a count.`;
       },

@@ -19,11 +19,12 @@ import {
 } from '../../define/places/index-entries.ts';
 import { fieldSchemas } from '../../define/schema/field-schema.ts';
 import { declarationOf, readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { markOf } from '../../engine/read/unreadable-field.ts';
 import { repairEntries } from '../../engine/reconcile/reconcile.ts';
 import { writePartitions } from '../../engine/write/entity-batch.ts';
 import type { EntityWrite } from '../../engine/write/entity-write.ts';
 import { prepareDeleteOfExpired } from '../../engine/write/expired.ts';
-import { type Row, scanTable, type TableScan } from '../../storage/rows.ts';
+import { type Address, type Row, scanTable, type TableScan } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 
 /**
@@ -64,8 +65,8 @@ export const expiry: Feature = {
     // Hourly, so that the next run soon continues the work that a run could not finish.
     schedule: '0 50 * * * *',
     async run(engine, entity, { until, log }) {
-      const { deleted, failed } = await expireEntities(engine, entity, { until });
-      log(`${entity.name}: ${deleted} expired entities deleted, ${failed} not.`);
+      const { deleted, failed, reasons } = await expireEntities(engine, entity, { until });
+      log([`${entity.name}: ${deleted} expired entities deleted, ${failed} not.`, ...reasons].join(' '));
     },
   },
 };
@@ -139,19 +140,26 @@ interface Expired {
   readonly deleted: number;
   /** Entities that could not be deleted now, for example because they are being moved. The next run tries again. */
   readonly failed: number;
+  /** Why, and the marks of the rows, of the first of them. */
+  readonly reasons: readonly string[];
 }
+
+/** Enough for a log line. */
+const MAX_REASONS = 10;
 
 /** Deletes entities that are due, oldest first, and stale entries of entities that have changed since. */
 export const expireEntities = inPattern(
   'expiry',
   async (engine: Engine, declared: Entity, { until }: { readonly until: number }): Promise<Expired> => {
     const entity = await declarationOf(engine, declared);
-    if (!entity.expiry) return { deleted: 0, failed: 0 };
+    if (!entity.expiry) return { deleted: 0, failed: 0, reasons: [] };
     const range = dueAt(entity.expiry, engine.now());
     const table = tableOf(entity);
     const limit = entity.furtherRows ? WIDE_PAGE_ROWS : PAGE_ROWS;
     let deleted = 0;
-    let failed = 0;
+    const failures: string[] = [];
+    const fail = (address: Address, { message }: RowkeyError) =>
+      failures.push(`${address.table} ${markOf(address)}: ${message}`);
     let after: { partition: string; row: string } | undefined;
     for (;;) {
       const { rows, more } = await scanTable(engine.storage, {
@@ -160,19 +168,19 @@ export const expireEntities = inPattern(
         ...range,
         limit,
       });
-      if (engine.now() >= until) return { deleted, failed };
+      if (engine.now() >= until) return { deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) };
       const found = await pMap(rows, (row) => findDue(engine, entity, row), { concurrency: READS_CONCURRENCY });
-      failed += found.filter((due) => due === 'failed').length;
-      const due = found.filter((each) => typeof each === 'object');
+      for (const each of found) if (each && 'error' in each) fail(each.of, each.error);
+      const due = found.flatMap((each) => (!each || 'error' in each ? [] : each));
       for (const some of Map.groupBy(due, ({ address: { partition } }) => partition).values()) {
-        if (engine.now() >= until) return { deleted, failed };
-        for (const outcome of (await writePartitions(engine, some)).values())
+        if (engine.now() >= until) return { deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) };
+        for (const [{ address }, outcome] of await writePartitions(engine, some))
           if (!(outcome instanceof RowkeyError)) deleted += 1;
           // Changed or deleted meanwhile: its own write settles the entry.
-          else if (!OVERTAKEN.has(outcome.code)) failed += 1;
+          else if (!OVERTAKEN.has(outcome.code)) fail(address, outcome);
       }
       after = rows.at(-1);
-      if (!more || !after) return { deleted, failed };
+      if (!more || !after) return { deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) };
     }
   },
 );
@@ -192,7 +200,7 @@ async function findDue(
   engine: Engine,
   entity: Entity,
   { table, partition, row, properties }: Row,
-): Promise<EntityWrite | 'failed' | undefined> {
+): Promise<EntityWrite | { readonly of: Address; readonly error: RowkeyError } | undefined> {
   // An entry has too few fields for an upgrade, which does not change a key.
   const address = addressIfAny(entity, pick(currentValues(entity, properties), entity.keyFields));
   // The consistency check reports a row that no entity could have written.
@@ -208,6 +216,6 @@ async function findDue(
     return undefined;
   } catch (error) {
     if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
-    return 'failed';
+    return { of: address, error };
   }
 }

@@ -1,6 +1,6 @@
 import { supportedMimeTypes } from 'file-type';
 import { z } from 'zod';
-import type { Values } from '../../base/values.ts';
+import { hasValue, pick, type Values, WrongValue } from '../../base/values.ts';
 import {
   BLOB_PREFIX,
   isInBlob,
@@ -58,11 +58,14 @@ export const largeEntities: Feature = {
       },
       decode(entity, field, properties) {
         const inBlob = properties[blobProperty(field)];
-        if (typeof inBlob === 'string') return parseJson(inBlob);
-        if (properties[field] === undefined || properties[field] === null) return undefined;
-        return partNames(entity, field)
-          .map((name) => properties[name] ?? '')
-          .join('');
+        if (hasValue(inBlob)) {
+          const reference = typeof inBlob === 'string' ? parseJson(inBlob) : undefined;
+          return isInBlob(reference) ? reference : new WrongValue({ [blobProperty(field)]: inBlob });
+        }
+        if (!hasValue(properties[field])) return undefined;
+        const parts = partNames(entity, field).map((name) => properties[name] ?? '');
+        if (parts.every((part) => typeof part === 'string')) return parts.join('');
+        return new WrongValue(pick(properties, partNames(entity, field)));
       },
       longest: (entity) => MAX_STRING_LENGTH * countParts(entity),
     },

@@ -71,7 +71,7 @@ describe('a row of an entity that only the API writes', () => {
   test('is the entity by its type, whatever its values are', () => {
     expect(entityIn(linked.staff, row({ ...stored, subject: 5 }))).toMatchObject({
       etag: 'e',
-      values: { subject: new WrongValue(5) },
+      values: { subject: new WrongValue({ subject: 5 }) },
     });
   });
 

@@ -275,3 +275,32 @@ test('a lost blob is found, and the series can be deleted', async () => {
   await deleteSeries(engine, seconds, key);
   await expect(read(key)).rejects.toMatchObject({ code: 'not-found' });
 });
+
+test('a row with a count of another type, with no blob of its own or at the key of another series is found', async () => {
+  const table = storage.table('seconds');
+  const check = async () => {
+    const { findings } = await verifyPage(engine, seconds, { top: 1_000, repair: true, patience: 0 });
+    return findings.map(({ kind, partition, reason, repaired }) => [kind, partition, reason, repaired]);
+  };
+  const [text, number, blob] = [newKey(), newKey(), newKey()];
+  await set(text, counts(0, 3));
+  await set(number, counts(0, 300));
+  await set(blob, counts(0, 300));
+  expect(await check()).toEqual([]);
+  const keysOf = ({ site, day }: Values) => ({ partitionKey: String(site), rowKey: String(day) });
+  await table.updateEntity({ ...keysOf(text), Count001: 'lots' }, 'Merge');
+  await table.updateEntity({ ...keysOf(number), CountsBlob: 5 }, 'Merge');
+  const { etag: _, timestamp: __, ...row } = await table.getEntity(String(text.site), String(text.day));
+  const copy = { ...keysOf(text), rowKey: '2026-11-21' };
+  await table.createEntity({ ...row, ...copy, Count001: 1 });
+  await table.updateEntity({ ...keysOf(blob), CountsBlob: String((await blobsOf(number)).stored[0]) }, 'Merge');
+  const noBlob = 'The property CountsBlob names no blob of the row.';
+  expect(await check()).toEqual([
+    ['invalid', text.site, 'The property Count001 is not a count.', false],
+    ['invalid', text.site, 'The fields of the key differ from the keys of the row.', false],
+    ['invalid', number.site, noBlob, false],
+    ['invalid', blob.site, noBlob, false],
+  ]);
+  for (const { partitionKey, rowKey } of [keysOf(text), copy, keysOf(number), keysOf(blob)])
+    await table.deleteEntity(partitionKey, rowKey);
+});

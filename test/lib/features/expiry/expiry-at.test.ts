@@ -382,11 +382,13 @@ test('entities of one table expire if each has a table of its own for what is du
   expect(await expireEntities(at, sessions, { until: Number.POSITIVE_INFINITY })).toEqual({
     deleted: 1,
     failed: 0,
+    reasons: [],
   });
   await readEntity(engine, deployed, one);
   expect(await expireEntities(at, deployed, { until: Number.POSITIVE_INFINITY })).toEqual({
     deleted: 1,
     failed: 0,
+    reasons: [],
   });
 });
 
