@@ -158,8 +158,9 @@ export const expireEntities = inPattern(
     const limit = entity.furtherRows ? WIDE_PAGE_ROWS : PAGE_ROWS;
     let deleted = 0;
     const failures: string[] = [];
-    const fail = (address: Address, { message }: RowkeyError) =>
-      failures.push(`${address.table} ${markOf(address)}: ${message}`);
+    // A message may have a value of the entity.
+    const fail = (address: Address, { code }: RowkeyError) =>
+      failures.push(`${address.table} ${markOf(address)}: ${code}`);
     let after: { partition: string; row: string } | undefined;
     for (;;) {
       const { rows, more } = await scanTable(engine.storage, {
