@@ -10,6 +10,8 @@ import { unlessTableMissing } from './period-tables.ts';
 /** How far an unfinished search has come: the number of the account, and where it continues there. */
 const Position = z.object({ Account: z.int(), From: z.string() });
 const PARTITION = SYSTEM_PARTITIONS.searches;
+/** Fences of moves may be among them. */
+const ROWS = 100;
 
 /**
  * Searches a table that is to be dropped for rows of other programs. Storage reads the whole table, and returns what it has found within five
@@ -26,7 +28,7 @@ export async function searchForeign(
   let position: z.infer<typeof Position> | undefined;
   for (let index = 0, from: string | undefined; index < accounts.length; ) {
     const account = accounts[index];
-    const page = account && (await unlessTableMissing(readUnmarked(account, table, { limit: 1, from }), undefined));
+    const page = account && (await unlessTableMissing(readUnmarked(account, table, { limit: ROWS, from }), undefined));
     if (page && page.rows.length > 0) return 'found';
     from = page?.next;
     if (from !== undefined && !position) {
