@@ -23,6 +23,7 @@ import {
 import type { Engine } from '../engine/engine.ts';
 import { declarationOf, hasKeyOf, judgeRow, readJoinedRow } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
+import { furtherTypes } from '../engine/reconcile/check-further-rows.ts';
 import {
   isUpgradable,
   repairEntries,
@@ -355,7 +356,8 @@ async function checkUnit(
 /** True if no other declaration can have this row: keys of two never overlap. Rows of other programs have no marks. */
 function isOfNoType(entity: Entity, row: Row): boolean {
   const { EntityType, SourceRow } = row.properties;
-  const isKnown = EntityType === entity.name || MARKED_TYPES.includes(String(EntityType)) || SourceRow !== undefined;
+  const known = [entity.name, ...MARKED_TYPES, ...furtherTypes(entity)];
+  const isKnown = known.includes(String(EntityType)) || SourceRow !== undefined;
   return row.table === entity.table && !isKnown && isMarked(row.properties) && hasKeyOf(entity, row);
 }
 

@@ -83,7 +83,8 @@ async function checkFurtherRow(
 /** The check of a feature that stores entities in further rows. */
 export const furtherRowCheck = { entity: checkFurtherRows, row: checkFurtherRow };
 
-const furtherTypes = (entity: Entity) => typesToRead(entity, Object.keys(entity.columns)).slice(1);
+export const furtherTypes = (entity: Entity): readonly string[] =>
+  typesToRead(entity, Object.keys(entity.columns)).slice(1);
 
 /** True if the key and the type of a row are those of a further row of the entity. */
 function isFurtherRow({ name }: Entity, { row, properties }: Row): boolean {
