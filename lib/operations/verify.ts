@@ -356,7 +356,9 @@ async function checkUnit(
 /** True if no other declaration can have this row: keys of two never overlap. Rows of other programs have no marks. */
 function isOfNoType(entity: Entity, row: Row): boolean {
   const { EntityType, SourceRow } = row.properties;
-  const known = [entity.name, ...MARKED_TYPES, ...furtherTypes(entity)];
+  // The key of a child continues that of its parent.
+  const children = entity.children.map(({ name }) => name);
+  const known = [entity.name, ...children, ...MARKED_TYPES, ...furtherTypes(entity)];
   const isKnown = known.includes(String(EntityType)) || SourceRow !== undefined;
   return row.table === entity.table && !isKnown && isMarked(row.properties) && hasKeyOf(entity, row);
 }
