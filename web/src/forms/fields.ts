@@ -112,7 +112,7 @@ function parseText({ input, choices, schema }: FormField, text: string): Parsed 
   if (input === 'number') {
     const value = parseDecimal(text, schema.type === 'integer');
     if (value !== undefined) return { value };
-    const isTooLarge = parseDecimal(text, false) !== undefined;
+    const isTooLarge = /^[-+]?\d+$/.test(text.trim());
     return { problem: isTooLarge ? `must be from -${LARGEST} to ${LARGEST}` : 'must be a number' };
   }
   if (input !== 'json') return { value: text };
