@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { acceptsMemory, isInProcess } from './test/in-process.ts';
-import { isLeftToAll } from './test/left-to-all.ts';
+import { isLeftToAll, isNightly } from './test/left-to-all.ts';
 import { LongestFirst } from './test/longest-first.ts';
 import { PATIENCE_MS } from './test/patience.ts';
 import { Slowest } from './test/slowest.ts';
@@ -16,7 +16,7 @@ const isOfEveryPoint = (file: string) =>
   acceptsMemory(file);
 
 const isOfRun: Readonly<Record<string, (file: string) => boolean>> = {
-  all: isOfEveryPoint,
+  all: (file) => isOfEveryPoint(file) && !isNightly(file),
   few: (file) => !isLeftToAll(file),
 };
 const files = globSync(TESTS).filter(isOfRun[process.env.POINTS ?? ''] ?? (() => true));

@@ -21,3 +21,11 @@ const LEFT = [
 export function isLeftToAll(file: string): boolean {
   return LEFT.includes(file);
 }
+
+/** The files whose cases have a command, which a workflow runs each night. `npm test` takes a sample of them, and `npm run test:all` none. */
+const NIGHTLY = ['test/doors/every-value-by-every-door', 'test/protocol/injecting'].map((path) => `${path}.test.ts`);
+
+/** True if `npm run test:all` leaves the file to a command of its own. */
+export function isNightly(file: string): boolean {
+  return NIGHTLY.includes(file);
+}

@@ -17,7 +17,7 @@ import { comparePage, noteOutcome } from '../injecting/injection-table.ts';
 import { type Injection, injectionsInto } from '../injecting/injections-into.ts';
 import { readRows, restore } from '../injecting/stored-rows.ts';
 import { recount, relatedTo, tryInjection } from '../injecting/try-injection.ts';
-import { IS_EVERY_POINT, sampleItems } from '../points.ts';
+import { sampleItems } from '../points.ts';
 import { testStorage } from '../storage.ts';
 
 /**
@@ -28,7 +28,7 @@ import { testStorage } from '../storage.ts';
 /** `npm run injections` tries every injection: on the emulator, each takes seconds. */
 const IS_EVERY_INJECTION = process.env.EVERY === 'injections';
 /** Of each model, in any other run. */
-const INJECTIONS_IN_SAMPLE = IS_EVERY_POINT ? 12 : 3;
+const INJECTIONS_IN_SAMPLE = 3;
 const connectionString = testStorage(import.meta.url);
 const folder = await mkdtemp(join(given('folder'), 'injecting-'));
 const { roles, operatorRole } = deployed;
