@@ -4,7 +4,6 @@ import { canRead } from '../access/rule.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { narrow } from '../define/codec/limit.ts';
-import { parse } from '../define/codec/validation.ts';
 import type { Action } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { rolesTo } from '../define/places/reach.ts';
@@ -75,9 +74,7 @@ export function setSeries(
     roles: rolesTo(entity, 'update'),
     async run(view, { key, counts, conditions }) {
       await requireReach(view, entity, 'update', key);
-      const bySlot = Object.entries(parse(Counts, { counts }).counts).map(
-        ([slot, count]) => [toSlot(entity, slot), count] as const,
-      );
+      const bySlot = Object.entries(counts).map(([slot, count]) => [toSlot(entity, slot), count] as const);
       return setCounts(view.engine, entity, key, new Map(bySlot), conditions);
     },
   };
@@ -128,8 +125,7 @@ export function incrementSeries(entity: Entity): Operation<IncrementInput, z.inf
     },
     async run(view, { key, slot, ...change }) {
       await requireReach(view, entity, 'update', key);
-      const { by } = parse(Increment, { by: change.by });
-      return { count: await increment(view.engine, entity, key, { ...change, by, slot: toSlot(entity, slot) }) };
+      return { count: await increment(view.engine, entity, key, { ...change, slot: toSlot(entity, slot) }) };
     },
   };
 }

@@ -106,14 +106,22 @@ function endOfNumber(text: string, start: number): number {
  */
 export function isHeld(literal: string): boolean {
   const [, whole = '', fraction = '', exponent = '0'] = /^[-+]?(\d*)\.?(\d*)(?:e([-+]?\d+))?$/i.exec(literal) ?? [];
-  const digits = `${whole}${fraction}`.replace(/0+$/, '');
+  const digits = withoutZerosAtEnd(`${whole}${fraction}`);
   if (/^0*$/.test(digits)) return true;
   const number = Number(literal);
+  if (!Number.isFinite(number)) return true;
   const isWhole = digits.length - whole.length <= Number(exponent);
-  return isWhole ? significant(digits) === significant(String(number)) || !Number.isFinite(number) : number !== 0;
+  return isWhole ? digits.replace(/^0+/, '') === significant(number) : number !== 0;
 }
 
-/** The digits of a whole number without the zeros around them; `1.2e+21` has two. */
-function significant(number: string): string {
-  return number.replace(/e.*|\D/g, '').replace(/^0+|0+$/g, '');
+/** The digits of a whole number without the zeros at its end; `1.2e+21` has two. */
+function significant(number: number): string {
+  return withoutZerosAtEnd(String(number).replace(/e.*|\D/g, ''));
+}
+
+/** A caller sends a million digits. The expression `0+$` would try each zero as the first of the last ones. */
+function withoutZerosAtEnd(digits: string): string {
+  let end = digits.length;
+  while (digits[end - 1] === '0') end -= 1;
+  return digits.slice(0, end);
 }

@@ -15,8 +15,8 @@ import type { Engine } from './engine.ts';
  */
 
 const foundIn = keptFor((_: Storage) => new Set<string>());
-/** The entities whose record says so, for each process that starts later. What a read has found is in the memory of its process alone. */
-export const recordedIn = keptFor((_: Storage) => new Set<string>());
+/** The entities whose record says so. What a read has found is in the memory of its process alone. */
+const recordedIn = keptFor((_: Storage) => new Set<string>());
 
 /** True if a write of the entity must read the row first, and each row that it would replace or delete. */
 export function isShared({ storage }: Pick<Engine, 'storage'>, { table, sharedTable }: Entity): boolean {
@@ -28,9 +28,20 @@ export function noteShared({ storage }: Pick<Engine, 'storage'>, table: string):
   foundIn(storage).add(table);
 }
 
+/** Remembers that the record of an entity says so, for each process that starts later. */
+export function noteRecorded({ storage }: Pick<Engine, 'storage'>, { name, table }: Entity): void {
+  foundIn(storage).add(table);
+  recordedIn(storage).add(name);
+}
+
+export function isRecorded({ storage }: Pick<Engine, 'storage'>, { name }: Entity): boolean {
+  return recordedIn(storage).has(name);
+}
+
 /** Forgets what was found: the whole table has no row of another program. */
-export function noteUnshared({ storage }: Pick<Engine, 'storage'>, table: string): void {
+export function noteUnshared({ storage }: Pick<Engine, 'storage'>, { name, table }: Entity): void {
   foundIn(storage).delete(table);
+  recordedIn(storage).delete(name);
 }
 
 /** Throws `needs-repair` if another program wrote the row, which has the key of a row that the engine would change. */

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
-import { isShared, noteShared, noteUnshared, recordedIn } from '../engine/shared-tables.ts';
+import { isRecorded, isShared, noteRecorded, noteShared, noteUnshared } from '../engine/shared-tables.ts';
 import { askAccount } from '../storage/errors.ts';
 import { readUnmarked } from '../storage/row-marks.ts';
 import { accountsOf } from '../storage/storage.ts';
@@ -23,19 +23,18 @@ export async function recordForeign(engine: Engine, entity: Entity): Promise<voi
   if (isKnown(engine, entity)) return;
   noteShared(engine, entity.table);
   await markForeign(engine, entity, true);
-  recordedIn(engine.storage).add(entity.name);
+  noteRecorded(engine, entity);
 }
 
 /** True if nothing is to be recorded. A client may write any key with a grant, and the consistency check reports its rows. */
-function isKnown({ storage }: Engine, { name, sharedTable, isWrittenByClients }: Entity): boolean {
-  return sharedTable === true || isWrittenByClients || recordedIn(storage).has(name);
+function isKnown(engine: Engine, entity: Entity): boolean {
+  return entity.sharedTable === true || entity.isWrittenByClients || isRecorded(engine, entity);
 }
 
 /** Records that the whole table of an entity has no row of another program. */
 export async function recordAlone(engine: Engine, entity: Entity): Promise<void> {
   if (entity.sharedTable || !isShared(engine, entity)) return;
-  noteUnshared(engine, entity.table);
-  recordedIn(engine.storage).delete(entity.name);
+  noteUnshared(engine, entity);
   await markForeign(engine, entity, false);
 }
 

@@ -10,7 +10,7 @@ import { shapesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { unlessTableMissing } from '../engine/period-tables.ts';
 import { noteBuilt, noteUnbuilt } from '../engine/read/unbuilt-indexes.ts';
-import { noteShared, recordedIn } from '../engine/shared-tables.ts';
+import { noteRecorded } from '../engine/shared-tables.ts';
 import { features } from '../features/features.ts';
 import { askAccount } from '../storage/errors.ts';
 import { listTables } from '../storage/provision.ts';
@@ -190,11 +190,7 @@ export const guardModel = inPattern(
         ? []
         : `An earlier declaration of ${name} left tables that nothing reads or drops: ${tables.join(', ')}. Delete each: az storage table delete --name ${tables[0]}`;
     });
-    for (const { entity, shape } of changes)
-      if (shape.hasForeignRows) {
-        noteShared(engine, entity.table);
-        recordedIn(engine.storage).add(entity.name);
-      }
+    for (const { entity, shape } of changes) if (shape.hasForeignRows) noteRecorded(engine, entity);
     for (const { entity, shape } of changes)
       for (const index of Object.keys(shapesOf(entity, features)))
         if (!shape.unbuilt.includes(index)) noteBuilt(engine, entity, index);

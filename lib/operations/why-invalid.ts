@@ -45,8 +45,10 @@ function schemaOf(entity: Entity): z.ZodType {
 }
 
 /** What is stored in another form than the schema has. Each has a check of its own. */
-function fieldsLeft({ attachments }: Entity, values: Values): string[] {
-  const isApart = (field: string) => isReference(values[field]) || Object.hasOwn(attachments, field);
+function fieldsLeft({ attachments, referenceFields }: Entity, values: Values): string[] {
+  // Free JSON may have the form of a reference.
+  const isApart = (field: string) =>
+    (referenceFields.includes(field) && isReference(values[field])) || Object.hasOwn(attachments, field);
   return [...Object.keys(values).filter(isApart), ...deepFields(values)];
 }
 

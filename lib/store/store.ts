@@ -26,7 +26,7 @@ import {
   requireWhole,
   wholeListOf,
 } from '../api/reads.ts';
-import { getSeries, getSpan, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
+import { Counts, getSeries, getSpan, Increment, incrementSeries, removeSeries, setSeries } from '../api/series.ts';
 import { entitiesToTransact, readTransaction, transact } from '../api/transact.ts';
 import {
   batch,
@@ -45,6 +45,7 @@ import { checkJson } from '../base/check-json.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { MAX_BODY_DEPTH } from '../base/json-value.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
+import { parse } from '../define/codec/validation.ts';
 import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Slots } from '../define/declaration/declaration.ts';
 import type { Entity } from '../define/declaration/entity.ts';
@@ -333,10 +334,10 @@ function seriesStore(entity: Entity, call: Call) {
   return {
     get: (key: Values) => call(getSeries(entity), () => ({ key: keyOf(entity, key) })).catch(undefinedIfNotFound),
     set: (key: Values, counts: Readonly<Record<string, number>>, options: Write = {}) =>
-      call(setSeries(entity), () => ({ ...removal(entity, key, options), counts }), options),
+      call(setSeries(entity), () => ({ ...removal(entity, key, options), ...parse(Counts, { counts }) }), options),
     increment: (key: Values, slot: number, by: number, options: Write = {}) => {
       const id = call.identify([entity.name, 'increment'], options.requestId);
-      const input = () => ({ key: keyOf(entity, key), slot: String(slot), by, id });
+      const input = () => ({ key: keyOf(entity, key), slot: String(slot), ...parse(Increment, { by }), id });
       return call(incrementSeries(entity), input, options).then(({ count }) => count);
     },
     delete: (key: Values, options: Write = {}) =>

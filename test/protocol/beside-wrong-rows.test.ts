@@ -16,7 +16,7 @@ import { verifyPage } from '../../lib/operations/verify.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { openWorld, rowsOf } from '../world.ts';
 
-/** No command over many rows stops at a wrong one: the others are handled, and the wrong one is named or goes along. */
+/** A command over many rows goes on beside a wrong one, which it names or takes along as it is. */
 
 const access = { read: [], write: [] };
 const { goods, pets } = deploy(

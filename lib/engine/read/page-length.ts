@@ -60,8 +60,8 @@ export function rowLength({ properties }: Row): number {
   return inBlobs.reduce((sum, [, text]) => sum + length(text), textLength(properties));
 }
 
-/** The length of an entity, computed as in `rowLength`. */
-export function valuesLength(values: Values): number {
-  const inBlobs = Object.values(values).filter(isInBlob);
+/** The length of an entity, computed as in `rowLength`. Free JSON may have the form of a reference to a blob. */
+export function valuesLength({ referenceFields }: Entity, values: Values): number {
+  const inBlobs = referenceFields.map((field) => values[field]).filter(isInBlob);
   return inBlobs.reduce((sum, { length }) => sum + length, jsonText(values).length);
 }

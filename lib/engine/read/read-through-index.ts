@@ -123,7 +123,7 @@ export const readByCopies = inPattern(
         ? withSelected(entity, copied ? pick(values, copied) : values, select)
         : undefined;
     };
-    const { items, last } = await fillPage(rows, entityOf);
+    const { items, last } = await fillPage(entity, rows, entityOf);
     const isCut = last !== rows.at(-1) || all.length > rows.length;
     const resume = results.find((page) => page.resume !== undefined)?.resume;
     if (resume !== undefined && !isCut) return { items, next: { row: startOf(after) ?? '', resume } };
@@ -167,6 +167,7 @@ function hasGiven(values: Values, given: Values): boolean {
 
 /** Reads the entities of index keys, in order, until the page is full. `last` is the last key of the page. */
 async function fillPage<Key>(
+  entity: Entity,
   keys: readonly Key[],
   entityOf: (key: Key) => Promise<Values | undefined> | Values | undefined,
 ): Promise<{ items: Values[]; last: Key | undefined }> {
@@ -174,7 +175,7 @@ async function fillPage<Key>(
   while (found.length < keys.length) {
     const some = keys.slice(found.length, found.length + POINT_READS_CONCURRENCY);
     found.push(...(await Promise.all(some.map(async (key) => ({ key, values: await entityOf(key) })))));
-    const page = withinPage(found, ({ values }) => (values ? valuesLength(values) : 0));
+    const page = withinPage(found, ({ values }) => (values ? valuesLength(entity, values) : 0));
     if (page.length === found.length && found.length < keys.length) continue;
     const items = page.map(({ values }) => values).filter((values) => values !== undefined);
     return { items, last: page.at(-1)?.key };
@@ -328,7 +329,7 @@ export const readByList = inPattern(
     const members = membersOf(await readList(engine.storage, list));
     if (!index.remote) await requireRekeyed(engine, there);
     const rest = after ? members.filter((member) => member > after.row) : members;
-    const { items, last } = await fillPage(rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
+    const { items, last } = await fillPage(entity, rest.slice(0, Math.min(top, MAX_LOOKUPS)), (member) =>
       readMember(engine, entity, index, { given, list, member, select, where }),
     );
     return { items, next: last !== undefined && last !== rest.at(-1) ? { row: last } : undefined };
@@ -367,7 +368,7 @@ export const readByLists = inPattern(
       done = list;
     }
     const page = keys.slice(0, limit);
-    const { items, last } = await fillPage(page, (key) =>
+    const { items, last } = await fillPage(entity, page, (key) =>
       readMember(engine, entity, index, { given, select, where, ...key }),
     );
     if (last && last !== keys.at(-1)) return { items, next: { row: last.list.row, member: last.member } };

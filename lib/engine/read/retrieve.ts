@@ -172,21 +172,20 @@ export const readWithChildren = inPattern(
     if (!snapshot || hasExpired(entity, snapshot.values, engine.now())) throw notFound(entity, key);
     check?.(snapshot.values);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
-    const children = kinds.map((kind) => {
-      return {
-        name: kind.name,
-        list: entitiesIn(engine, kind, beside, { where: where[kind.name], select: fields.get(kind) }),
-      };
-    });
-    const items = children.flatMap(({ list }) => list);
-    const isOver = items.length > MAX_CHILDREN || withinPage(items, valuesLength).length < items.length;
+    const children = kinds.map((kind) => ({
+      kind,
+      list: entitiesIn(engine, kind, beside, { where: where[kind.name], select: fields.get(kind) }),
+    }));
+    const items = children.flatMap(({ kind, list }) => list.map((values) => ({ kind, values })));
+    const page = withinPage(items, ({ kind, values }) => valuesLength(kind, values));
+    const isOver = items.length > MAX_CHILDREN || page.length < items.length;
     if (more || isOver)
       throw new RowkeyError(
         'too-large',
         `The children to include exceed ${MAX_CHILDREN} entities or ${PAGE_LENGTH} characters.`,
         { field: 'include', accepted: `GET on ${kinds.map(({ name }) => `/api/${name}`).join(' or ')}, page by page` },
       );
-    const lists = Object.fromEntries(children.map(({ name, list }) => [name, list]));
+    const lists = Object.fromEntries(children.map(({ kind, list }) => [kind.name, list]));
     return { etag: snapshot.etag, values: { ...selectValues(entity, snapshot.values, names), ...lists } };
   },
 );

@@ -161,6 +161,7 @@ export const expireEntities = inPattern(
     // A message may have a value of the entity.
     const fail = (address: Address, { code }: RowkeyError) =>
       failures.push(`${address.table} ${markOf(address)}: ${code}`);
+    const result = () => ({ deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) });
     let after: { partition: string; row: string } | undefined;
     for (;;) {
       const { rows, more } = await scanTable(engine.storage, {
@@ -169,19 +170,19 @@ export const expireEntities = inPattern(
         ...range,
         limit,
       });
-      if (engine.now() >= until) return { deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) };
+      if (engine.now() >= until) return result();
       const found = await pMap(rows, (row) => findDue(engine, entity, row), { concurrency: READS_CONCURRENCY });
       for (const each of found) if (each && 'error' in each) fail(each.of, each.error);
       const due = found.flatMap((each) => (!each || 'error' in each ? [] : each));
       for (const some of Map.groupBy(due, ({ address: { partition } }) => partition).values()) {
-        if (engine.now() >= until) return { deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) };
+        if (engine.now() >= until) return result();
         for (const [{ address }, outcome] of await writePartitions(engine, some))
           if (!(outcome instanceof RowkeyError)) deleted += 1;
           // Changed or deleted meanwhile: its own write settles the entry.
           else if (!OVERTAKEN.has(outcome.code)) fail(address, outcome);
       }
       after = rows.at(-1);
-      if (!more || !after) return { deleted, failed: failures.length, reasons: failures.slice(0, MAX_REASONS) };
+      if (!more || !after) return result();
     }
   },
 );

@@ -130,7 +130,7 @@ async function readKept(engine: Engine, entity: Entity): Promise<LookupPage> {
 async function readWhole(engine: Engine, entity: Entity): Promise<LookupPage> {
   const options = { top: MAX_ENTITIES, select: listedFields(entity) };
   const page = await readByCopies(engine, entity, lookupIndex(entity), {}, options);
-  const length = page.items.reduce((sum, values) => sum + valuesLength(values), 0);
+  const length = page.items.reduce((sum, values) => sum + valuesLength(entity, values), 0);
   const isWhole = page.next === undefined && length <= MAX_LENGTH;
   const etags = new LRUCache<string, string>({ max: KEPT_ETAGS });
   return {

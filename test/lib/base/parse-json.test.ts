@@ -70,3 +70,12 @@ test('takes no memory for the path of each number that is nested too deep', () =
   const text = `${'['.repeat(levels)}${'9007199254740993,'.repeat(levels)}1${']'.repeat(levels)}`;
   expect(findNotJson(parseJson(text), MAX_BODY_DEPTH)?.accepted).toMatch(/^nested at most/);
 });
+
+test('reads a number of a million digits without trying each of its zeros', () => {
+  for (const text of [
+    `1${'0'.repeat(1_000_000)}1`,
+    `0.${'0'.repeat(1_000_000)}1`,
+    `1${'0'.repeat(1_000_000)}1e-1000001`,
+  ])
+    expect(isHeld(text)).toBe(!text.startsWith('0.'));
+});
