@@ -1,4 +1,4 @@
-/** The files that test the product as a whole, or for a fixed time, and take longest. `npm test` leaves them to `npm run test:all`. */
+/** The files that test the product as a whole, or for a fixed time, and take longest. `npm test` leaves them to `npm run test:storage`. */
 const LEFT = [
   'examples/directory/changing-a-key',
   'examples/directory/console',
@@ -25,7 +25,7 @@ export function isLeftToAll(file: string): boolean {
 /** The files whose cases have a command, which a workflow runs each night. `npm test` takes a sample of them, and `npm run test:all` none. */
 const NIGHTLY = ['test/doors/every-value-by-every-door', 'test/protocol/injecting'].map((path) => `${path}.test.ts`);
 
-/** True if `npm run test:all` leaves the file to a command of its own. */
+/** True if other runs than `npm test` leave the file to a command of its own. */
 export function isNightly(file: string): boolean {
   return NIGHTLY.includes(file);
 }
