@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { appMistake, callApp } from '../base/app-mistake.ts';
 import { type ErrorCode, hasCode, isKnownError, RowkeyError } from '../base/errors.ts';
 import { findNotJson, MAX_BODY_DEPTH, sayNotJson } from '../base/json-value.ts';
 import { onceFor } from '../base/once.ts';
@@ -64,30 +65,20 @@ export function noteThrown(error: unknown, { name, entity }: Pick<Operation<neve
   callsOf.set(error, isDeclared ? `${name}, for "${error.field}"` : name);
 }
 
-/** What the caller of an operation gets for an error of its implementation: what it means for the caller, or `wrong-operation`. */
-function toCallersError(name: string, error: unknown): RowkeyError {
-  if (!isKnownError(error))
-    return new RowkeyError('wrong-operation', `The operation "${name}" threw ${nameOf(error)}.`, { cause: error });
+/**
+ * What a caller gets for an error of code of the app, such as `The operation "join"`: what it means for the caller, or `wrong-operation`.
+ */
+export function toCallersError(what: string, error: unknown): RowkeyError {
+  if (!isKnownError(error)) return appMistake(what, error);
   const call = callsOf.get(error);
   if (call === undefined) return error;
-  const why = `The operation "${name}" gives ${call} what it does not accept (${error.code}).`;
+  const why = `${what} gives ${call} what it does not accept (${error.code}).`;
   return new RowkeyError('wrong-operation', why, { cause: error });
-}
-
-/** Without the message, which may have a value. */
-function nameOf(error: unknown): string {
-  if (error instanceof RowkeyError) return 'a RowkeyError with an unknown code';
-  if (!(error instanceof Error)) return 'a value that is no error';
-  return /^[A-Z]\w{0,60}$/.test(error.name) ? error.name : 'an error';
 }
 
 /** The input of an operation. Throws `invalid-input`, and `wrong-operation` if a check of its schema throws. */
 export function parseInput({ name, input }: DeclaredOperation, given: unknown): unknown {
-  try {
-    return parse(input, given);
-  } catch (error) {
-    throw toCallersError(name, error);
-  }
+  return parse(input, given, `The operation "${name}"`);
 }
 
 /** An operation of an app, bound like the others. Throws what the implementation throws for its caller, `wrong-output`, and `wrong-operation`. */
@@ -103,7 +94,7 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
     output: () => output,
     async run(view, { execute, ...request }) {
       const returned = await execute(declared, view, request).catch((error: unknown) => {
-        throw toCallersError(name, error);
+        throw toCallersError(`The operation "${name}"`, error);
       });
       const parsed = checkOutput(declared, returned);
       const found = parsed.success && parsed.data !== undefined ? findNotJson(parsed.data, MAX_BODY_DEPTH) : undefined;
@@ -118,9 +109,5 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
 });
 
 function checkOutput({ name, output }: DeclaredOperation, returned: unknown) {
-  try {
-    return output.safeParse(returned);
-  } catch (error) {
-    throw toCallersError(name, error);
-  }
+  return callApp(`The operation "${name}"`, () => output.safeParse(returned));
 }

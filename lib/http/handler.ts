@@ -1,5 +1,6 @@
 import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import type { Caller } from '../access/token.ts';
+import { toCallersError } from '../api/app-operation.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import { catchProblems, formatTiming } from './response.ts';
 import { type App, NOBODY, rootOf, type Spent } from './route.ts';
@@ -24,10 +25,17 @@ export function createHandler(
   { roles, root = rootOf('') }: HandlerOptions & { readonly root?: string },
   handle: Handle,
 ): Handler {
+  const run: Handle = async (request, details) => {
+    try {
+      return await handle(request, details);
+    } catch (error) {
+      throw toCallersError(`The function "${details.context.functionName}"`, error);
+    }
+  };
   return (request, context) =>
     catchProblems(context, root, async (spent) => {
       // Works while a setting is wrong, as nothing of the app is needed.
-      if (!roles) return withTiming(await handle(request, { caller: NOBODY, context }), spent);
+      if (!roles) return withTiming(await run(request, { caller: NOBODY, context }), spent);
       const { engine, limits, authenticate, ready } = app();
       const caller = await authenticate(request.headers.get('authorization') ?? undefined);
       const operation: Operation<HttpRequest, HttpResponseInit> = {
@@ -35,7 +43,7 @@ export function createHandler(
         summary: 'A function of the app',
         kind: 'write',
         roles,
-        run: async () => handle(request, { caller, context }),
+        run: async () => run(request, { caller, context }),
       };
       // The store records the changes that the function makes.
       const call = {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { framesOf } from '../base/app-mistake.ts';
 import { isKnownError, type RowkeyError } from '../base/errors.ts';
 import { kindOf } from '../storage/errors.ts';
 import { PROBLEMS, type ProblemCode } from './problem-kinds.ts';
@@ -38,31 +39,18 @@ function problemOf(root: string, code: ProblemCode, detail: string): Problem {
   return { type: `${pathTo(root, PROBLEMS_PATH)}#${code}`, title, status, detail, code };
 }
 
-interface ProblemLog {
-  error(...texts: string[]): void;
+export interface ProblemLog {
+  error(line: string, ...frames: string[]): void;
 }
 
 /** The problem of an error of a request. Logs what only operators can act on. */
 export function reportProblem(error: unknown, root: string, log: ProblemLog): Problem {
   if (!isKnownError(error)) {
-    logUnexpected(error, log);
+    log.error(`An unexpected ${kindOf(error)}`, ...framesOf(error));
     return problemOf(root, 'internal', 'The request failed unexpectedly. The error was logged.');
   }
-  const frames = error.code === 'wrong-operation' ? framesOf(error.cause) : [];
-  if (PROBLEMS[error.code].shown !== undefined) log.error(error.message, ...frames);
+  if (PROBLEMS[error.code].shown !== undefined) log.error(error.message, ...framesOf(error));
   return toProblem(error, root);
-}
-
-/** Omits the message, which may contain a key or a part of the request. The stack is enough to find the cause. */
-function logUnexpected(error: unknown, log: ProblemLog): void {
-  log.error(`An unexpected ${kindOf(error)}`, ...framesOf(error));
-}
-
-/** Where an error was thrown: the lines of its stack without the message. Empty for a value without a stack. */
-function framesOf(error: unknown): string[] {
-  const stack: unknown = error instanceof Error ? error.stack : undefined;
-  const frames = typeof stack === 'string' ? stack.split('\n').filter((line) => line.startsWith('    at ')) : [];
-  return frames.length > 0 ? [frames.join('\n')] : [];
 }
 
 const HTML = 'text/html; charset=utf-8';

@@ -24,4 +24,4 @@ function isOfRow(error: unknown): boolean {
 }
 
 /** The codes of errors that follow from what a row has. */
-const OF_ROW = ['needs-repair', 'invalid-input', 'too-large', 'wrong-output', 'not-found'] as const;
+const OF_ROW = ['needs-repair', 'invalid-input', 'too-large', 'wrong-output', 'wrong-operation', 'not-found'] as const;

@@ -51,11 +51,12 @@ test('a template has fields with an underscore in each form', async () => {
   expect((await ask(member, 'GET', 'people/totals/born/Rome/1990')).body).toMatchObject({ count: 1 });
 });
 
-test('a transaction with more than 100 actions is too large', async () => {
-  const actions = Array.from({ length: 101 }, (_, person_id) => ({
-    people: { delete: { home_city: 'Oslo', person_id } },
-  }));
-  expect(await ask(member, 'POST', 'transact', { actions })).toMatchObject({
+test.each([
+  ['transact', (remove: object) => ({ people: remove })],
+  ['people/batch', (remove: object) => remove],
+])('more than 100 actions are too large: %s', async (path, toAction) => {
+  const actions = Array.from({ length: 101 }, (_, person_id) => toAction({ delete: { home_city: 'Oslo', person_id } }));
+  expect(await ask(member, 'POST', path, { actions })).toMatchObject({
     status: 413,
     body: { code: 'too-large', field: 'actions', accepted: 'at most 100 actions' },
   });

@@ -149,6 +149,13 @@ function isOfColumn(
   }
 }
 
+/** True if a read takes the value of a field, once it is stored, for one of its type. */
+export function fitsColumn(entity: Entity, field: string, value: unknown): boolean {
+  const column = formsOf(entity).get(field);
+  // A list or an object is stored as a text.
+  return !column || isOfColumn(column, column.type === 'Json' ? '' : value, value);
+}
+
 /** The version of the declaration that the row was stored with, or the current version if the row has no valid one. */
 export function storedVersion(entity: Entity, { EntityVersion }: Properties): number {
   const version = Number(EntityVersion ?? entity.version);

@@ -1,12 +1,14 @@
 import { z } from 'zod';
+import { callApp } from '../../base/app-mistake.ts';
 import { checkJson } from '../../base/check-json.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { MAX_JSON_DEPTH } from '../../base/json-value.ts';
 import { recentFor } from '../../base/once.ts';
 import { isHeld } from '../../base/parse-json.ts';
-import { mapValues, omit, pick, type Values } from '../../base/values.ts';
+import { hasValue, mapValues, omit, pick, type Values } from '../../base/values.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
+import { fitsColumn } from './entity-codec.ts';
 
 /** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
 function wholeSchema(entity: Entity): z.ZodType {
@@ -94,7 +96,7 @@ export function maskOf(fields: readonly string[]): Record<string, true> {
 
 /**
  * Validates a whole entity. The fields in `held` are already valid and not part of the input. Throws `invalid-input`, which
- * names every invalid field.
+ * names every invalid field, and `wrong-operation` for a mistake of a function of the declaration.
  */
 export function validate(entity: Entity, input: unknown, held: Values = {}): Values {
   checkFields(input);
@@ -104,6 +106,7 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
     parse(
       compileOnce(entity, form, fields, () => withOptional(entity, build(entity, fields), optional)),
       input,
+      checkOf(entity),
     ) as Values;
   const written = parseAs('writable', writableSchema);
   // Only the schema of the union knows the fields and defaults of each kind.
@@ -113,6 +116,12 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const all = withDerived(entity, values);
   // Functions of the app compute derived fields and some defaults.
   if (values !== given || Object.keys(entity.derived).length > 0) checkFields(omit(all, fields));
+  for (const field of Object.keys(entity.derived))
+    if (hasValue(all[field]) && !fitsColumn(entity, field, all[field]))
+      throw new RowkeyError(
+        'wrong-operation',
+        `The derived field "${field}" of ${entity.name} has a value of another type.`,
+      );
   for (const field of entity.keyFields)
     if (!(field in held) || field in entity.derived) checkKeyText(field, all[field]);
   return all;
@@ -130,14 +139,18 @@ function withDefaults(entity: Entity, values: Values, held: readonly string[]): 
   );
   if (absent.length === 0) return values;
   const given = omit(values, entity.decidedFields);
-  const computed = mapValues(Object.fromEntries(absent), (compute) => compute(given));
+  const computed = mapValues(Object.fromEntries(absent), (compute, field) =>
+    callApp(`The default of "${field}" of ${entity.name}`, () => compute(given)),
+  );
   return { ...values, ...validateRequired(entity, computed, Object.keys(computed)) };
 }
 
 /** The values with the derived fields, which follow from the fields that callers write. */
 export function withDerived(entity: Entity, values: Values): Values {
   const given = omit(values, entity.decidedFields);
-  const derived = Object.entries(entity.derived).map(([field, derive]) => [field, derive(given)] as const);
+  const derived = Object.entries(entity.derived).map(([field, derive]) => {
+    return [field, callApp(`The derived field "${field}" of ${entity.name}`, () => derive(given))] as const;
+  });
   const kept = omit(values, Object.keys(entity.derived));
   return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
 }
@@ -148,6 +161,7 @@ export function validateFields(entity: Entity, given: Values): Values {
   const parsed: Values = parse(
     compileOnce(entity, 'partial', [], () => writableSchema(entity).partial()),
     given,
+    checkOf(entity),
   );
   // The schema of an absent field may have a default.
   return pick(parsed, Object.keys(given));
@@ -158,7 +172,7 @@ export function validateKey(entity: Entity, input: unknown): Values {
   const { keyFields } = entity;
   const schema = compileOnce(entity, 'key', [], () => entity.schema.pick(maskOf(keyFields)).required());
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
-  const key: Values = parse(schema, isObject ? pick({ ...input }, keyFields) : input);
+  const key: Values = parse(schema, isObject ? pick({ ...input }, keyFields) : input, checkOf(entity));
   checkFields(key);
   for (const [field, value] of Object.entries(key)) checkKeyText(field, value);
   return key;
@@ -222,12 +236,21 @@ export function validateRequired(entity: Entity, values: Values, fields: readonl
   return parse(
     compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required()),
     values,
+    checkOf(entity),
   );
 }
 
-/** Validates `input` against any schema. Throws `invalid-input`. */
-export function parse<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(input);
+function checkOf({ name }: Entity): string {
+  return `A check of the schema of ${name}`;
+}
+
+/** Validates `input` against any schema. Throws `invalid-input`, and `wrong-operation` if a check of the schema throws. */
+export function parse<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  check = 'A check of a schema',
+): z.output<Schema> {
+  const parsed = callApp(check, () => schema.safeParse(input));
   if (parsed.success) return parsed.data;
   const all = describeIssues(parsed.error, input, () => NO_SUCH_FIELD);
   // The caller controls the number of errors and the length of unknown field names.

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
+import { framesOf } from '../../base/app-mistake.ts';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { isDeeperThan, jsonText } from '../../base/json-text.ts';
 import { DAY_MS } from '../../base/time.ts';
@@ -269,7 +270,12 @@ export async function handleMessage(
     const isPointless = error instanceof NeverSucceeds || POINTLESS.has(code);
     const isRetried = wait === undefined ? !isPointless && attempts < MAX_ATTEMPTS : !isTooOld(engine, history);
     if (isRetried) {
-      log.warn(`The message ${id} of ${queue} failed at attempt ${attempts}, after ${waits} delays: ${reason}`);
+      log.warn(
+        withFrames(
+          `The message ${id} of ${queue} failed at attempt ${attempts}, after ${waits} delays: ${reason}`,
+          error,
+        ),
+      );
       const later = wait === undefined ? history : { ...history, attempts: attempts - 1, waits: waits + 1 };
       const delaySeconds = wait === undefined ? RETRY_AFTER_SECONDS : delayOf(wait, waits);
       if (await tryPutOff(held, later, delaySeconds)) return;
@@ -279,8 +285,13 @@ export async function handleMessage(
     await giveUp(reason);
     await recordPoison(engine, message, reason);
     await held?.release();
-    log.error(`The message ${id} of ${queue} is poison: ${reason}`);
+    log.error(withFrames(`The message ${id} of ${queue} is poison: ${reason}`, error));
   }
+}
+
+/** A line of the log, and where code of the app or the engine failed. */
+function withFrames(line: string, error: unknown): string {
+  return [line, ...framesOf(error)].join('\n');
 }
 
 /** True if a message has been delayed for so long that it is recorded even after a temporary failure. */

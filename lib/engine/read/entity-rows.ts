@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import { busy, entityError, RowkeyError } from '../../base/errors.ts';
+import { busy, entityError, hasCode, RowkeyError } from '../../base/errors.ts';
 import { isSame } from '../../base/is-same.ts';
 import { backOff } from '../../base/time.ts';
 import { hasValue, omit, pick, type Values, WrongValue } from '../../base/values.ts';
@@ -370,7 +370,7 @@ function readKey(entity: Entity, row: Address): Values | undefined {
     const key = validateTexts(entity, Object.fromEntries(texts), entity.keyFields);
     return hasKeys(entity, row, key) ? key : undefined;
   } catch (error) {
-    if (error instanceof RowkeyError) return undefined;
+    if (hasCode(error, 'invalid-input')) return undefined;
     throw error;
   }
 }

@@ -1,3 +1,4 @@
+import { callApp } from '../../base/app-mistake.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { isSame } from '../../base/is-same.ts';
 import { hasWrongValue, omit, type Values } from '../../base/values.ts';
@@ -172,7 +173,13 @@ function sourceRow(link: Denormalized, target: Values | undefined): string | und
 export function copiesOf(link: Denormalized, source: Values | undefined): Values {
   if (!source) return {};
   const copies = Object.entries(link.copies).map(
-    ([field, copy]) => [field, copy(omit(source, hiddenFields(link, field)))] as const,
+    ([field, copy]) =>
+      [
+        field,
+        callApp(`The copied field "${field}" of ${link.target().name}`, () =>
+          copy(omit(source, hiddenFields(link, field))),
+        ),
+      ] as const,
   );
   return Object.fromEntries(copies.filter(([, value]) => value !== undefined && value !== null));
 }

@@ -5,6 +5,7 @@ import {
   AnyBatch,
   archive,
   batch,
+  checkActionCount,
   create,
   deleteRange,
   move,
@@ -34,7 +35,7 @@ import {
   toStoredEtag,
   toViewEtag,
 } from '../bind.ts';
-import { Problem, toProblem } from '../problem.ts';
+import { Problem, type ProblemLog, reportProblem } from '../problem.ts';
 import { readBoolean, readContinuation, toNextLink } from '../query.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
@@ -110,16 +111,17 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       success: { status: 200, description: 'A status for each action, in the same order', body: () => BatchResult },
       async read(context) {
         const body = await context.unchecked();
+        checkActionCount(body);
         const found = findNotJson(body, MAX_BODY_DEPTH);
         // An entity that is not valid does not fail the others: the engine checks each.
         if (found && !(found.path[0] === 'actions' && found.path.length > IN_ENTITY)) throw notJson(found);
         const { actions, atomic = false } = parse(AnyBatch, body);
         return { actions: actions.map(withStoredEtag), atomic, ids: await readActionIds(context, actions) };
       },
-      present: (outcomes, context) => ({
-        status: 200,
-        body: { results: outcomes.map((outcome) => toResult(entity, context, outcome)) },
-      }),
+      present(outcomes, context) {
+        const once = { ...context, log: sayOnce(context.log) };
+        return { status: 200, body: { results: outcomes.map((outcome) => toResult(entity, once, outcome)) } };
+      },
     }),
     ...transferRoutes(entity),
   ];
@@ -185,9 +187,13 @@ const STATUS_OF: Readonly<Record<BatchDone['outcome'], number>> = {
   accepted: 202,
 };
 
-export function toResult(entity: Entity, { caller, root }: RequestContext, result: BatchOutcome) {
+export function toResult(
+  entity: Entity,
+  { caller, root, log }: Pick<RequestContext, 'caller' | 'root'> & { readonly log: ProblemLog },
+  result: BatchOutcome,
+) {
   if (result instanceof RowkeyError) {
-    const problem = toProblem(result, root);
+    const problem = reportProblem(result, root, log);
     return { status: problem.status, problem };
   }
   const { outcome, etag, operationId } = result;
@@ -195,6 +201,17 @@ export function toResult(entity: Entity, { caller, root }: RequestContext, resul
   // Only a caller who may read an entity may learn that it equals the sent one.
   if (!canRead(entity, caller)) return { status: outcome === 'unchanged' ? STATUS_OF.stored : STATUS_OF[outcome] };
   return { status: STATUS_OF[outcome], ...(etag ? { etag: toViewEtag(etag, hiddenFields(entity, caller)) } : {}) };
+}
+
+/** One mistake of the app may fail every action. */
+function sayOnce(log: ProblemLog): ProblemLog {
+  const said = new Set<string>();
+  return {
+    error(line, ...frames) {
+      if (!said.has(line)) log.error(line, ...frames);
+      said.add(line);
+    },
+  };
 }
 
 /** Well below the time that the Functions host gives a request. */
@@ -246,9 +263,14 @@ function deleteRangeRoutes(entity: Entity): Route[] {
       },
       async present({ deleted, failed, skipped, next }, context, { link }) {
         const { caller, root } = context;
+        const log = sayOnce(context.log);
         // The detail names an entity.
-        const report = (error: RowkeyError) =>
-          toProblem(canRead(entity, caller) ? error : new RowkeyError(error.code, error.message), root);
+        const report = ({ code, message, cause, ...fields }: RowkeyError) =>
+          reportProblem(
+            new RowkeyError(code, message, { cause, ...(canRead(entity, caller) ? fields : {}) }),
+            root,
+            log,
+          );
         const problems = failed.slice(0, MAX_PROBLEMS).map(report);
         const body = { deleted, failed: failed.length, skipped, problems };
         return { status: 200, body, headers: await toNextLink(context, next, link) };

@@ -1,4 +1,4 @@
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type ErrorCode, RowkeyError } from '../../../lib/base/errors.ts';
 import { defineEntity, defineModel, defineOperation, interPartitionIndex } from '../../../lib/index.ts';
@@ -6,6 +6,8 @@ import { createTestStore } from '../../../lib/testing/create-test-store.ts';
 import { openAccessApp } from '../../access-app.ts';
 
 /** Mistakes in the code of an app: its callers learn that it failed, and its operators where. */
+
+const SECRET = 'ann@example.com';
 
 const notes = defineEntity('notes', {
   schema: z.object({
@@ -20,11 +22,24 @@ const notes = defineEntity('notes', {
         return true;
       })
       .optional(),
+    size: z.number().optional(),
   }),
   table: 'notes',
   key: { partition: '{owner}', row: '{noteId}' },
+  derived: {
+    size: (values) => {
+      if (values.text === 'derive') throw new TypeError(`of ${SECRET}`);
+      if (values.text === 'mistype') return `of ${SECRET}`;
+      return String(values.text).length;
+    },
+  },
   indexes: { text: interPartitionIndex({ table: 'notesbytext', partition: '{text}', row: '{owner}_{noteId}' }) },
-  defaults: { slug: ({ text }) => String(text).replace('!', '') },
+  defaults: {
+    slug: ({ text }) => {
+      if (text === 'default') throw new TypeError(`of ${SECRET}`);
+      return String(text).replace('!', '');
+    },
+  },
   access: { read: ['user'], write: ['user'] },
 });
 
@@ -60,7 +75,6 @@ const model = defineModel({
   operations: [blunder, outer],
 });
 
-const SECRET = 'ann@example.com';
 const toRange = (store: { notes: { range(key: unknown): unknown } }) => store.notes.range({ ownr: SECRET });
 
 /** What an implementation does, by name. */
@@ -172,13 +186,75 @@ test.each<[string, object]>([
   expect([status, body.code]).toEqual([500, 'internal']);
 });
 
-test('a check of a schema with a mistake does not blame the caller', async () => {
+/** What makes a function of the declaration throw, and how the log names the function. */
+const THROWS = {
+  'a check of the schema': [{ text: 'a', slug: 's', odd: 'throw' }, 'A check of the schema of notes threw TypeError.'],
+  'a derived field': [{ text: 'derive', slug: 's' }, 'The derived field "size" of notes threw TypeError.'],
+  'a default': [{ text: 'default' }, 'The default of "slug" of notes threw TypeError.'],
+} as const;
+
+describe.each(Object.entries(THROWS))('%s that throws does not blame the caller', (name, [fields, line]) => {
+  const note = { owner: 'ann', noteId: `of ${name}`, ...fields };
+  const good = { owner: 'ann', noteId: `good ${name}`, text: 'b', slug: 's' };
+  const { owner, noteId, ...values } = note;
+  const path = `notes/ann/${encodeURIComponent(noteId)}`;
+  const expectTold = (logged: readonly string[], text: string) => {
+    expect(text).not.toContain(SECRET);
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain(line);
+    expect(logged[0]).toMatch(/\. {5}at .*app-mistakes/);
+    expect(logged[0]).not.toContain(SECRET);
+  };
+
+  test.each([
+    ['POST', 'notes', note],
+    ['PUT', path, values],
+    ['POST', 'transact', { actions: [{ notes: { create: good } }, { notes: { create: note } }] }],
+    ['POST', 'notes/batch', { atomic: true, actions: [{ put: good }, { put: note }] }],
+  ] as const)('by %s %s', async (method, at, body) => {
+    const { status, body: problem, text, logged } = await app.ask(ann, method, at, body);
+    expect([status, problem.code, problem.field?.startsWith('actions.') ?? true], text).toEqual([
+      500,
+      'wrong-operation',
+      true,
+    ]);
+    expectTold(logged, text);
+    expect((await app.ask(ann, 'GET', `notes/ann/${encodeURIComponent(good.noteId)}`)).status).toBe(404);
+  });
+
+  test('by PATCH', async () => {
+    const { slug: _, ...patch } = { slug: '', ...values };
+    await app.ask(ann, 'PUT', path, { text: 'a', slug: 's' });
+    const { status, body, text, logged } = await app.ask(ann, 'PATCH', path, {
+      ...patch,
+      ...(name === 'a default' ? { slug: null } : {}),
+    });
+    expect([status, body.code], text).toEqual([500, 'wrong-operation']);
+    expectTold(logged, text);
+    await app.ask(ann, 'DELETE', path);
+  });
+
+  test('by a batch, whose other actions are done', async () => {
+    const actions = [{ put: note }, { create: good }, { create: { ...note, noteId: 'x' } }];
+    const { status, body, text, logged } = await app.ask(ann, 'POST', 'notes/batch', { actions });
+    expect(status, text).toBe(200);
+    expect(body.results.map((one: { status: number }) => one.status)).toEqual([500, 201, 500]);
+    expect(body.results[0].problem.code).toBe('wrong-operation');
+    expectTold(logged, text);
+    await app.ask(ann, 'DELETE', `notes/ann/${encodeURIComponent(good.noteId)}`);
+  });
+});
+
+test('a derived field of another type is a mistake, and nothing is stored', async () => {
+  const { status, body, text, logged } = await app.ask(ann, 'PUT', 'notes/ann/typed', { text: 'mistype', slug: 's' });
+  expect([status, body.code], text).toEqual([500, 'wrong-operation']);
+  expect(logged).toEqual([expect.stringContaining('The derived field "size" of notes has a value of another type.')]);
+  expect(text + logged).not.toContain(SECRET);
+  expect((await app.ask(ann, 'GET', 'notes/ann/typed')).status).toBe(404);
+});
+
+test('a check of a schema rejects what is not valid', async () => {
   const note = { owner: 'ann', noteId: '7', text: '!' };
-  const { status, text, logged } = await app.ask(ann, 'POST', 'notes', { ...note, slug: 's', odd: 'throw' });
-  expect(status, text).toBe(500);
-  expect(text).not.toContain(SECRET);
-  expect(logged).toHaveLength(1);
-  expect(logged[0]).not.toContain(SECRET);
   expect((await app.ask(ann, 'POST', 'notes', { ...note, slug: '' })).status).toBe(400);
   expect((await app.ask(ann, 'POST', 'notes', { ...note, text: 'x'.repeat(21) })).status).toBe(400);
 });
