@@ -25,6 +25,8 @@ import { checkLeftOver } from './verify-index-rows.ts';
 
 /** The most rows that are checked at a time, and the most partitions whose copies are deleted at a time. */
 const CONCURRENCY = 8;
+/** How long a page searches a table for rows of other programs. The next one goes on. */
+const SEARCH_MS = 20_000;
 
 interface CleanUpOptions extends VerifyPageOptions {
   /** All declared entities: their tables are kept. */
@@ -45,7 +47,11 @@ export const cleanUpIndex = inPattern(
       throw new RowkeyError('not-found', `Former index "${name}" of ${entity.name} not found, or already cleaned up.`);
     const { table = entity.table } = shape;
     const isOwnTable = !resourcesOf(entities, engine.now()).tables.includes(table);
-    if (isOwnTable && (await searchForeign(engine, table)) === 'none') {
+    // A page after the first one deletes rows of a table that has others.
+    const isToSearch = isOwnTable && position.after === undefined;
+    const others = isToSearch ? await searchForeign(engine, table, engine.now() + SEARCH_MS) : 'found';
+    if (others === 'unfinished') return { checked: 0, findings: [], next: position, left: position.left };
+    if (others === 'none') {
       await dropTable(engine.storage, table);
       await markCleanedUp(engine, entity, name);
       return { checked: 0, findings: [], next: undefined, left: 0 };
@@ -84,12 +90,12 @@ export const cleanUpIndex = inPattern(
       const { deleted, refused } = await deleteCopies(engine, some.copies);
       for (const { row, of } of deleted)
         findings.push({ kind: 'orphaned', of, table, partition: row.partition, row: row.row, repaired: true });
-      const others = [...some.others, ...refused];
-      const found = (await pMap(others, suspicionsOf, { concurrency: CONCURRENCY })).flat();
+      const single = [...some.others, ...refused];
+      const found = (await pMap(single, suspicionsOf, { concurrency: CONCURRENCY })).flat();
       for (const one of found) findings.push(await repairLeftOver(one));
       // A total that was the sum of the contributions which are deleted now.
       const isSum = (row: Row) => found.some(({ sum }) => sum?.partition === row.partition && sum.row === row.row);
-      for (const row of others.filter(isSum))
+      for (const row of single.filter(isSum))
         for (const one of await suspicionsOf(row)) findings.push(await repairLeftOver(one));
     }
     const left = position.left + findings.filter(({ repaired }) => !repaired).length;
