@@ -20,15 +20,16 @@ const ROWS = 100;
 
 /** Records that another program has rows in the table of an entity. */
 export async function recordForeign(engine: Engine, entity: Entity): Promise<void> {
-  if (isKnown(engine, entity)) return;
+  if (!isToRecord(entity)) return;
   noteShared(engine, entity.table);
+  // Another process may have recorded since that there is none.
   await markForeign(engine, entity, true);
   noteRecorded(engine, entity);
 }
 
-/** True if nothing is to be recorded. A client may write any key with a grant, and the consistency check reports its rows. */
-function isKnown(engine: Engine, entity: Entity): boolean {
-  return entity.sharedTable === true || entity.isWrittenByClients || isRecorded(engine, entity);
+/** A client may write any key with a grant, and the consistency check reports its rows. */
+function isToRecord({ sharedTable, isWrittenByClients }: Entity): boolean {
+  return !sharedTable && !isWrittenByClients;
 }
 
 /** Records that the whole table of an entity has no row of another program. */
@@ -44,7 +45,7 @@ export async function recordAlone(engine: Engine, entity: Entity): Promise<void>
  */
 export async function findForeign(engine: Engine, entities: readonly Entity[]): Promise<string[]> {
   const isOwnRow = ownRowsOf(entities);
-  const unknown = entities.filter((entity) => !entity.period && !isKnown(engine, entity));
+  const unknown = entities.filter((entity) => !entity.period && isToRecord(entity) && !isRecorded(engine, entity));
   const byTable = Map.groupBy(unknown, ({ table }) => table);
   const found = await pMap(
     byTable,

@@ -136,6 +136,19 @@ describe('a row of another program', () => {
     await isAbsent();
   });
 
+  test('is recorded again by a process that recorded it before another one recorded that it is gone', async () => {
+    await start();
+    await place('1');
+    await verify();
+    const first = engine;
+    await engine.storage.table(entity.table).deleteEntity('Bern', '1');
+    await start();
+    await verify();
+    await place('1');
+    await verifyPage(first, entity, { top: 100, repair: true, patience: 0 });
+    expect(await guardModel(open(), [entity], undefined)).toHaveLength(1);
+  });
+
   test('is left in a table that is declared as shared, without a note', async () => {
     entity = notes(entity.table, { sharedTable: true });
     await place('1');
