@@ -86,6 +86,8 @@ const Shape = z.looseObject({
   former: z
     .object({ columns: recordOf(z.string()), required: z.array(z.string()).optional(), until: z.iso.datetime() })
     .optional(),
+  /** True if clients write rows without marks, which a command of an older release cannot tell from those of other programs. */
+  isWrittenByClients: z.boolean().optional(),
   /** True while another program has rows in the table, as far as is known: see foreign-rows.ts. */
   hasForeignRows: z.boolean().optional(),
   indexes: recordOf(IndexShape),
@@ -101,10 +103,18 @@ export async function readShapes(engine: Engine): Promise<Shapes> {
   return toShapes(await readModelRows(engine));
 }
 
-/** The tables of all declarations that the guard remembers: those of former entities and indexes may have rows. One range query. */
-export async function rememberedTables(storage: Storage): Promise<string[]> {
+/**
+ * The tables of all declarations that the guard remembers, and those to which clients write: a former or later release has declared some of
+ * them. One range query.
+ */
+export async function rememberedTables(
+  storage: Storage,
+): Promise<{ readonly tables: readonly string[]; readonly clientTables: readonly string[] }> {
   const shapes = [...toShapes(await readModelRows({ storage })).values()].map(({ shape }) => shape);
-  return shapes.flatMap((shape) => [...tablesOf(shape), ...tablesOf({ ...shape, indexes: shape.leftOver })]);
+  return {
+    tables: shapes.flatMap((shape) => [...tablesOf(shape), ...tablesOf({ ...shape, indexes: shape.leftOver })]),
+    clientTables: shapes.flatMap(({ isWrittenByClients, table }) => (isWrittenByClients && table ? [table] : [])),
+  };
 }
 
 export type Shapes = ReadonlyMap<string, { readonly row: Row; readonly shape: Shape }>;
@@ -218,9 +228,12 @@ async function changeShape(
   for (;;) {
     const row = await readRow(storage, address);
     if (!row) return;
+    const shape = toShape(row);
+    const changed = change(shape);
+    if (!isNarrower && isDeepStrictEqual(changed, shape)) return;
     if (isNarrower && storage.accounts) await emptyCopies(storage.accounts);
     const note = isNarrower ? {} : noteOf(row);
-    const properties = { EntityType: ROW_TYPES.model, Shape: JSON.stringify(change(toShape(row))), ...note };
+    const properties = { EntityType: ROW_TYPES.model, Shape: JSON.stringify(changed), ...note };
     if (await tryAction(storage, address, { kind: 'replace', row: entity.name, properties, etag: row.etag })) return;
   }
 }
@@ -244,6 +257,7 @@ export function shapeOf(entity: Entity, before: Remembered): Shape {
     columns,
     required: requiredFields(entity),
     decided: entity.decidedFields,
+    ...(entity.isWrittenByClients ? { isWrittenByClients: true } : {}),
     indexes,
     unbuilt: [],
     leftOver: {},

@@ -17,6 +17,8 @@ import { containersOf } from './collect-orphans.ts';
 export const OWN_ENTITIES: readonly Entity[] = [withFeatures(operations, features)];
 
 export interface AppResources extends Resources {
+  /** The tables to which clients write with a grant. Those of periods are without their period. */
+  readonly clientTables: readonly string[];
   readonly isOwnRow: IsOwnRow;
 }
 
@@ -40,6 +42,9 @@ export function resourcesOf(
       AUDIT_CONTAINER,
       ...(entities.some(({ period }) => period?.archiveTo) ? [PERIOD_ARCHIVES_CONTAINER] : []),
     ],
+    clientTables: withArchives(entities).flatMap(({ isWrittenByClients, table }) =>
+      isWrittenByClients ? [table] : [],
+    ),
     isOwnRow: ownRowsOf(entities),
   };
 }

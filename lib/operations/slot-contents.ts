@@ -5,7 +5,7 @@ import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { placeOfBlob } from '../storage/blob-owner.ts';
 import { copyBlobs, deleteBlobs } from '../storage/copy-blobs.ts';
-import { type Copied, copyRows, deleteRows, readLeft } from '../storage/copy-rows.ts';
+import { type Copied, copyRows, deleteRows, type IsOwnRow, readLeft } from '../storage/copy-rows.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered } from '../storage/fence.ts';
 import { createTable, listTables } from '../storage/provision.ts';
@@ -25,7 +25,7 @@ export interface CopyWork {
   readonly mayWrite: () => void;
   readonly tell: (progress: MoveProgress) => void;
   readonly storage: Storage;
-  readonly resources: Pick<AppResources, 'tables' | 'containers' | 'isOwnRow'>;
+  readonly resources: Pick<AppResources, 'tables' | 'containers' | 'clientTables' | 'isOwnRow'>;
   readonly report: { rows: number; written: number; deleted: number; blobs: number };
   /** When the last copy was sent whose outcome is unknown. */
   unknownAt: number;
@@ -49,11 +49,22 @@ const CONCURRENCY = 8;
 
 /** The tables of the app in accounts. Also those of a model that was deployed since the mover began: nothing fences what was written before. */
 async function tablesIn({ storage, resources }: CopyWork, ...accounts: readonly Account[]): Promise<Set<string>> {
-  const tables = [...resources.tables, ...(await rememberedTables(storage))];
-  const withoutPeriod = (name: string) => name.replace(/\d+$/, '');
+  const tables = [...resources.tables, ...(await rememberedTables(storage)).tables];
   const names = new Set([...tables, ...tables.map(withoutPeriod)]);
   const lists = await Promise.all(accounts.map((account) => listTables(account, '')));
   return new Set(lists.flat().filter((name) => names.has(name) || names.has(withoutPeriod(name))));
+}
+
+const withoutPeriod = (table: string) => table.replace(/\d+$/, '');
+
+/**
+ * Which rows of a table are of the app. What clients write has no mark, and the mover may be of a release whose declaration does not tell its
+ * keys: then each row is, so that no clean-up of another release deletes what was not copied.
+ */
+async function ownRowsIn({ storage, resources }: CopyWork, table: string): Promise<IsOwnRow> {
+  const { clientTables, isOwnRow } = resources;
+  const isIn = (tables: readonly string[]) => tables.includes(table) || tables.includes(withoutPeriod(table));
+  return isIn(clientTables) || !isIn((await rememberedTables(storage)).clientTables) ? isOwnRow : () => true;
 }
 
 /** Returns which partitions of a table, and which blobs, are in the slots. */
@@ -142,8 +153,9 @@ export async function bringLeftRows(
   const { inTable } = membersOf({ slots, layers });
   for (const table of await tablesIn(work, source)) {
     const isMoved = inTable(table);
+    const isOwnRow = await ownRowsIn(work, table);
     for await (const { partition, row, properties } of readLeft(source, table)) {
-      if (!isMoved(partition) || !work.resources.isOwnRow({ table, partition, row, properties })) continue;
+      if (!isMoved(partition) || !isOwnRow({ table, partition, row, properties })) continue;
       work.mayWrite();
       await trySubmit(work.storage, { table, partition, actions: [{ kind: 'insert', row, properties }] });
     }
@@ -160,7 +172,7 @@ export async function copyTable(
   rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
 ): Promise<Copied> {
   const { table, partition, isMoved = (each) => each === partition } = rows;
-  const options = { from, to, mayWrite: work.mayWrite, isOwnRow: work.resources.isOwnRow, ...rows };
+  const options = { from, to, mayWrite: work.mayWrite, isOwnRow: await ownRowsIn(work, table), ...rows };
   const nothing: Copied = { rows: 0, written: 0, deleted: 0, unknown: 0, blocked: [], changed: new Set() };
   const copied = await copyRows(options).catch(async (error: unknown) => {
     if (!isTableGone(error)) throw error;
@@ -195,11 +207,10 @@ export async function deleteSlots(work: CopyWork, { account, slots, layers }: To
   const deleted = { rows: 0, blobs: 0 };
   if (slots.length === 0) return deleted;
   const { mayWrite } = work;
-  const { isOwnRow } = work.resources;
   const { inTable, hasBlob: isMoved } = membersOf({ slots, layers });
   for (const table of await tablesIn(work, account))
     deleted.rows += await unlessTableMissing(
-      deleteRows(account, { table, isMoved: inTable(table), isOwnRow, mayWrite }),
+      deleteRows(account, { table, isMoved: inTable(table), isOwnRow: await ownRowsIn(work, table), mayWrite }),
       0,
     );
   for (const container of work.resources.containers)

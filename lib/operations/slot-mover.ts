@@ -66,7 +66,7 @@ export interface MoveOptions {
    * The tables and containers of the app: others may be in the same accounts. Tables of periods end with digits. Those of former declarations
    * move with them. Rows of other programs in these tables stay where they are.
    */
-  readonly resources: Pick<AppResources, 'tables' | 'containers' | 'isOwnRow'>;
+  readonly resources: Pick<AppResources, 'tables' | 'containers' | 'clientTables' | 'isOwnRow'>;
   /** How long clients may write rows with a grant, without a fence. By default no client may. */
   readonly grantedForMs?: number;
   readonly timing?: MoveTiming;

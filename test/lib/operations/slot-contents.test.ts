@@ -41,6 +41,29 @@ test('moves the rows of tables that the model no longer has, and leaves those of
     expect((await readRange(account, { table, partition: 'p0', from: '' })).rows).toHaveLength(count);
 });
 
+test('an operator of an older release moves what clients have written to a table of a newer one', async () => {
+  const { open, storage, slots } = await storageToMove(1);
+  const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
+  const table = 'drafts';
+  const Shape = { version: 1, table, partition: '{id}', row: 'r', indexes: {}, unbuilt: [], leftOver: {} };
+  const declared: Action = {
+    kind: 'insert',
+    row: 'drafts',
+    properties: { Shape: JSON.stringify({ ...Shape, isWrittenByClients: true }) },
+  };
+  await submit(storage, { table: SYSTEM_TABLE, partition: 'model', actions: [declared] });
+  await first.table(table).createTable();
+  await first.table(table).createEntity({ partitionKey: 'p0', rowKey: 'r', text: 'of a client' });
+  const isKnown: IsOwnRow = (row) => row.table !== table;
+  const older = { ...quick, resources: { ...RESOURCES, isOwnRow: isKnown } };
+  const tables = [...RESOURCES.tables, table];
+  const newer = { ...quick, resources: { ...RESOURCES, tables, clientTables: [table], isOwnRow: () => true } };
+  await moveSlots(open(), [{ slots, to: 'second' }], older);
+  await cleanUp(open(), newer);
+  const rowsOf = async (account: Storage) => (await readRange(account, { table, partition: 'p0', from: '' })).rows;
+  expect([await rowsOf(first), await rowsOf(second)]).toMatchObject([[], [{ row: 'r' }]]);
+});
+
 test('stops before it overwrites a row of another program at the target, and names it', async () => {
   const { open, storage, slots, keys } = await storageToMove(3);
   const isOwnRow: IsOwnRow = ({ properties }) => properties.EntityType === 'thing';

@@ -10,6 +10,7 @@ export const RESOURCES = {
   tables: [TABLE, SYSTEM_TABLE],
   queues: ['work'],
   containers: ['files'],
+  clientTables: [],
   isOwnRow: () => true,
 };
 export const NAMES = ['first', 'second', 'third'];
