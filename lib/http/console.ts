@@ -213,7 +213,7 @@ export function createStaticFolder(folder: string): StaticFolder {
       const headers = {
         'cache-control': path.startsWith(HASHED) ? `public, max-age=${A_YEAR_IN_SECONDS}, immutable` : 'no-cache',
         etag,
-        vary: 'Accept-Encoding',
+        vary: 'Accept-Encoding, Origin',
       };
       if (isNamed(request.headers.get('if-none-match') ?? '', etag)) return { status: 304, headers };
       const type = { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' };

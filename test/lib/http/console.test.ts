@@ -87,7 +87,7 @@ describe('a file named by its hash', () => {
     expect(status).toBe(200);
     expect(headers.get('content-encoding')).toBe(encoding);
     expect(headers.get('cache-control')).toBe('public, max-age=31536000, immutable');
-    expect(headers.get('vary')).toBe('Accept-Encoding');
+    expect(headers.get('vary')).toBe('Accept-Encoding, Origin');
     expect(headers.get('content-type')).toBe('text/javascript; charset=utf-8');
     if (encoding) expect((body as Uint8Array).length).toBeLessThan(SCRIPT.length / 4);
     else expect(textOf(body)).toBe(SCRIPT);
