@@ -1,7 +1,7 @@
-import type { Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Route } from '../lib/http/route.ts';
 import { createRoutes } from '../lib/http/routes.ts';
+import type { Values } from '../lib/index.ts';
 import { model } from './fixtures/model.ts';
 import { sampleItems } from './points.ts';
 

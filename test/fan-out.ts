@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect } from 'vitest';
 import { z } from 'zod';
-import { pick, type Values } from '../lib/base/values.ts';
+import { pick } from '../lib/base/values.ts';
 import { toProperties, toValues } from '../lib/define/codec/entity-codec.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../lib/define/define-entity.ts';
 import { addressOf } from '../lib/define/places/index-entries.ts';
 import { type Consumer, consumeIntent } from '../lib/engine/consume/consume.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
 import type { Message } from '../lib/engine/reconcile/hold.ts';
 import { createEntity, patchEntity } from '../lib/engine/write/entity-store.ts';
+import { defineEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../lib/index.ts';
 import { submit } from '../lib/storage/rows.ts';
 import { deploy } from './fixtures/deploy.ts';
 import { log } from './silent-log.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
-import { RowkeyError } from '../lib/base/errors.ts';
 import type { Engine, Timing } from '../lib/engine/engine.ts';
+import { RowkeyError } from '../lib/index.ts';
 import {
   FAULTS,
   type Fault,

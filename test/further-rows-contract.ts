@@ -1,7 +1,6 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import { RowkeyError } from '../lib/base/errors.ts';
-import { pick, type Values } from '../lib/base/values.ts';
+import { pick } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Finding } from '../lib/define/declaration/finding.ts';
 import { addressOf } from '../lib/define/places/index-entries.ts';
@@ -9,6 +8,7 @@ import { consumeTransfer } from '../lib/engine/consume/consume.ts';
 import { readEntities } from '../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../lib/engine/write/entity-store.ts';
+import { RowkeyError, type Values } from '../lib/index.ts';
 import { CONSUMER_FAULTS, tryFaults } from './fault-driver.ts';
 import { type FaultyHttpClient, faultyHttpClient } from './faulty-http-client.ts';
 import { log } from './silent-log.ts';

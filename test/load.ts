@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
+import type { Values } from '../lib/index.ts';
 import type { Storage } from '../lib/storage/storage.ts';
 import { customers, employees } from './fixtures/model.ts';
 import { expectIndexesToAgree, rowsOf } from './world.ts';

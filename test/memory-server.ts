@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { createHttpHeaders, createPipelineRequest, type HttpMethods } from '@azure/core-rest-pipeline';
-import { createMemoryStorage, type MemoryStorage } from '../lib/testing/memory-storage.ts';
+import { createMemoryStorage, type MemoryStorage } from '../lib/testing/index.ts';
 
 /** Serves storage accounts in memory to clients of any kind. */
 export interface MemoryServer {

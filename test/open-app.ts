@@ -1,5 +1,5 @@
 import type { Entities } from '../lib/api/entity-types.ts';
-import { createRowkey, type Rowkey, type RowkeyOptions } from '../lib/rowkey.ts';
+import { createRowkey, type Rowkey, type RowkeyOptions } from '../lib/index.ts';
 import { testStorage } from './storage.ts';
 
 /** Creates an app of a model on the storage account of a test file. No issuer signs a token for it. */

@@ -1,7 +1,7 @@
-import { RowkeyError } from '../lib/base/errors.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Engine } from '../lib/engine/engine.ts';
-import { type BatchDone, writeBatch } from '../lib/engine/write/entity-batch.ts';
+import { writeBatch } from '../lib/engine/write/entity-batch.ts';
+import { type BatchDone, RowkeyError } from '../lib/index.ts';
 
 /** Puts many entities in one batch, and returns the outcome or error of each. */
 export async function putAll(

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { interPartitionIndex } from '../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../lib/define/define-entity.ts';
+import { defineEntity, interPartitionIndex } from '../lib/define.ts';
 import type { Engine, Timing } from '../lib/engine/engine.ts';
 import { faultyHttpClient, interruptedHttpClient, type Point } from './faulty-http-client.ts';
 import { deploy } from './fixtures/deploy.ts';

@@ -1,13 +1,12 @@
 import { beforeAll } from 'vitest';
 import { z } from 'zod';
-import { pick, type Values } from '../lib/base/values.ts';
+import { pick } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Finding } from '../lib/define/declaration/finding.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../lib/define/define-entity.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
 import { createEntity } from '../lib/engine/write/entity-store.ts';
 import { toPlain } from '../lib/engine/write/stored-values.ts';
+import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../lib/index.ts';
 import { type VerifyPosition, verifyPage } from '../lib/operations/verify.ts';
 import { explain } from '../lib/storage/explain.ts';
 import { allPages } from './all-pages.ts';

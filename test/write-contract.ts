@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../lib/base/values.ts';
 import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Engine } from '../lib/engine/engine.ts';
 import { readEntity } from '../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../lib/engine/write/entity-store.ts';
+import type { Values } from '../lib/index.ts';
 import { expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from './fault-driver.ts';
 import type { Fault } from './faulty-http-client.ts';
 import { countTried } from './tried-faults.ts';

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineModel } from '../../lib/define.ts';
 import { describeRoutes } from '../../lib/http/openapi.ts';
 import { tagOf } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';

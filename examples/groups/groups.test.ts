@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
-import { createStore, type UnlimitedStore } from '../../lib/store/store.ts';
+import type { UnlimitedStore } from '../../lib/index.ts';
+import { createStore } from '../../lib/store/store.ts';
 import { makeExampleRequests } from '../../local/packs/example-requests.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp } from '../../test/access-app.ts';

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { isIndexed } from '../../lib/define/places/index-entries.ts';
 import { indexFields, isOfMany } from '../../lib/define/places/index-range.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
+import type { Values } from '../../lib/index.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { model as packs } from '../../model/model.ts';
 import { openAccessApp, type Reply } from '../../test/access-app.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Model } from '../../lib/define/define-model.ts';
+import type { Model } from '../../lib/index.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision } from '../../lib/storage/provision.ts';

@@ -1,8 +1,7 @@
 import { app, type HttpFunctionOptions } from '@azure/functions';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { API, type FunctionsApp, registerFunctions } from '../../lib/register-functions.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
-import { fromEnvironment } from '../../lib/settings.ts';
+import { createRowkey, type FunctionsApp, fromEnvironment, registerFunctions } from '../../lib/index.ts';
+import { API } from '../../lib/register-functions.ts';
 import { model } from '../../model/model.ts';
 
 /** The app of this repository with several functions for the API in place of one, in the grouping that GROUPING names. */

@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineSeries } from '../../lib/define/define-series.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  defineSeries,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../lib/define.ts';
 
 /** The entities of the benchmarks of growth. Each of their tables has one purpose. */
 

@@ -1,4 +1,4 @@
-import type { Rowkey } from '../../lib/rowkey.ts';
+import type { Rowkey } from '../../lib/index.ts';
 
 /** Makes the writers of an instance leave every index entry to the queue. */
 export function leaveToQueue<Instance extends Pick<Rowkey, 'runtime'>>(rowkey: Instance): Instance {

@@ -1,7 +1,5 @@
 import { app } from '@azure/functions';
-import { registerFunctions } from '../../lib/register-functions.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
-import { fromEnvironment } from '../../lib/settings.ts';
+import { createRowkey, fromEnvironment, registerFunctions } from '../../lib/index.ts';
 import { model } from '../fixtures/model.ts';
 import { leaveToQueue } from './leave-to-queue.ts';
 

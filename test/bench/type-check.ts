@@ -64,7 +64,7 @@ void store.${name}.by.email({ email: 'a@b.c' });
 void store.${name}.totals.bySize.get({ place: 'a', name: 'b' });`,
   );
   return `import { z } from 'zod';
-import { defineEntity, defineModel, interPartitionIndex, intraPartitionIndex, type Store, total } from '../../lib/index.ts';
+import { type Store, defineEntity, defineModel, interPartitionIndex, intraPartitionIndex, total } from '../../lib/index.ts';
 ${declarations.join('\n')}
 const model = defineModel({ roles: ['reader', 'writer'], operatorRole: 'reader', entities: [${names.join(', ')}] });
 declare const store: Store<typeof model.entities>;

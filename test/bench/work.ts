@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import pMap from 'p-map';
 import { grantFor } from '../../lib/access/grant.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
+import { createRowkey } from '../../lib/index.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { employees, model } from '../fixtures/model.ts';

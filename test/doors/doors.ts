@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { createClient } from '../../lib/client/index.ts';
-import type { Rowkey } from '../../lib/rowkey.ts';
+import type { Rowkey } from '../../lib/index.ts';
 import type { Product } from '../product.ts';
 import type { model } from './model.ts';
 

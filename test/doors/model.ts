@@ -1,8 +1,5 @@
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex, total } from '../../lib/define.ts';
 
 /** Every field is text that can spell anything, a number, an instant or free JSON, in every place where a value can be. */
 const things = defineEntity('things', {

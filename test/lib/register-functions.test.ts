@@ -1,12 +1,15 @@
 import type { HttpFunctionOptions, StorageQueueFunctionOptions } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../lib/base/errors.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineOperation } from '../../lib/define/define-operation.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  createRowkey,
+  defineEntity,
+  defineModel,
+  defineOperation,
+  RowkeyError,
+  type RowkeyOptions,
+} from '../../lib/index.ts';
 import { type FunctionsApp, registerFunctions } from '../../lib/register-functions.ts';
-import { createRowkey, type RowkeyOptions } from '../../lib/rowkey.ts';
 
 const refusal = new RowkeyError('wrong-setting', 'Nothing is opened.');
 

@@ -6,12 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
+import { createRowkey, defineEntity, defineModel, intraPartitionIndex } from '../../lib/index.ts';
 import { readShapes } from '../../lib/operations/model-record.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { isOnThisMachine, openStorage } from '../../lib/storage/storage.ts';
 import {

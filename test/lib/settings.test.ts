@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createRowkey } from '../../lib/rowkey.ts';
+import { createRowkey } from '../../lib/index.ts';
 import { fromEnvironment, SETTING_NAMES } from '../../lib/settings.ts';
 import { model } from '../fixtures/model.ts';
 

@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../lib/base/errors.ts';
 import { DAY_MS } from '../../lib/base/time.ts';
-import type { Values } from '../../lib/base/values.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineUnion } from '../../lib/define/inheritance.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { markOf } from '../../lib/engine/read/unreadable-field.ts';
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { expireEntities } from '../../lib/features/expiry/expiry.ts';
+import { defineEntity, defineUnion, interPartitionIndex, RowkeyError, type Values } from '../../lib/index.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { openWorld, rowsOf } from '../world.ts';

@@ -1,10 +1,7 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
@@ -13,6 +10,7 @@ import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity, writeAtomically } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
+import { defineEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../../lib/index.ts';
 import { explain } from '../../lib/storage/explain.ts';
 import { readRange, submit } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';

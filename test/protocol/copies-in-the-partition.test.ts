@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { RowkeyError } from '../../lib/base/errors.ts';
-import { intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toProblem } from '../../lib/http/problem.ts';
+import { defineEntity, intraPartitionIndex, type RowkeyError } from '../../lib/index.ts';
 import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { sampleRuns } from '../points.ts';

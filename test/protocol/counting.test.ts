@@ -1,7 +1,7 @@
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity } from '../../lib/define.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { transact, writeBatch } from '../../lib/engine/write/entity-batch.ts';

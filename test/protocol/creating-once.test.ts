@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { createOnce } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { listTables } from '../../lib/storage/provision.ts';
 import { costOf } from '../cost-of.ts';
 import { tryFaults } from '../fault-driver.ts';

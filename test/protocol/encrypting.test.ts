@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import { type Sealed, toValues } from '../../lib/define/codec/entity-codec.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
@@ -10,6 +9,7 @@ import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { open, seal } from '../../lib/features/encrypted-properties/encrypted-properties.ts';
+import type { Values } from '../../lib/index.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { anyText } from '../any-text.ts';

@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { type DeclaredEntity, defineEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { costOf } from '../cost-of.ts';
 import { consume, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import { consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import {

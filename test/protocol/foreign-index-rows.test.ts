@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { interPartitionIndex } from '../../lib/define.ts';
+import { defineEntity, interPartitionIndex } from '../../lib/define.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
@@ -9,7 +8,7 @@ import { verifyPage } from '../../lib/operations/verify.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../lib/testing/index.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { QUICK } from '../world.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
@@ -9,6 +8,7 @@ import { listPoison, POISON_TABLE } from '../../lib/engine/consume/poison.ts';
 import { toContinuation } from '../../lib/engine/read/continuation.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import type { Address } from '../../lib/storage/rows.ts';
 import { customers, departments, employees, model, movies, orders, reviews } from '../fixtures/model.ts';

@@ -3,17 +3,8 @@ import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import {
-  type CopyIndex,
-  type InterPartitionIndex,
-  type IntraPartitionIndex,
-  interPartitionIndex,
-  intraPartitionIndex,
-} from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineUnion } from '../../lib/define/inheritance.ts';
+import type { CopyIndex } from '../../lib/define/declaration/indexes.ts';
 import { indexFields } from '../../lib/define/places/index-range.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByCopy } from '../../lib/engine/read/read-through-index.ts';
@@ -26,6 +17,15 @@ import {
   patchEntity,
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
+import {
+  defineEntity,
+  defineUnion,
+  type InterPartitionIndex,
+  type IntraPartitionIndex,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../lib/index.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { tryAction } from '../../lib/storage/rows.ts';
 import { allPages } from '../all-pages.ts';

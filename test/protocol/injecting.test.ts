@@ -1,11 +1,9 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, inject as given, test } from 'vitest';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
-import type { Model } from '../../lib/define/define-model.ts';
 import { tablesOf } from '../../lib/define/places/index-entries.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
+import { type DeclaredEntity, defineModel, type Model } from '../../lib/index.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { openWorld, prepareWorlds } from '../../local/walk/walk-world.ts';

@@ -1,17 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import {
-  type IndexEntity,
-  type InterPartitionIndex,
-  type IntraPartitionIndex,
-  intraPartitionIndex,
-} from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import {
+  defineEntity,
+  type IndexEntity,
+  type InterPartitionIndex,
+  type IntraPartitionIndex,
+  intraPartitionIndex,
+} from '../../lib/index.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';

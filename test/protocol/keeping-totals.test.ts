@@ -1,13 +1,12 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
-import type { Total } from '../../lib/define/declaration/totals.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { readTotal } from '../../lib/features/totals/read-totals.ts';
+import type { Total, Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { costOf } from '../cost-of.ts';
 import { CONSUMER_FAULTS, tryFaults, tryInterruptions } from '../fault-driver.ts';

@@ -3,7 +3,6 @@ import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipel
 import { BlockBlobClient } from '@azure/storage-blob';
 import { describe, expect, test } from 'vitest';
 import { DAY_MS } from '../../lib/base/time.ts';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntities, readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
 import { BlobGone } from '../../lib/engine/read/text-blobs.ts';
@@ -19,6 +18,7 @@ import {
   readAttachment,
   removeAttachment,
 } from '../../lib/features/large-entities/attachment.ts';
+import type { Values } from '../../lib/index.ts';
 import { BLOCK_UPLOAD_PERMISSIONS, listContainer, signBlobUrl, UPLOAD_PERMISSIONS } from '../../lib/storage/blobs.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';

@@ -1,11 +1,9 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { defineEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';

@@ -1,14 +1,11 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../lib/base/errors.ts';
-import type { Values } from '../../lib/base/values.ts';
-import { type IndexEntity, indexEntity } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
 import { readByList } from '../../lib/engine/read/read-through-index.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { defineEntity, type IndexEntity, indexEntity, RowkeyError, type Values } from '../../lib/index.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { allItems } from '../all-pages.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, expect, test } from 'vitest';
 import { admitGrant, restoreGrants, revokeGrants } from '../../lib/access/grant.ts';
-import { RowkeyError, unavailable } from '../../lib/base/errors.ts';
-import type { Values } from '../../lib/base/values.ts';
+import { unavailable } from '../../lib/base/errors.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
@@ -18,6 +17,7 @@ import {
   writeAtomically,
 } from '../../lib/engine/write/entity-store.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
+import { RowkeyError, type Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { doorevents, doorminutes, employees, messagehours, messageyears, model, sales } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';

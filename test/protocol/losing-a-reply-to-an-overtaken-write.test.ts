@@ -1,8 +1,8 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
 import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { employees, sales } from '../fixtures/model.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';

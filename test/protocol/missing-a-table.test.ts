@@ -1,9 +1,6 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { DAY_MS } from '../../lib/base/time.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import { consumeIntent, MAX_ATTEMPTS } from '../../lib/engine/consume/consume.ts';
 import { listPoison, replayPoison } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
@@ -11,7 +8,7 @@ import type { Message } from '../../lib/engine/reconcile/hold.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { healthRoute } from '../../lib/http/routes/health-route.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
+import { createRowkey, defineEntity, defineModel, interPartitionIndex } from '../../lib/index.ts';
 import { receiveMessages } from '../../lib/storage/messages.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';

@@ -2,9 +2,7 @@ import { createHttpHeaders, createPipelineRequest } from '@azure/core-rest-pipel
 import type { HttpMethod } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
 import { listPoison, recordPoison } from '../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';

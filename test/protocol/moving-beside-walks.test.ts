@@ -4,17 +4,24 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { hasCode, RowkeyError } from '../../lib/base/errors.ts';
-import { pick as pickValues, type Values } from '../../lib/base/values.ts';
+import { hasCode } from '../../lib/base/errors.ts';
+import { pick as pickValues } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import type { Model } from '../../lib/define/define-model.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import {
+  defineEntity,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Model,
+  RowkeyError,
+  total,
+  type Values,
+} from '../../lib/index.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { startMoves, startRekey } from '../../lib/operations/model-record.ts';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import type { Message } from '../../lib/engine/reconcile/hold.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { type Scene, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';

@@ -1,13 +1,12 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import type { Filter } from '../../lib/define/codec/query.ts';
-import type { InterPartitionIndex } from '../../lib/define/declaration/indexes.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
 import { type Page, type PageOptions, readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import type { InterPartitionIndex, Values } from '../../lib/index.ts';
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { allPages } from '../all-pages.ts';
 import { customers, doorevents, logins, products } from '../fixtures/model.ts';

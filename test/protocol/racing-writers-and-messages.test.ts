@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
-import type { Values } from '../../lib/base/values.ts';
 import { consumerOf } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError, type Values } from '../../lib/index.ts';
 import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';

@@ -1,17 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../lib/base/errors.ts';
-import type { Values } from '../../lib/base/values.ts';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toProblem } from '../../lib/http/problem.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  RowkeyError,
+  type Values,
+} from '../../lib/index.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';

@@ -1,11 +1,9 @@
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import { type Entity, formerOf } from '../../lib/define/declaration/entity.ts';
-import type { CopyIndex, IndexEntity } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import type { CopyIndex } from '../../lib/define/declaration/indexes.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/retrieve.ts';
@@ -23,6 +21,15 @@ import {
 import { commit } from '../../lib/engine/write/eventual-transaction.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
+import {
+  defineEntity,
+  type IndexEntity,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+  type Values,
+} from '../../lib/index.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { readRekey, startMoves, startRekey } from '../../lib/operations/model-record.ts';
 import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';

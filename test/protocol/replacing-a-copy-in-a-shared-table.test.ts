@@ -1,14 +1,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity, intraPartitionIndex } from '../../lib/define.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { provision } from '../../lib/storage/provision.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../lib/testing/index.ts';
 import { deploy } from '../fixtures/deploy.ts';
 
 const { tools } = deploy(

@@ -1,11 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, employees } from '../fixtures/model.ts';
 import { samplePoints } from '../points.ts';

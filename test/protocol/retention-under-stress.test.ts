@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { createDefaultHttpClient, createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
 import { afterEach, describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
 import { DAY_MS, MINUTE_MS } from '../../lib/base/time.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntities } from '../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
+import { RowkeyError } from '../../lib/index.ts';
 import { dropTable, listTables } from '../../lib/storage/provision.ts';
 import { logins } from '../fixtures/model.ts';
 import { IS_EVERY_POINT } from '../points.ts';

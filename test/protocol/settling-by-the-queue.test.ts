@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
-import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import { consumeIntent } from '../../lib/engine/consume/consume.ts';
 import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { defineEntity, indexEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
 import { readRow } from '../../lib/storage/rows.ts';
 import { costOfEntity } from '../../local/capacity/entity-cost.ts';
 import { costOf } from '../cost-of.ts';

@@ -3,8 +3,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { grantFor } from '../../lib/access/grant.ts';
 import { DAY_MS, HOUR_MS } from '../../lib/base/time.ts';
-import type { Values } from '../../lib/base/values.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
 import { consumePoison } from '../../lib/engine/consume/consume.ts';
 import { drainQueues } from '../../lib/engine/consume/drain.ts';
@@ -16,6 +14,7 @@ import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.
 import { expireEntities } from '../../lib/features/expiry/expiry.ts';
 import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
+import { defineEntity, type Values } from '../../lib/index.ts';
 import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';

@@ -1,9 +1,8 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
-import type { Values } from '../../lib/base/values.ts';
 import type { Timing } from '../../lib/engine/engine.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError, type Values } from '../../lib/index.ts';
 import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
 import { employees } from '../fixtures/model.ts';
 import { createTurnClock } from '../patient-clock.ts';

@@ -2,10 +2,16 @@ import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { SYSTEM_PARTITIONS, SYSTEM_ROWS, SYSTEM_TABLE } from '../../lib/base/engine-names.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
 import { buildKey, compileTemplate } from '../../lib/define/keys/key-template.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+} from '../../lib/define.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
-import { defineEntity, defineModel, indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/index.ts';
 import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';

@@ -1,11 +1,11 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { departments, employees, model } from '../fixtures/model.ts';

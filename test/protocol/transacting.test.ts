@@ -2,11 +2,6 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
 import { type BatchAction, type TransactionAction, transact } from '../../lib/engine/write/entity-batch.ts';
@@ -17,6 +12,15 @@ import {
   putEntity,
   transactOnce,
 } from '../../lib/engine/write/entity-store.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+  type Values,
+} from '../../lib/index.ts';
 import { costOf } from '../cost-of.ts';
 import { expectRetried, outcomeOf, tryFaults, tryInterruptions, UNANSWERED_INSERT } from '../fault-driver.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
+import { defineEntity, interPartitionIndex } from '../../lib/define.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';

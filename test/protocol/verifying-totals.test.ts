@@ -1,11 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { pick, type Values } from '../../lib/base/values.ts';
-import { type Total, total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { pick } from '../../lib/base/values.ts';
 import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import { readTotal } from '../../lib/features/totals/read-totals.ts';
+import { defineEntity, defineModel, type Total, total, type Values } from '../../lib/index.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { allPages } from '../all-pages.ts';
 import { sales as entity } from '../fixtures/model.ts';

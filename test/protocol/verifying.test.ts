@@ -1,10 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { type IndexEntity, indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
 import { readByList } from '../../lib/engine/read/read-through-index.ts';
@@ -12,6 +9,7 @@ import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
 import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
+import { defineEntity, type IndexEntity, indexEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { type FaultTrial, tryFaults } from '../fault-driver.ts';

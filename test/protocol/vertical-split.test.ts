@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import { compileFilter, toSelection } from '../../lib/define/codec/query.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
@@ -20,6 +18,7 @@ import {
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
+import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../../lib/index.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';

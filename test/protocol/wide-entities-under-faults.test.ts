@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { RowkeyError } from '../../lib/base/errors.ts';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
@@ -8,6 +7,7 @@ import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.
 import { deleteEntity, patchEntity, writeAtomically } from '../../lib/engine/write/entity-store.ts';
 import { readOperation } from '../../lib/engine/write/operation.ts';
 import { toProblem } from '../../lib/http/problem.ts';
+import type { RowkeyError, Values } from '../../lib/index.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { testFurtherRows } from '../further-rows-contract.ts';

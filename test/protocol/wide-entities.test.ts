@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { omit, pick } from '../../lib/base/values.ts';
 import { compileFilter } from '../../lib/define/codec/query.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { Position } from '../../lib/engine/read/continuation.ts';
 import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
 import { readEntities, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
@@ -15,6 +13,7 @@ import {
   putEntity,
   replaceEntity,
 } from '../../lib/engine/write/entity-store.ts';
+import { defineEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../lib/operations/verify.ts';
 import { explain } from '../../lib/storage/explain.ts';

@@ -1,9 +1,10 @@
 import { beforeAll, describe } from 'vitest';
-import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { omit, pick } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import { toPlain } from '../../lib/engine/write/stored-values.ts';
+import type { Values } from '../../lib/index.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { customers, model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';

@@ -4,7 +4,7 @@ import { beforeAll, expect, inject, test } from 'vitest';
 import { hasCode } from '../../lib/base/errors.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Finding } from '../../lib/define/declaration/finding.ts';
-import type { Model } from '../../lib/define/define-model.ts';
+import type { Model } from '../../lib/index.ts';
 import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { prepareWorlds, type WalkWorld } from '../../local/walk/walk-world.ts';
 import {

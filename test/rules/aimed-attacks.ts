@@ -1,7 +1,8 @@
 import fc from 'fast-check';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
+import type { Values } from '../../lib/index.ts';
 import { pathOf } from './declared-rules.ts';
 import type { Caller } from './evaluator.ts';
 import type { Marked } from './marked-world.ts';

@@ -1,7 +1,7 @@
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import type { Term as Declared } from '../../lib/define/declaration/access.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Index } from '../../lib/define/declaration/indexes.ts';
+import type { Index, Values } from '../../lib/index.ts';
 import { type Caller, type List, listed, may } from './evaluator.ts';
 import type { Action, Given, Rules, Term } from './random-model.ts';
 

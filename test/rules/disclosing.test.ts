@@ -3,9 +3,8 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { DeclarationError } from '../../lib/base/errors.ts';
 import type { Alternative } from '../../lib/define/declaration/access.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { implies } from '../../lib/define/validate/disclosure.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel } from '../../lib/define.ts';
 import { sampleRuns } from '../points.ts';
 import { type Caller, may, type World } from './evaluator.ts';
 import {

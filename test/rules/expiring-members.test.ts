@@ -1,10 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { memberOf } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { type DeclaredEntity, defineEntity, defineModel, interPartitionIndex, memberOf } from '../../lib/define.ts';
 import { openAccessApp } from '../access-app.ts';
 
 const HOUR = 3_600_000;

@@ -1,10 +1,16 @@
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import type { Caller } from '../../lib/access/token.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { between, defineClaims, oneOf, startsWith, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  between,
+  type Caller,
+  defineClaims,
+  defineEntity,
+  defineModel,
+  interPartitionIndex,
+  oneOf,
+  startsWith,
+  subject,
+} from '../../lib/index.ts';
 import { openAccessApp } from '../access-app.ts';
 
 /** What a signature opens in storage: what the rules let its holder read. */

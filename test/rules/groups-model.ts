@@ -1,10 +1,17 @@
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineClaims, memberOf, oneOf, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  type DeclaredEntity,
+  defineClaims,
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  memberOf,
+  oneOf,
+  subject,
+  total,
+} from '../../lib/define.ts';
 
 /** An app whose users sign in: groups of users with expenses, which only their members see. */
 

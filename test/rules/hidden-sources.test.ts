@@ -1,9 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex, subject } from '../../lib/define.ts';
 import { openAccessApp, type Reply } from '../access-app.ts';
 
 /** What a caller learns of hidden rows by further rows, by copies, and by an index without the fields of a rule: nothing. */

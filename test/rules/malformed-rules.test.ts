@@ -2,11 +2,20 @@ import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Term } from '../../lib/define/declaration/access.ts';
-import { indexEntity, interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { between, defineClaims, memberOf, oneOf, own, startsWith, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  between,
+  defineClaims,
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  memberOf,
+  oneOf,
+  own,
+  startsWith,
+  subject,
+  total,
+} from '../../lib/define.ts';
 import { openAccessApp } from '../access-app.ts';
 import { sampleRuns } from '../points.ts';
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type { z } from 'zod';
-import { RowkeyError } from '../../lib/base/errors.ts';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { RowkeyError, type Values } from '../../lib/index.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { creationOf } from '../../local/walk/values.ts';

@@ -1,12 +1,16 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineSeries } from '../../lib/define/define-series.ts';
-import { between, oneOf, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  between,
+  type DeclaredEntity,
+  defineEntity,
+  defineModel,
+  defineSeries,
+  interPartitionIndex,
+  oneOf,
+  subject,
+  total,
+} from '../../lib/define.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp, type Reply } from '../access-app.ts';

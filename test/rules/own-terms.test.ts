@@ -1,9 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { own, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex, own, subject } from '../../lib/define.ts';
 import { openAccessApp } from '../access-app.ts';
 
 /** What a term of the caller's own row follows: the row itself, whatever its index copies, and the claim by which the row is found. */

@@ -1,9 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { own } from '../../lib/define/declaration/access.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex, own } from '../../lib/define.ts';
 import { openAccessApp } from '../access-app.ts';
 
 /** A caller's own entity may lack the field that a rule compares, and so may the rows. Both are without a value, which is no match. */

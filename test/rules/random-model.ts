@@ -1,17 +1,23 @@
 import fc from 'fast-check';
 import { z } from 'zod';
 import type { Alternative, Scalar } from '../../lib/define/declaration/access.ts';
-import type { DeclaredEntity } from '../../lib/define/declaration/declaration.ts';
 import {
+  between,
+  type DeclaredEntity,
+  defineClaims,
+  defineEntity,
+  defineModel,
   type Index,
   indexEntity,
   interPartitionIndex,
   intraPartitionIndex,
-} from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { between, defineClaims, memberOf, oneOf, own, startsWith, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+  memberOf,
+  oneOf,
+  own,
+  startsWith,
+  subject,
+  total,
+} from '../../lib/index.ts';
 
 /**
  * Random models with rules on rows: tasks with notes (children), of teams with members, and people, by whom callers are known. Values

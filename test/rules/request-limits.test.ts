@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel } from '../../lib/define.ts';
 import { createHandler } from '../../lib/http/handler.ts';
-import { createTestStore } from '../../lib/testing/create-test-store.ts';
+import { createTestStore } from '../../lib/testing/index.ts';
 import { openAccessApp } from '../access-app.ts';
 import { testApp, testInvocation, testRequest } from '../lib/http/request.ts';
 

@@ -1,15 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
 import { type Entity, formerOf } from '../../lib/define/declaration/entity.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { oneOf } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import { moveToKey } from '../../lib/engine/transfer/move-to-key.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import { defineEntity, defineModel, interPartitionIndex, oneOf, type Values } from '../../lib/index.ts';
 import { readRow, submit } from '../../lib/storage/rows.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';

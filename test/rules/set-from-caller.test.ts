@@ -1,9 +1,6 @@
 import { beforeAll, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { Input } from '../../lib/api/entity-types.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineClaims, oneOf, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineClaims, defineEntity, defineModel, type Input, oneOf, subject } from '../../lib/index.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { openAccessApp } from '../access-app.ts';
 

@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel } from '../../lib/define.ts';
 import { openAccessApp } from '../access-app.ts';
 import { groupsModel } from './groups-model.ts';
 

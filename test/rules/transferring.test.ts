@@ -1,16 +1,22 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { defineClaims, memberOf, oneOf, own, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
 import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
 import { findOperation, operations } from '../../lib/engine/write/operation.ts';
 import { RULED_OUT } from '../../lib/engine/write/recorded-rules.ts';
+import {
+  defineClaims,
+  defineEntity,
+  defineModel,
+  interPartitionIndex,
+  memberOf,
+  oneOf,
+  own,
+  subject,
+  type Values,
+} from '../../lib/index.ts';
 import { readRow, submit } from '../../lib/storage/rows.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';

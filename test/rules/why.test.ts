@@ -1,9 +1,17 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { between, defineClaims, memberOf, oneOf, own, startsWith, subject } from '../../lib/define.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  between,
+  defineClaims,
+  defineEntity,
+  defineModel,
+  interPartitionIndex,
+  memberOf,
+  oneOf,
+  own,
+  startsWith,
+  subject,
+} from '../../lib/define.ts';
 import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { openAccessApp } from '../access-app.ts';
 

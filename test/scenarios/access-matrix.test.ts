@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { omit, pick } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { shapesOf } from '../../lib/define/places/index-entries.ts';
+import type { Values } from '../../lib/index.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { PNG } from '../../local/walk/png.ts';
 import {

@@ -1,10 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { parse } from '../../lib/define/codec/validation.ts';
-import { between } from '../../lib/define/declaration/access.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { between, defineEntity, defineModel, total } from '../../lib/define.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 
 /** Instants are compared by their moment, and not by their text, which may have a fraction and an offset. */

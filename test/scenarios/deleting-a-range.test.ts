@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { RowkeyError } from '../../lib/base/errors.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createEntity } from '../../lib/engine/write/entity-store.ts';
+import { RowkeyError } from '../../lib/index.ts';
 import { measureCost } from '../../lib/storage/cost.ts';
 import { CRASHES, tryFaults } from '../fault-driver.ts';
 import { customers, doorevents, employees, logins, orders, reviews } from '../fixtures/model.ts';

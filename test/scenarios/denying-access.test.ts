@@ -1,11 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Caller } from '../../lib/access/token.ts';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import { recordPoison } from '../../lib/engine/consume/poison.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { type Caller, defineEntity, defineModel, interPartitionIndex } from '../../lib/index.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 

@@ -1,16 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import { writableSchema } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { indexEntity, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
-import { defineModel } from '../../lib/define-model.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
+import { defineEntity, defineModel, indexEntity, intraPartitionIndex, total, type Values } from '../../lib/index.ts';
 import { creationOf } from '../../local/walk/values.ts';
 import { model as deployed } from '../../model/model.ts';
 import { type Ask, openAccessApp, type Reply } from '../access-app.ts';

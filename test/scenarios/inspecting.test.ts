@@ -1,6 +1,7 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { omit, pick, type Values } from '../../lib/base/values.ts';
+import { omit, pick } from '../../lib/base/values.ts';
 import { createClient } from '../../lib/client/index.ts';
+import type { Values } from '../../lib/index.ts';
 import type { model } from '../fixtures/model.ts';
 import { useProduct } from '../product.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { defineUnion } from '../../lib/define/inheritance.ts';
+import { defineUnion } from '../../lib/define.ts';
 import { people } from '../fixtures/model.ts';
 import { withoutReferences } from '../openapi.ts';
 import { useProduct } from '../product.ts';

@@ -1,8 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
 import { testApp, testContext } from '../lib/http/request.ts';
 import { openApp } from '../open-app.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import type { Values } from '../../lib/base/values.ts';
 import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
 import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { createEntity, deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
+import type { Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { tryFaults } from '../fault-driver.ts';
 import { type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';

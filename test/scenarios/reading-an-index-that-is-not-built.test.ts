@@ -1,10 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createClient } from '../../lib/client/index.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+} from '../../lib/define.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 import { openApp } from '../open-app.ts';

@@ -1,9 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { total } from '../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex, total } from '../../lib/define.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 
 /** Fields of real files have names such as `last_name`. */

@@ -1,9 +1,7 @@
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
 
 /** Each call of a slow account delays a request by its latency, unless the call is sent beside others: so many follow one another. */

@@ -1,7 +1,7 @@
-import type { Values } from '../../lib/base/values.ts';
 import { RowkeyClientError } from '../../lib/client/errors.ts';
 import { createClient } from '../../lib/client/index.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Values } from '../../lib/index.ts';
 // Loaded now, because the client would read them from files when it needs them first.
 import '../../lib/client/batches.ts';
 import '../../lib/client/direct.ts';

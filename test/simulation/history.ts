@@ -1,5 +1,6 @@
-import { pick, type Values } from '../../lib/base/values.ts';
+import { pick } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Values } from '../../lib/index.ts';
 import { addComputed } from '../../local/packs/example-values.ts';
 import type { Step } from '../../local/walk/steps.ts';
 import type { Outcome } from './caller.ts';

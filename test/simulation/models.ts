@@ -1,4 +1,4 @@
-import type { Model } from '../../lib/define/define-model.ts';
+import type { Model } from '../../lib/index.ts';
 import { model as deployed } from '../../model/model.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';

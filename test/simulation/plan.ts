@@ -1,5 +1,4 @@
-import type { Values } from '../../lib/base/values.ts';
-import type { Model } from '../../lib/define/define-model.ts';
+import type { Model, Values } from '../../lib/index.ts';
 import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { type Chance, createChance } from '../kit/chance.ts';

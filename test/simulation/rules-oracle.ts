@@ -1,5 +1,5 @@
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Values } from '../../lib/index.ts';
 import type { Step } from '../../local/walk/steps.ts';
 
 /**

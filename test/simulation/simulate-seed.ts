@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
-import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { createEngine } from '../../lib/engine/engine.ts';
 import { listParts } from '../../lib/engine/reconcile/queues.ts';
+import type { Values } from '../../lib/index.ts';
 import { cleanUp, resumeMoves } from '../../lib/operations/move-slots.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';

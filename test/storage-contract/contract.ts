@@ -11,7 +11,7 @@ import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { afterAll, expect, test } from 'vitest';
 import { toLegacyHttpClient } from '../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../lib/testing/index.ts';
 import { testStorage } from '../storage.ts';
 
 /** A storage account, Azurite's or the one in memory, as a case sees it. */

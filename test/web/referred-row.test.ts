@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../lib/define/define-entity.ts';
-import { defineModel } from '../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
 import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import { referredRow } from '../../web/src/api/referred-row.ts';

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { GRANTS_KEPT_MS, revokeGrants } from '../../../lib/access/grant.ts';
-import type { Caller } from '../../../lib/access/token.ts';
 import { unavailable } from '../../../lib/base/errors.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import type { ChangeRecord } from '../../../lib/engine/note-change.ts';
 import { requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { grantRoute } from '../../../lib/http/routes/grant-routes.ts';
+import type { Caller } from '../../../lib/index.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
 import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { employees, model } from '../../fixtures/model.ts';

@@ -3,15 +3,19 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { grantFor } from '../../../lib/access/grant.ts';
 import { rowsWithin } from '../../../lib/access/granted-rows.ts';
-import type { Values } from '../../../lib/base/values.ts';
 import { matches } from '../../../lib/define/codec/query.ts';
 import type { Comparison } from '../../../lib/define/declaration/comparison.ts';
-import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { buildKey, rangeOfPrefix } from '../../../lib/define/keys/key-template.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../lib/index.ts';
 import { makeExampleValues } from '../../../local/packs/example-values.ts';
 import { model as deployed } from '../../../model/model.ts';
 import { deploy } from '../../fixtures/deploy.ts';

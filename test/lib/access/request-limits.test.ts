@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { countRequest, deleteOldCounts } from '../../../lib/access/request-limits.ts';
-import { RowkeyError } from '../../../lib/base/errors.ts';
-import type { Deed, RequestLimit } from '../../../lib/define/declaration/request-limit.ts';
+import type { Deed } from '../../../lib/define/declaration/request-limit.ts';
 import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
+import { type RequestLimit, RowkeyError } from '../../../lib/index.ts';
 import { measureCost } from '../../../lib/storage/cost.ts';
 import { explain } from '../../../lib/storage/explain.ts';
 import { provision } from '../../../lib/storage/provision.ts';

@@ -17,7 +17,7 @@ import {
 } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Authenticate, createAuthenticator } from '../../../lib/access/token.ts';
-import { RowkeyError } from '../../../lib/base/errors.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import {
   type LocalIdentityProvider,
   signToken,

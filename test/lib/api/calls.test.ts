@@ -1,12 +1,17 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { Input, Output, Patch, Replacement } from '../../../lib/api/entity-types.ts';
-import { RowkeyError } from '../../../lib/base/errors.ts';
-import type { Stored } from '../../../lib/base/values.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineSeries } from '../../../lib/define/define-series.ts';
-import { createRowkey } from '../../../lib/rowkey.ts';
-import type { Listing } from '../../../lib/store/store.ts';
+import type { Replacement } from '../../../lib/api/entity-types.ts';
+import {
+  createRowkey,
+  defineEntity,
+  defineSeries,
+  type Input,
+  type Listing,
+  type Output,
+  type Patch,
+  RowkeyError,
+  type Stored,
+} from '../../../lib/index.ts';
 import { model } from '../../fixtures/writers.ts';
 
 const { store } = createRowkey({ model, refusal: new RowkeyError('wrong-setting', 'Nothing is opened.') });

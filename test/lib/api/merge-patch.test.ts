@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createClient } from '../../../lib/client/index.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import { defineEntity, defineModel, type UnlimitedStore } from '../../../lib/index.ts';
 import { submit } from '../../../lib/storage/rows.ts';
-import { createStore, type UnlimitedStore } from '../../../lib/store/store.ts';
+import { createStore } from '../../../lib/store/store.ts';
 import { openAccessApp } from '../../access-app.ts';
 
 /** Merge patches (RFC 7396) at every door that changes some fields. */

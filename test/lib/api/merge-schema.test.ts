@@ -4,8 +4,7 @@ import { z } from 'zod';
 import { mergeSchema } from '../../../lib/api/merge-schema.ts';
 import { batch, patch } from '../../../lib/api/writes.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import { defineEntity, defineModel } from '../../../lib/define.ts';
 import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 
 const Home = z.object({

@@ -1,13 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openForWriter, openPage, openValues } from '../../../lib/api/open.ts';
-import type { Values } from '../../../lib/base/values.ts';
 import { toSelection } from '../../../lib/define/codec/query.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { readSelect } from '../../../lib/http/query.ts';
+import { defineEntity, type Values } from '../../../lib/index.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { openWorld, type World } from '../../world.ts';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { Caller } from '../../../lib/access/token.ts';
 import { type Operation, perform } from '../../../lib/api/operation.ts';
 import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';
+import type { Caller } from '../../../lib/index.ts';
 import { testApp } from '../http/request.ts';
 
 const { engine } = testApp(import.meta.url);

@@ -2,11 +2,8 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { MAX_JSON_DEPTH } from '../../../lib/base/json-value.ts';
 import { createClient } from '../../../lib/client/index.ts';
-import { total } from '../../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineOperation } from '../../../lib/define/define-operation.ts';
-import { defineModel } from '../../../lib/define-model.ts';
-import { createStore, type UnlimitedStore } from '../../../lib/store/store.ts';
+import { defineEntity, defineModel, defineOperation, total, type UnlimitedStore } from '../../../lib/index.ts';
+import { createStore } from '../../../lib/store/store.ts';
 import { openAccessApp } from '../../access-app.ts';
 
 /** Values that would change on the way, at every door. */

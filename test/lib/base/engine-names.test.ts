@@ -20,7 +20,7 @@ import {
 } from '../../../lib/base/engine-names.ts';
 import { FURTHER_GROUP, parseFurtherRowKey } from '../../../lib/define/codec/further-rows.ts';
 import { buildKey, compileTemplate, MAX_KEY_LENGTH } from '../../../lib/define/keys/key-template.ts';
-import { defineEntity, defineModel } from '../../../lib/index.ts';
+import { defineEntity, defineModel } from '../../../lib/define.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { fenceOf, isFenceRow, markOf, nameOfMove, newMoveId } from '../../../lib/storage/fence-rows.ts';
 import { anyText } from '../../any-text.ts';

@@ -8,8 +8,7 @@ import {
   type Listing,
   type Operation,
 } from '../../../lib/client/index.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import type { Store } from '../../../lib/store/store.ts';
+import { defineEntity, type Store } from '../../../lib/index.ts';
 import type { model } from '../../fixtures/model.ts';
 
 /** Only the compiler checks these: npm run types. */

@@ -1,11 +1,15 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
 import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineUnion } from '../../../lib/define/inheritance.ts';
-import type { FieldsOf } from '../../../lib/define/keys/key-template.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  type DeclaredEntity,
+  defineModel,
+  defineUnion,
+  type FieldsOf,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../lib/index.ts';
 import { withReferences } from '../../fixtures/with-references.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;

@@ -1,12 +1,15 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../lib/define/declaration/declaration.ts';
 import type { Entity, Feature } from '../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
-import { defineUnion } from '../../../lib/define/inheritance.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  defineModel,
+  defineUnion,
+  indexEntity,
+  interPartitionIndex,
+} from '../../../lib/define.ts';
 import { features } from '../../../lib/features/features.ts';
 import { linkedEntities } from '../../fixtures/deploy.ts';
 

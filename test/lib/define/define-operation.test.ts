@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { defineOperation } from '../../../lib/define/define-operation.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import { defineEntity, defineModel } from '../../../lib/define.ts';
 import { createRoutes } from '../../../lib/http/routes.ts';
 
 const valid = {

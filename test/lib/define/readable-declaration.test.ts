@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../lib/define.ts';
 
 const declaration = {
   schema: z.object({ depot: z.string(), vehicleId: z.string(), model: z.string() }),

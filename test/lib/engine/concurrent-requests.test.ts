@@ -1,16 +1,16 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { DAY_MS } from '../../../lib/base/time.ts';
-import {
-  type IntraPartitionIndex,
-  interPartitionIndex,
-  intraPartitionIndex,
-} from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { readByCopies } from '../../../lib/engine/read/read-through-index.ts';
 import { readEntities } from '../../../lib/engine/read/retrieve.ts';
 import { writeBatch } from '../../../lib/engine/write/entity-batch.ts';
 import { rollPeriods } from '../../../lib/features/high-volume-delete/high-volume-delete.ts';
+import {
+  defineEntity,
+  type IntraPartitionIndex,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../lib/index.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { mostInFlight } from '../../most-in-flight.ts';
 import { openWorld, rowsOf } from '../../world.ts';

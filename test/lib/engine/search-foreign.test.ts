@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineEntity, interPartitionIndex } from '../../../lib/define.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { searchForeign } from '../../../lib/engine/search-foreign.ts';
 import { cleanUpIndex } from '../../../lib/operations/index-clean-up.ts';
@@ -11,7 +10,7 @@ import type { VerifyPosition } from '../../../lib/operations/verify.ts';
 import { listTables, provision } from '../../../lib/storage/provision.ts';
 import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { allPages } from '../../all-pages.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 

@@ -1,8 +1,9 @@
 import { readdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { type Declaration, withDefaults } from '../../../lib/define/declaration/declaration.ts';
+import { withDefaults } from '../../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { features } from '../../../lib/features/features.ts';
+import type { Declaration } from '../../../lib/index.ts';
 import { importsOf } from '../../../local/shape/folder-circles.ts';
 import { readSourceFiles } from '../../../local/shape/source-files.ts';
 

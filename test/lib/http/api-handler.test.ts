@@ -1,7 +1,7 @@
 import type { HttpMethod } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createApiHandler } from '../../../lib/http/api-handler.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { testApp, testInvocation, testRequest, testRoute } from './request.ts';
 
 const app = testApp(import.meta.url);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../lib/define.ts';
 import { isNotModified, readConditions, toEntityHeaders, toViewEtag } from '../../../lib/http/bind.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { testApp, testContext } from './request.ts';

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
 import { type ConsoleApp, createConsoleHandler, createRootHandler } from '../../../lib/http/console.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { testInvocation, testRequest } from './request.ts';
 
 const INDEX = '<!doctype html><title>Console</title>';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { requireFields } from '../../../lib/access/rule.ts';
 import { askedFields, compileFilter } from '../../../lib/define/codec/query.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../lib/define.ts';
 import { filterParameters, PAGE_QUERY, readFilter } from '../../../lib/http/query.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 

@@ -1,7 +1,7 @@
 import { HttpResponse, type HttpResponseInit } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createHandler, type Handle, type HandlerOptions } from '../../../lib/http/handler.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { readRow } from '../../../lib/storage/rows.ts';
 import { model } from '../../fixtures/model.ts';
 import { openApp } from '../../open-app.ts';

@@ -1,10 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../../lib/base/errors.ts';
-import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
 import { createHandler } from '../../../lib/http/handler.ts';
+import { defineEntity, defineModel, interPartitionIndex, RowkeyError } from '../../../lib/index.ts';
 import { openApp } from '../../open-app.ts';
 import { testApp, testInvocation, testRequest } from './request.ts';
 

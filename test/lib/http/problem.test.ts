@@ -1,10 +1,10 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
 import { problemsRoute, reportProblem, toProblem } from '../../../lib/http/problem.ts';
 import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { healthRoute } from '../../../lib/http/routes/health-route.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { respondWith } from '../../respond-with.ts';
 
 async function request(app: () => App, route: Route) {

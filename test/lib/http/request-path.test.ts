@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
 import { readSegments } from '../../../lib/http/request-path.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { anyText } from '../../any-text.ts';
 import { receivePath, type TestHost } from '../../hosted-path.ts';
 

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../../lib/base/errors.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { type ChangeRecord, noteChange } from '../../../lib/engine/note-change.ts';
 import { FurtherRowLost } from '../../../lib/engine/read/entity-rows.ts';
 import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';
 import { toProblem } from '../../../lib/http/problem.ts';
 import type { App, Route } from '../../../lib/http/route.ts';
 import { healthRoute } from '../../../lib/http/routes/health-route.ts';
+import { defineEntity, RowkeyError } from '../../../lib/index.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { respondWith } from '../../respond-with.ts';
 import { type TestRequest, type TestRoute, testApp, testInvocation, testRequest, testRoute } from './request.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { linkEntity } from '../../../lib/define/define-model.ts';
+import { defineEntity } from '../../../lib/define.ts';
 import type { Route } from '../../../lib/http/route.ts';
 import { routeErrors } from '../../../lib/http/route-conflicts.ts';
 import { testRoute } from './request.ts';

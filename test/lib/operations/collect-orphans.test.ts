@@ -16,7 +16,7 @@ import { measureCost } from '../../../lib/storage/cost.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { PNG } from '../../../local/walk/png.ts';
 import { createQueueWorker } from '../../../local/walk/queue-worker.ts';
 import { collectAllOrphans } from '../../collect-all-orphans.ts';

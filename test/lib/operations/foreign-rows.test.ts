@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { hasCode } from '../../../lib/base/errors.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../lib/define.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { searchForeign } from '../../../lib/engine/search-foreign.ts';

@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
+import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define.ts';
 import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { cleanUpIndex } from '../../../lib/operations/index-clean-up.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';

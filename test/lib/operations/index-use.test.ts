@@ -1,9 +1,13 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { total } from '../../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+} from '../../../lib/define.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
 import { readIndexUse, rememberIndexReads } from '../../../lib/operations/index-use.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';

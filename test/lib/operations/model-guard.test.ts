@@ -1,14 +1,18 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { DAY_MS } from '../../../lib/base/time.ts';
-import type { Values } from '../../../lib/base/values.ts';
 import { toProperties, toValues } from '../../../lib/define/codec/entity-codec.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineSeries } from '../../../lib/define/define-series.ts';
 import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
 import { createEngine } from '../../../lib/engine/engine.ts';
+import {
+  defineEntity,
+  defineSeries,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../lib/index.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';
 import { markBuilt } from '../../../lib/operations/model-record.ts';
 import { dropTable, provision } from '../../../lib/storage/provision.ts';

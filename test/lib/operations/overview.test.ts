@@ -13,7 +13,7 @@ import { scanTable, submit } from '../../../lib/storage/rows.ts';
 import { ownerOf } from '../../../lib/storage/slot-map.ts';
 import { slotOf } from '../../../lib/storage/slots.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { countTurns } from '../../patient-clock.ts';
 import { testApp, testInvocation, testRequest } from '../http/request.ts';
 import { NAMES, provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';

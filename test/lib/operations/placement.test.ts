@@ -10,7 +10,7 @@ import { deleteBlob, writeBlob } from '../../../lib/storage/blobs.ts';
 import { provision } from '../../../lib/storage/provision.ts';
 import { scanTable } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { createAccounts, provisionAccounts, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
 /** A process of a release that places the container, or that places none. */

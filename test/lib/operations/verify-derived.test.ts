@@ -1,14 +1,12 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../lib/base/values.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import type { Finding } from '../../../lib/define/declaration/finding.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
 import { addressOf } from '../../../lib/define/places/index-entries.ts';
-import { intraPartitionIndex } from '../../../lib/define.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
 import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
+import { defineEntity, intraPartitionIndex, type Values } from '../../../lib/index.ts';
 import { canVerify, verifyPage } from '../../../lib/operations/verify.ts';
 import { submit } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';

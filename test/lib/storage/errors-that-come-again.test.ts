@@ -2,7 +2,7 @@ import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 
 /** Storage of which each request has a response of this status. */
 function storageThatReturns(status: number) {

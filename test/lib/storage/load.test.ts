@@ -4,7 +4,7 @@ import { createPace } from '../../../lib/base/pace.ts';
 import { adaptToLoad, failIfSilent, inBackground, retryAfterMs } from '../../../lib/storage/load.ts';
 import { readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, through } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 
 afterEach(() => void vi.useRealTimers());
 

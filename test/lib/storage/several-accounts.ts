@@ -2,7 +2,7 @@ import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-
 import { provision } from '../../../lib/storage/provision.ts';
 import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
 import { type Account, type Accounts, openStorage, type Storage } from '../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 
 export const TABLE = 'things';
 /** No other program has rows in the tables. */

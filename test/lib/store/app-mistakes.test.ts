@@ -1,8 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type ErrorCode, RowkeyError } from '../../../lib/base/errors.ts';
-import { defineEntity, defineModel, defineOperation, interPartitionIndex } from '../../../lib/index.ts';
-import { createTestStore } from '../../../lib/testing/create-test-store.ts';
+import {
+  defineEntity,
+  defineModel,
+  defineOperation,
+  type ErrorCode,
+  interPartitionIndex,
+  RowkeyError,
+} from '../../../lib/index.ts';
+import { createTestStore } from '../../../lib/testing/index.ts';
 import { openAccessApp } from '../../access-app.ts';
 
 /** Mistakes in the code of an app: its callers learn that it failed, and its operators where. */

@@ -2,20 +2,19 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import type { Caller } from '../../../lib/access/token.ts';
-import { RowkeyError } from '../../../lib/base/errors.ts';
 import { createClient } from '../../../lib/client/index.ts';
 import {
+  type Caller,
   createRowkey,
   defineEntity,
   defineModel,
   defineOperation,
   defineSeries,
   type Implementations,
+  RowkeyError,
   subject,
 } from '../../../lib/index.ts';
-import { createTestStore } from '../../../lib/testing/create-test-store.ts';
-import type { MemoryStorage } from '../../../lib/testing/memory-storage.ts';
+import { createTestStore, type MemoryStorage } from '../../../lib/testing/index.ts';
 import { openAccessApp } from '../../access-app.ts';
 import { samplePoints, sampleRuns } from '../../points.ts';
 

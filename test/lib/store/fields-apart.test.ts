@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, defineModel } from '../../../lib/index.ts';
+import { defineEntity, defineModel } from '../../../lib/define.ts';
 import { createTestStore } from '../../../lib/testing/index.ts';
 import { costOf } from '../../cost-of.ts';
 

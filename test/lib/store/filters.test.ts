@@ -1,14 +1,18 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Where } from '../../../lib/api/entity-types.ts';
 import type { AskedComparison } from '../../../lib/define/codec/query.ts';
 import { OPERATORS } from '../../../lib/define/declaration/comparison.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Listing,
+  type Where,
+} from '../../../lib/index.ts';
 import { openStorage } from '../../../lib/storage/storage.ts';
-import type { Listing } from '../../../lib/store/store.ts';
 import { openApp } from '../../open-app.ts';
 import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';

@@ -1,9 +1,13 @@
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../lib/define.ts';
 import { allPages } from '../../all-pages.ts';
 import { openApp } from '../../open-app.ts';
 import { sampleRuns } from '../../points.ts';

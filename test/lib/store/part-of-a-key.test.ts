@@ -1,8 +1,6 @@
 import { beforeAll, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex, intraPartitionIndex } from '../../../lib/define.ts';
 import { openApp } from '../../open-app.ts';
 
 /** An entity that is found by a unique part of its key alone. */

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
+import { createRowkey, RowkeyError } from '../../../lib/index.ts';
 import { readChanges } from '../../../lib/operations/audit-log.ts';
-import { createRowkey } from '../../../lib/rowkey.ts';
 import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 import { PNG } from '../../../local/walk/png.ts';
 import { model } from '../../fixtures/writers.ts';

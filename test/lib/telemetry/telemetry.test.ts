@@ -1,7 +1,7 @@
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { reportStartFailure } from '../../../lib/telemetry/telemetry.ts';
 
 const sent: { url: string; body: string }[] = [];

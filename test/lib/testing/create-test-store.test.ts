@@ -1,9 +1,7 @@
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../../lib/define.ts';
 import { createTestStore } from '../../../lib/testing/index.ts';
 
 const text = z.string();

@@ -1,9 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../lib/define.ts';
 import { CAPACITY_PAGE, updatePlans } from '../../../local/capacity/capacity-page.ts';
 import { costOfEntity } from '../../../local/capacity/entity-cost.ts';
 import { format, formatDollars, planCapacity } from '../../../local/capacity/plan.ts';

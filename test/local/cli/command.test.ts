@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RowkeyError } from '../../../lib/base/errors.ts';
+import { RowkeyError } from '../../../lib/index.ts';
 import { formatError } from '../../../local/cli/command.ts';
 
 test('says what is accepted after why a command has failed', () => {

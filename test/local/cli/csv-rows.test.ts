@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { Values } from '../../../lib/base/values.ts';
 import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { describeModel } from '../../../lib/http/routes/model-route.ts';
+import type { Values } from '../../../lib/index.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
 import { maxRowBytes } from '../../../local/cli/max-row-bytes.ts';
 import { onePerKey, readKeyField } from '../../../local/cli/one-per-key.ts';

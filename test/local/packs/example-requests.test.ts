@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../../lib/define.ts';
 import { makeExampleRequests } from '../../../local/packs/example-requests.ts';
 
 const access = { read: ['editor'], write: ['editor'] } as const;

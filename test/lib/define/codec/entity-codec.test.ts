@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toProperties, toValues } from '../../../../lib/define/codec/entity-codec.ts';
 import type { SystemProperties } from '../../../../lib/define/declaration/change.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../../lib/define.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import {
   type IndexBounds,
   indexFields,
@@ -9,6 +7,7 @@ import {
   rangeStarts,
   requireRangeStart,
 } from '../../../../lib/define/places/index-range.ts';
+import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 
 const table = 'byvalue';

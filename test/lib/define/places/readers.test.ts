@@ -1,14 +1,10 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
-import { subject } from '../../../../lib/define/declaration/access.ts';
 import type { ColumnType } from '../../../../lib/define/declaration/declaration.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { total } from '../../../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../../../../lib/define/places/readers.ts';
 import { copiesOf } from '../../../../lib/features/denormalization/denormalization.ts';
+import { defineEntity, indexEntity, interPartitionIndex, subject, total, type Values } from '../../../../lib/index.ts';
 import { model as deployed } from '../../../../model/model.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { model as fixtures } from '../../../fixtures/model.ts';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { isSlow } from '../../../../lib/define/schema/slow-pattern.ts';
+import { defineEntity } from '../../../../lib/define.ts';
 import { entity, shape, testRejections, text } from '../validate/declarations.ts';
 
 /** Known patterns, with the verdicts of recheck 4.5 (https://makenowjust-labs.github.io/recheck/) and a few that cannot be analysed. */

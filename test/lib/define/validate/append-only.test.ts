@@ -1,9 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { total } from '../../../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
+import {
+  defineEntity,
+  defineSeries,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+} from '../../../../lib/define.ts';
 import { access } from './declarations.ts';
 
 /** Partition keys that begin with a time: all writes of the moment go to one end of the table. */

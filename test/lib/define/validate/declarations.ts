@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  defineModel,
+  defineSeries,
+  interPartitionIndex,
+} from '../../../../lib/define.ts';
 import { createRoutes } from '../../../../lib/http/routes.ts';
 
 /** Declarations for the tests of the validation of a model. */

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Declaration } from '../../../../lib/define/declaration/declaration.ts';
 import { compileEntity } from '../../../../lib/define/define-entity.ts';
 import {
   between,
+  type Declaration,
   type DeclaredEntity,
   defineClaims,
   defineModel,
@@ -13,7 +13,7 @@ import {
   own,
   startsWith,
   subject,
-} from '../../../../lib/define.ts';
+} from '../../../../lib/index.ts';
 
 /** Which readers of a copy or a count may read what is behind it. */
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex, type Values } from '../../../../lib/index.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {
   access,

@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { buildKey, compileTemplate, parseKey } from '../../../../lib/define/keys/key-template.ts';
 import { isSlow } from '../../../../lib/define/schema/slow-pattern.ts';
 import { haveOneKey } from '../../../../lib/define/validate/key-overlap.ts';
+import { defineEntity } from '../../../../lib/define.ts';
 
 const things = defineEntity('things', {
   schema: z.object({

@@ -1,7 +1,11 @@
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
+import {
+  type DeclaredEntity,
+  defineSeries,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../../lib/define.ts';
 import {
   access,
   byName,

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { type DeclaredEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import {
   access,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { total } from '../../../../lib/define/declaration/totals.ts';
+import { total } from '../../../../lib/define.ts';
 import { resourcesOf } from '../../../../lib/operations/resources.ts';
 import {
   allThings,

@@ -1,7 +1,5 @@
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
-import { subject } from '../../../../lib/define/declaration/access.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { interPartitionIndex, intraPartitionIndex, subject, type Values } from '../../../../lib/index.ts';
 import {
   access,
   allThings,

@@ -1,8 +1,6 @@
 import { test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { total } from '../../../../lib/define/declaration/totals.ts';
+import { type DeclaredEntity, interPartitionIndex, total } from '../../../../lib/define.ts';
 import { withReferences } from '../../../fixtures/with-references.ts';
 import { access, copying, entity, load, ofOne, type Parts, shape, testRejections } from './declarations.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineModel } from '../../../../lib/define.ts';
 import { createRoutes } from '../../../../lib/http/routes.ts';
 import { access, entity } from './declarations.ts';
 

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineUnion } from '../../../../lib/define/inheritance.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineEntity, defineModel, defineUnion } from '../../../../lib/define.ts';
 import { describeRoutes } from '../../../../lib/http/openapi.ts';
 import { createRoutes } from '../../../../lib/http/routes.ts';
 import { access, entity, type Rejected, shape, testRejections, text } from './declarations.ts';

@@ -1,11 +1,15 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { total } from '../../../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
-import { defineUnion } from '../../../../lib/define/inheritance.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import {
+  defineEntity,
+  defineModel,
+  defineSeries,
+  defineUnion,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  total,
+} from '../../../../lib/define.ts';
 
 /** `npm start` runs no compiler, so what the types reject must be rejected here too. */
 

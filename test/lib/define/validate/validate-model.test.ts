@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Values } from '../../../../lib/base/values.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
+import { indexEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../../../../lib/index.ts';
 import { model } from '../../../fixtures/model.ts';
 import { entity, granted, handedIn, load, ofOne, owned, type Parts, photo } from './declarations.ts';
 

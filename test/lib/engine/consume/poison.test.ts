@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import pMap from 'p-map';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { NeverSucceeds, RowkeyError } from '../../../../lib/base/errors.ts';
+import { NeverSucceeds } from '../../../../lib/base/errors.ts';
 import { handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
 import {
   dropPoison,
@@ -14,6 +14,7 @@ import {
 } from '../../../../lib/engine/consume/poison.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import type { Message } from '../../../../lib/engine/reconcile/hold.ts';
+import { RowkeyError } from '../../../../lib/index.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { testStorage } from '../../../storage.ts';

@@ -1,12 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
 import { WrongValue } from '../../../../lib/base/values.ts';
 import { toProperties } from '../../../../lib/define/codec/entity-codec.ts';
-import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf } from '../../../../lib/define/places/index-entries.ts';
 import { entityIn, judgeRow } from '../../../../lib/engine/read/entity-rows.ts';
+import { defineEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
 import type { Properties, Row } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 

@@ -1,17 +1,7 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
 import { toProperties } from '../../../../lib/define/codec/entity-codec.ts';
-import {
-  type IndexEntity,
-  type InterPartitionIndex,
-  type IntraPartitionIndex,
-  indexEntity,
-  interPartitionIndex,
-  intraPartitionIndex,
-} from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { buildKey } from '../../../../lib/define/keys/key-template.ts';
 import { addressOf, CLAIM, copyProperties } from '../../../../lib/define/places/index-entries.ts';
 import {
@@ -22,6 +12,16 @@ import {
 } from '../../../../lib/engine/read/read-through-index.ts';
 import type { Page } from '../../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
+import {
+  defineEntity,
+  type IndexEntity,
+  type InterPartitionIndex,
+  type IntraPartitionIndex,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../../lib/index.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';
 import { submit } from '../../../../lib/storage/rows.ts';
 import { allPages } from '../../../all-pages.ts';

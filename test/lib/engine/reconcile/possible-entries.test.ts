@@ -1,13 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
 import type { IndexEntry } from '../../../../lib/define/declaration/projection.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
 import { possibleItems } from '../../../../lib/engine/reconcile/intent.ts';
+import { defineEntity, indexEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { customers, employees, movies, orders } from '../../../fixtures/model.ts';
 

@@ -4,7 +4,7 @@ import { provision } from '../../../../lib/storage/provision.ts';
 import { ownerOf } from '../../../../lib/storage/slot-map.ts';
 import { SYSTEM_TABLE } from '../../../../lib/storage/slot-row.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../../lib/testing/index.ts';
 
 const PARTITIONS = Array.from({ length: 3_000 }, (_, number) => `department ${number}`);
 const storage = openStorage(createMemoryStorage());

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { isUpgradable, sameCopy } from '../../../../lib/engine/reconcile/reconcile.ts';
+import { defineEntity, type Values } from '../../../../lib/index.ts';
 import type { Properties, Row } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineEntity, defineModel } from '../../../../lib/define.ts';
 import { type Ask, openAccessApp } from '../../../access-app.ts';
 
 /** A repeated request must use the key of its first attempt, so a generated part of a key is recorded. A constant needs no record. */

@@ -1,11 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { RowkeyError } from '../../../../lib/base/errors.ts';
-import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import { type BatchAction, type BatchOutcome, writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
@@ -17,6 +13,14 @@ import {
   putEntity,
   writeAtomically,
 } from '../../../../lib/engine/write/entity-store.ts';
+import {
+  defineEntity,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  RowkeyError,
+  type Values,
+} from '../../../../lib/index.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';

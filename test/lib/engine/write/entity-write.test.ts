@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { prepareDelete, prepareMerge, preparePut } from '../../../../lib/engine/write/entity-write.ts';
+import { defineEntity, type Values } from '../../../../lib/index.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 

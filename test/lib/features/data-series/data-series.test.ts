@@ -1,11 +1,10 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
+import { defineSeries, type Values } from '../../../../lib/index.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';
 import { costOf } from '../../../cost-of.ts';

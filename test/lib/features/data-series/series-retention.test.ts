@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineModel, defineSeries } from '../../../../lib/define.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';

@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineSeries } from '../../../../lib/define/define-series.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineModel, defineSeries } from '../../../../lib/define.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';

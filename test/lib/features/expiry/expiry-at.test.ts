@@ -1,9 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
-import type { CopyIndex, Index } from '../../../../lib/define/declaration/indexes.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import type { CopyIndex } from '../../../../lib/define/declaration/indexes.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import {
   readByCopies,
@@ -25,6 +22,14 @@ import {
   writeAtomically,
 } from '../../../../lib/engine/write/entity-store.ts';
 import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
+import {
+  defineEntity,
+  type Index,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../../lib/index.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CONSUMER_FAULTS, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';

@@ -1,10 +1,7 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
 import type { Engine } from '../../../../lib/engine/engine.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
@@ -17,6 +14,13 @@ import {
   replaceEntity,
 } from '../../../../lib/engine/write/entity-store.ts';
 import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
+import {
+  defineEntity,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../../lib/index.ts';
 import { rewrapEntities } from '../../../../lib/operations/rewrap.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { measureCost } from '../../../../lib/storage/cost.ts';

@@ -1,15 +1,14 @@
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { DAY_MS } from '../../../../lib/base/time.ts';
-import type { Values } from '../../../../lib/base/values.ts';
 import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import type { CalendarUnit } from '../../../../lib/define/keys/calendar.ts';
 import { createEngine, type Engine } from '../../../../lib/engine/engine.ts';
 import type { Position } from '../../../../lib/engine/read/continuation.ts';
 import { periodsToRead, readEntities } from '../../../../lib/engine/read/retrieve.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { rollPeriods } from '../../../../lib/features/high-volume-delete/high-volume-delete.ts';
+import { defineEntity, type Values } from '../../../../lib/index.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from '../../../../lib/storage/blob-owner.ts';
 import { createTable, dropTable, listTables, provision } from '../../../../lib/storage/provision.ts';
 import { openStorage } from '../../../../lib/storage/storage.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../../lib/define.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { acceptFile, announceFile, describeAttachment } from '../../../../lib/features/large-entities/attachment.ts';
 import { verifyPage } from '../../../../lib/operations/verify.ts';

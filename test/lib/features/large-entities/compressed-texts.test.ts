@@ -3,7 +3,7 @@ import { brotliCompressSync, constants } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { InBlob } from '../../../../lib/define/codec/entity-codec.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
+import { defineEntity } from '../../../../lib/define.ts';
 import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import { requestMove } from '../../../../lib/engine/transfer/transfer.ts';
 import { createEntity } from '../../../../lib/engine/write/entity-store.ts';

@@ -1,8 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import { interPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineEntity, defineModel, interPartitionIndex } from '../../../../lib/define.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { lookupList } from '../../../../lib/features/lookup/lookup.ts';
 import type { RouteResult } from '../../../../lib/http/route.ts';

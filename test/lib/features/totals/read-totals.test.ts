@@ -1,10 +1,8 @@
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { total } from '../../../../lib/define/declaration/totals.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { buildKey, buildKeys } from '../../../../lib/define/keys/key-template.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import { defineEntity, defineModel, total } from '../../../../lib/define.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { readTotals } from '../../../../lib/features/totals/read-totals.ts';
 import { createTable } from '../../../../lib/storage/provision.ts';

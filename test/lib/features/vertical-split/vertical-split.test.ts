@@ -1,9 +1,12 @@
 import { beforeEach, describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
-import { defineModel } from '../../../../lib/define-model.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  defineModel,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../../lib/define.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { guardModel } from '../../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../../lib/storage/provision.ts';

@@ -1,17 +1,21 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { omit, type Values } from '../../../../lib/base/values.ts';
+import { omit } from '../../../../lib/base/values.ts';
 import { toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
 import { joinRows } from '../../../../lib/define/codec/further-rows.ts';
 import { compileFilter } from '../../../../lib/define/codec/query.ts';
 import type { Snapshot } from '../../../../lib/define/declaration/change.ts';
-import type { DeclaredEntity } from '../../../../lib/define/declaration/declaration.ts';
-import { interPartitionIndex, intraPartitionIndex } from '../../../../lib/define/declaration/indexes.ts';
-import { defineEntity } from '../../../../lib/define/define-entity.ts';
 import { addressOf } from '../../../../lib/define/places/index-entries.ts';
 import { createEngine } from '../../../../lib/engine/engine.ts';
 import { planPartition } from '../../../../lib/engine/write/plan.ts';
+import {
+  type DeclaredEntity,
+  defineEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../../lib/index.ts';
 import { guardModel } from '../../../../lib/operations/model-guard.ts';
 import { dropTable, provision } from '../../../../lib/storage/provision.ts';
 import type { Properties, Row } from '../../../../lib/storage/rows.ts';

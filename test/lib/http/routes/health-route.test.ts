@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { RequestContext } from '../../../../lib/http/route.ts';
 import { healthRoute } from '../../../../lib/http/routes/health-route.ts';
 import { openStorage, type Storage } from '../../../../lib/storage/storage.ts';
-import { createMemoryStorage } from '../../../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../../lib/testing/index.ts';
 import { createAccounts, NAMES } from '../../storage/several-accounts.ts';
 
 const check = (storage: Storage) => {
