@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { RowkeyError } from '../base/errors.ts';
 import { type Entity, withFeatures } from '../define/declaration/entity.ts';
-import type { Finding, Suspicion } from '../define/declaration/finding.ts';
+import { type Finding, type Suspicion, toFinding } from '../define/declaration/finding.ts';
 import { isCopy, isRowAt, projectionsOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
@@ -14,7 +14,7 @@ import { inPattern } from '../telemetry/span.ts';
 import { markCleanedUp, readFormerIndex } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 import { surviveRow } from './survive-row.ts';
-import { limitTransactions, toFinding, type VerifyPage, type VerifyPageOptions } from './verify.ts';
+import { limitTransactions, type VerifyPage, type VerifyPageOptions } from './verify.ts';
 import { checkLeftOver } from './verify-index-rows.ts';
 
 /**

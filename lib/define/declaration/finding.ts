@@ -65,6 +65,14 @@ export interface Suspicion extends Omit<Finding, 'repaired'> {
   readonly corrects?: (values: Values) => Values;
 }
 
+/** Leaves out what a finding is repaired with. */
+export function toFinding(
+  { repair: _, losesValues: __, member: ___, sum: ____, corrects: _____, ...found }: Suspicion,
+  repaired: boolean,
+): Finding {
+  return { ...found, repaired };
+}
+
 /** The result of a page of checked or indexed rows. */
 export const Findings = z.object({
   checked: z.int(),
