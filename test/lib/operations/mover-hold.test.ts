@@ -1,4 +1,4 @@
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { moveSlots } from '../../../lib/operations/move-slots.ts';
@@ -36,15 +36,21 @@ test('counts the hold of a mover from the write that changed its row, if the rea
     const hold = await becomeMover(first, { holdMs: 500, lateMs: 0 });
     const memory = memoryOf('first');
     let renewals = 0;
+    let reads = 0;
     memory.intercept = async (request, send) => {
       if (request.method === 'PUT') renewals += 1;
-      if (request.method === 'GET' && renewals === 1) throw new RestError('away', { statusCode: 400, request });
-      return send();
+      if (request.method === 'GET' && renewals === 1) {
+        reads += 1;
+        throw new RestError('away', { statusCode: 400, request });
+      }
+      const reply = await send();
+      if (request.method === 'GET') reads += 1;
+      return reply;
     };
     for (const renewal of [1, 2]) {
       vi.advanceTimersByTime(100);
-      while (renewals < renewal) await setImmediate();
-      await sleep(20);
+      while (renewals < renewal || reads < renewal) await setImmediate();
+      for (let turn = 0; turn < 20; turn += 1) await setImmediate();
     }
     hold.stop();
     vi.advanceTimersByTime(350);
