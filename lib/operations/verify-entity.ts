@@ -63,11 +63,14 @@ export async function checkEntity(
   const reason = whyInvalid(entity, row, snapshot.values);
   const invalid = { kind: 'invalid', of: entity.name, reason, ...address } as const;
   if (reason !== undefined && !entity.furtherRows) return [invalid];
-  const found = only === undefined ? checkDepth(entity, address, snapshot.values) : [];
+  const unreadable = entity.features.flatMap(({ check }) => check?.unreadable?.(entity, snapshot.values) ?? []);
+  const found: Suspicion[] = unreadable.map((of) => ({ kind: 'unreadable', of, ...address }));
+  if (only === undefined) found.push(...checkDepth(entity, address, snapshot.values));
   for (const feature of entity.features)
     if (only === undefined || Object.hasOwn(shapesOf(entity, [feature]), only))
       found.push(...((await feature.check?.entity?.(engine, entity, { address, snapshot, only })) ?? []));
-  if (found.some(({ kind, row: key }) => kind === 'unreadable' || parseFurtherRowKey(key))) return found;
+  // A repair of one entry writes all of them, and a copy may have the last readable form.
+  if (unreadable.length > 0 || found.some(({ row: key }) => parseFurtherRowKey(key))) return found;
   if (reason !== undefined) return [...found, invalid];
   const ofEntries = await checkProjections(engine, entity, { address, snapshot, only });
   const corrections = found.flatMap(({ corrects }) => corrects ?? []);

@@ -28,7 +28,7 @@ const FileName = z.union([z.string(), z.number()]).transform(String);
 export async function openFiles(entity: Entity, { values }: ImportRow, folder: string | undefined): Promise<RowFile[]> {
   const files: RowFile[] = [];
   for (const field of Object.keys(entity.attachments)) {
-    if (values[field] === undefined || values[field] === null) continue;
+    if (values[field] === undefined) continue;
     const file = await openFile(field, values[field], folder);
     const sample = await file.content.slice(0, SAMPLE_BYTES).bytes();
     try {

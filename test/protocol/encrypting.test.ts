@@ -11,6 +11,7 @@ import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { open, seal } from '../../lib/features/encrypted-properties/encrypted-properties.ts';
 import type { Values } from '../../lib/index.ts';
 import { rewrapEntities } from '../../lib/operations/rewrap.ts';
+import { verifyPage } from '../../lib/operations/verify.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { anyText } from '../any-text.ts';
 import { departments, employees } from '../fixtures/model.ts';
@@ -227,4 +228,17 @@ describe('a rotation of the key', () => {
     const stranger = { ...world.engine, keys: createLocalKeyRing(`${world.keyFile}.none`) };
     await expect(toPlain(stranger, employees, one)).rejects.toMatchObject({ code: 'wrong-setting' });
   });
+});
+
+test('a repair, or a build of an index, keeps the copies of a value whose own form is unreadable', async () => {
+  const one = await hire();
+  await world.settle();
+  await breakSecret(one);
+  for (const only of ['emailCompanyWide', undefined]) {
+    const page = await verifyPage(world.engine, employees, { top: 1_000, repair: true, patience: 0, only });
+    const found = page.findings.filter(({ row }) => row === `empid_${one.employeeId}`);
+    expect(found).toEqual([expect.objectContaining({ kind: 'unreadable', of: 'nationalId', repaired: false })]);
+  }
+  const copy = await readByCopy(world.engine, employees, employees.indexes.emailCompanyWide, one);
+  expect((await toPlain(world.engine, employees, copy)).nationalId).toBe(SECRET);
 });

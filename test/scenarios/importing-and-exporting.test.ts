@@ -503,6 +503,10 @@ describe('npm run export', () => {
       expect.objectContaining({ employeeId: '831002', phone: null }),
       expect.objectContaining({ employeeId: '831003' }),
     ]);
+    const imported = await product.run('import', 'employees', file);
+    expect(imported.code).toBe(1);
+    expect(imported.said).toMatch(/Line \d+: "photo" must be .*\n/);
+    expect(imported.said).toMatch(/"phone" must be a string; got null/);
     for (const words of [
       ['verify', 'employees', '--repair'],
       ['reindex', 'employees', 'emailCompanyWide'],

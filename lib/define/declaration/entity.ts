@@ -332,6 +332,8 @@ interface FanOut {
 
 /** A check whose repair differs from that of a projection: it restores what does not follow from one entity alone, or only reports it. */
 interface SpecialCheck {
+  /** The fields whose stored form cannot be read, as far as the row tells. */
+  unreadable?(entity: Entity, values: Values): readonly string[];
   /** Checks the feature's rows in the partition of one entity, and its fields. Not called for an index of another feature alone. */
   entity?(engine: Engine, entity: Entity, subject: VerifySubject): Promise<readonly Suspicion[]>;
   /** Checks a row of the entity's tables that is not an entity. Returns undefined for a row of another feature. */

@@ -103,10 +103,8 @@ export const encryptedProperties: Feature = {
   },
   check: {
     /** Only the form of a ciphertext: to decrypt it would take the key-encryption key. */
-    async entity(_engine, { encrypted }, { address, snapshot: { values } }) {
-      const unreadable = encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field]));
-      return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
-    },
+    unreadable: ({ encrypted }, values) =>
+      encrypted.filter((field) => values[field] !== undefined && !hasSealedForm(values[field])),
   },
 };
 

@@ -109,12 +109,10 @@ export const largeEntities: Feature = {
     },
   },
   check: {
-    async entity(_engine, { attachments }, { address, snapshot: { values } }) {
-      const unreadable = Object.keys(attachments).filter(
+    unreadable: ({ attachments }, values) =>
+      Object.keys(attachments).filter(
         (field) => values[field] !== undefined && !Attachment.safeParse(values[field]).success,
-      );
-      return unreadable.map((of) => ({ kind: 'unreadable', of, ...address }) as const);
-    },
+      ),
   },
 };
 
