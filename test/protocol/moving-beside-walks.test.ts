@@ -285,7 +285,6 @@ test.concurrent.each(Object.entries(MODELS))(
     expect(problems.slice(0, 10)).toEqual([]);
     expect([...done.keys()]).toContain('move');
   },
-  300_000,
 );
 
 const OLD = { partition: '{studio}', row: '{title}_{year:4}' } as const;
@@ -345,6 +344,7 @@ test.concurrent('entities move to another key while their slots move to other ac
     ...new Set(reels.flatMap((reel) => [before, after].map((entity) => slotOf(addressOf(entity, reel).partition)))),
     ...['t0', 't1', 'c1', 'c2', 's0', 'model'].map(slotOf),
   ];
+  const MOVES = 3;
   let isOver = false;
   let round = 0;
   async function write(at: number): Promise<void> {
@@ -366,7 +366,9 @@ test.concurrent('entities move to another key while their slots move to other ac
     }
   }
   async function move(): Promise<void> {
-    while (!isOver) {
+    const since = performance.now();
+    // On a busy machine a move takes long.
+    while (round < MOVES || performance.now() - since < 30_000) {
       const some = slots.filter(() => next() < 0.6);
       const dies = next() < 0.3;
       const { storage } = openWith(dies ? 'crash after' : undefined, 20 + Math.floor(next() * 400));
@@ -401,10 +403,14 @@ test.concurrent('entities move to another key while their slots move to other ac
   async function handle(): Promise<void> {
     while (!isOver) if ((await worker().handleVisible()) === 0) await sleep(10 * IDLE_MS);
   }
-  setTimeout(() => {
-    isOver = true;
-  }, 30_000);
-  await Promise.all([...Array.from({ length: WRITERS }, (_, at) => write(at)), move(), rekey(), handle()]);
+  await Promise.all([
+    ...Array.from({ length: WRITERS }, (_, at) => write(at)),
+    move().finally(() => {
+      isOver = true;
+    }),
+    rekey(),
+    handle(),
+  ]);
   await resumeMoves(open(), given);
   await worker().settle();
   const engine = openProcess();
@@ -420,5 +426,4 @@ test.concurrent('entities move to another key while their slots move to other ac
   const shown = (all: Iterable<Values>) =>
     [...all].map((one) => JSON.stringify([one.studio, one.title, one.year, one.code, one.minutes])).sort();
   expect(shown(read)).toEqual(shown(known.values()));
-  expect(round).toBeGreaterThan(2);
-}, 300_000);
+});
