@@ -89,6 +89,13 @@ function listUnreadable(row: Values): string[] {
   return Object.keys(row).filter((field) => row[field] === null);
 }
 
+/** A row without its key, or of an unknown kind, is no entity: fields that are stored may not have been returned. */
+function listLost({ keyFields, decidedFields, union, schema }: Entity, values: Values): string[] {
+  const lost = keyFields.filter((field) => values[field] === undefined && !decidedFields.includes(field));
+  const isOfNoKind = union !== undefined && !schema.pick({ kind: true }).safeParse(values).success;
+  return isOfNoKind ? [...lost, 'kind'] : lost;
+}
+
 function formatKey({ name, keyFields }: Entity, row: Values): string {
   return `${name} "${keyFields.map((field) => row[field]).join('/')}"`;
 }
@@ -113,6 +120,7 @@ async function readImportableRow(target: Target, entity: Entity, values: Values)
       row[field] = { base64: Buffer.from(await file.arrayBuffer()).toString('base64') };
     } else if (!decided.includes(field)) row[field] = value;
   }
+  for (const field of listLost(entity, values)) row[field] = null;
   return row;
 }
 

@@ -468,6 +468,25 @@ describe('npm run export', () => {
     ]);
   });
 
+  test('marks a row of an unknown kind or without a key, and fails', async () => {
+    const one = { country: 'UK', personId: 'c-1', firstName: 'Ann', kind: 'robot' };
+    const server = createServer((_, response) => response.end(JSON.stringify({ items: [one, {}] })));
+    server.listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const file = join(product.folder, 'marked.ndjson');
+    const remote = ['--url', `http://127.0.0.1:${port}`, '--token', 'x'];
+    const { code, said } = await product.run('export', 'people', file, ...remote);
+    expect(code).toBe(1);
+    expect(said).toContain('people "UK/c-1": "kind" cannot be read.\n');
+    const lines = (await readFile(file, 'utf8')).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      { ...one, kind: null },
+      { country: null, personId: null, kind: null },
+    ]);
+  });
+
   test('goes on without a file that is lost and a value of another type, and fails', async () => {
     const one = { department: 'Lostfile', firstName: 'Ann', lastName: 'A' };
     for (const id of ['831001', '831002', '831003']) {
