@@ -263,7 +263,11 @@ function encodeField(part: Part, value: unknown): string {
   }
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string' || text === '') throw refuse('a text that is not empty is needed');
-  if (part.newestFirst) return invertedTicks(text);
+  if (part.newestFirst) {
+    const ticks = ticksOf(text);
+    if (ticks === undefined) throw refuse(`${INSTANT_EXAMPLE}, is needed`);
+    return toDigits(ticks);
+  }
   if (part.unit) {
     const period = periodOf(part.unit, text);
     if (period === undefined) throw refuse(`a text that begins with the ${part.unit} of an ISO date is needed`);
@@ -316,14 +320,6 @@ const EPOCH_MS = 62_135_596_800_000n;
 const INSTANT_EXAMPLE = 'an ISO instant in UTC, such as 2026-11-20T08:00:00Z';
 const INSTANT = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2})(?:\.(\d{1,7}))?Z)?$/;
 
-/** The 19 digits of an ISO instant in UTC with up to seven fractional digits. Throws `invalid-input`. */
-function invertedTicks(instant: string): string {
-  const ticks = ticksOf(instant);
-  if (ticks === undefined)
-    throw new RowkeyError('invalid-input', 'An instant is needed.', { accepted: INSTANT_EXAMPLE });
-  return toDigits(ticks);
-}
-
 function isInvertedTicks(text: string): boolean {
   return text.length === DIGITS && /^\d+$/.test(text) && BigInt(text) <= MAX_TICKS;
 }
@@ -367,10 +363,11 @@ function toDigits(ticks: bigint): string {
   return String(MAX_TICKS - ticks).padStart(DIGITS, '0');
 }
 
+/** The ticks of an ISO instant in UTC with up to seven fractional digits. Undefined for the year 0000, which .NET does not have. */
 function ticksOf(instant: string): bigint | undefined {
   const [, day, time = '00:00:00', fraction = ''] = INSTANT.exec(instant) ?? [];
   const milliseconds = Date.parse(`${day}T${time}Z`);
   // `Date.parse` accepts 31 November.
-  if (Number.isNaN(milliseconds) || periodOf('day', instant) === undefined) return undefined;
+  if (!(milliseconds >= -EPOCH_MS) || periodOf('day', instant) === undefined) return undefined;
   return (BigInt(milliseconds) + EPOCH_MS) * TICKS_PER_MILLISECOND + BigInt(fraction.padEnd(7, '0'));
 }

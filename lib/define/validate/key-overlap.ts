@@ -28,7 +28,7 @@ const DIGITS = setOf(/\d/);
 const HEX = setOf(/[0-9a-f]/);
 /** An escape is `!` and two hexadecimal digits. */
 const ESCAPES = new Set([...HEX, '!']);
-/** The number of digits that `invertedTicks` returns. */
+/** The number of digits of an instant in `{at~}`. */
 const TICKS_DIGITS = 19;
 const HASH_DIGITS = 2;
 

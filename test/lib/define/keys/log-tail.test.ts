@@ -18,6 +18,10 @@ describe('inverted ticks', () => {
     expect(instantOf(digits)).toBe(instant);
   });
 
+  test.each(['0000-12-31T23:59:59Z', '2026-11-20T09:00:00+01:00', 'yesterday'])('name the field of %s', (at) => {
+    expect(() => digitsOf(at)).toThrow(expect.objectContaining({ code: 'invalid-input', field: 'at' }));
+  });
+
   test('parse back to their instant and sort the newest first', () => {
     const instants = fc.date({
       min: new Date('0001-01-01T00:00:00Z'),
