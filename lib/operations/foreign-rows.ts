@@ -65,6 +65,12 @@ export async function findForeign(engine: Engine, entities: readonly Entity[]): 
 }
 
 /** What an operator should know and do. */
-export function describeForeign({ storage }: Pick<Engine, 'storage'>, { name, table }: Entity): string {
-  return `The table ${storage.table(table).tableName} of ${name} has rows of another program. Each write of ${name} now reads first, so that it changes none of them. Declare sharedTable: true of ${name} if the other program keeps writing there; otherwise move its rows to a table of their own, and run the consistency check.`;
+export function describeForeign(
+  { storage }: Pick<Engine, 'storage'>,
+  { name, table, isWrittenByClients }: Entity,
+): string {
+  const what = `The table ${storage.table(table).tableName} of ${name} has rows of another program.`;
+  if (isWrittenByClients)
+    return `${what} An entity that clients write with a grant cannot share its table: move these rows to a table of their own.`;
+  return `${what} Each write of ${name} now reads first, so that it changes none of them. Declare sharedTable: true of ${name} if the other program keeps writing there; otherwise move its rows to a table of their own, and run the consistency check.`;
 }

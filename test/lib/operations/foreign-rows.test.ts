@@ -7,7 +7,7 @@ import { createEngine } from '../../../lib/engine/engine.ts';
 import { readEntity } from '../../../lib/engine/read/retrieve.ts';
 import { searchForeign } from '../../../lib/engine/search-foreign.ts';
 import { deleteEntity, putEntity } from '../../../lib/engine/write/entity-store.ts';
-import { findForeign } from '../../../lib/operations/foreign-rows.ts';
+import { describeForeign, findForeign } from '../../../lib/operations/foreign-rows.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';
 import { resourcesOf } from '../../../lib/operations/resources.ts';
 import { verifyPage } from '../../../lib/operations/verify.ts';
@@ -155,6 +155,14 @@ describe('a row of another program', () => {
     expect(await start()).toEqual([]);
     await isAbsent();
   });
+});
+
+test('proposes sharedTable only where it is accepted', () => {
+  expect(describeForeign(engine, entity)).toContain('Declare sharedTable: true of notes');
+  const ofClients = model.list.find(({ isWrittenByClients }) => isWrittenByClients) as Entity;
+  expect(describeForeign(engine, ofClients)).toMatch(
+    / cannot share its table: move these rows to a table of their own\.$/,
+  );
 });
 
 test('rejects sharedTable where nothing tells whose a row is', () => {
