@@ -114,14 +114,9 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const given: Values = { ...whole, ...held };
   const values = optional.length > 0 ? withDefaults(entity, given, fields) : given;
   const all = withDerived(entity, values);
+  checkComputed(entity, pick(all, Object.keys(entity.derived)), 'derived field');
   // Functions of the app compute derived fields and some defaults.
   if (values !== given || Object.keys(entity.derived).length > 0) checkFields(omit(all, fields));
-  for (const field of Object.keys(entity.derived))
-    if (hasValue(all[field]) && !fitsColumn(entity, field, all[field]))
-      throw new RowkeyError(
-        'wrong-operation',
-        `The derived field "${field}" of ${entity.name} has a value of another type.`,
-      );
   for (const field of entity.keyFields)
     if (!(field in held) || field in entity.derived) checkKeyText(field, all[field]);
   return all;
@@ -142,7 +137,18 @@ function withDefaults(entity: Entity, values: Values, held: readonly string[]): 
   const computed = mapValues(Object.fromEntries(absent), (compute, field) =>
     callApp(`The default of "${field}" of ${entity.name}`, () => compute(given)),
   );
+  checkComputed(entity, computed, 'default of the field');
   return { ...values, ...validateRequired(entity, computed, Object.keys(computed)) };
+}
+
+/**
+ * Throws `wrong-operation` for a computed value of another type: no value of a caller has made it so. Numbers of a caller may have made
+ * one that is not finite, which `checkFields` rejects.
+ */
+function checkComputed(entity: Entity, computed: Values, what: string): void {
+  for (const [field, value] of Object.entries(computed))
+    if (hasValue(value) && (typeof value !== 'number' || Number.isFinite(value)) && !fitsColumn(entity, field, value))
+      throw new RowkeyError('wrong-operation', `The ${what} "${field}" of ${entity.name} has a value of another type.`);
 }
 
 /** The values with the derived fields, which follow from the fields that callers write. */

@@ -36,6 +36,7 @@ const notes = defineEntity('notes', {
     size: (values) => {
       if (values.text === 'derive') throw new TypeError(`of ${SECRET}`);
       if (values.text === 'mistype') return `of ${SECRET}`;
+      if (values.text === 'promise') return Promise.resolve(1);
       return String(values.text).length;
     },
   },
@@ -43,6 +44,8 @@ const notes = defineEntity('notes', {
   defaults: {
     slug: ({ text }) => {
       if (text === 'default') throw new TypeError(`of ${SECRET}`);
+      if (text === 'number') return 5;
+      if (text === 'async') return Promise.resolve('slug');
       return String(text).replace('!', '');
     },
   },
@@ -251,10 +254,15 @@ describe.each(Object.entries(THROWS))('%s that throws does not blame the caller'
   });
 });
 
-test('a derived field of another type is a mistake, and nothing is stored', async () => {
-  const { status, body, text, logged } = await app.ask(ann, 'PUT', 'notes/ann/typed', { text: 'mistype', slug: 's' });
+test.each([
+  ['a derived field', { text: 'mistype', slug: 's' }, 'The derived field "size"'],
+  ['a derived field in a promise', { text: 'promise', slug: 's' }, 'The derived field "size"'],
+  ['a default', { text: 'number' }, 'The default of the field "slug"'],
+  ['a default in a promise', { text: 'async' }, 'The default of the field "slug"'],
+])('%s of another type is a mistake, and nothing is stored', async (_, fields, subject) => {
+  const { status, body, text, logged } = await app.ask(ann, 'PUT', 'notes/ann/typed', fields);
   expect([status, body.code], text).toEqual([500, 'wrong-operation']);
-  expect(logged).toEqual([expect.stringContaining('The derived field "size" of notes has a value of another type.')]);
+  expect(logged).toEqual([expect.stringContaining(`${subject} of notes has a value of another type.`)]);
   expect(text + logged).not.toContain(SECRET);
   expect((await app.ask(ann, 'GET', 'notes/ann/typed')).status).toBe(404);
 });
