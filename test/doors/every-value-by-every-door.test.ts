@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -35,7 +37,12 @@ countTurns();
 /** Each value arrives by each door as it was given, or is refused by all doors alike with a code, and reaches no other thing. */
 
 const app = { model, folder: fileURLToPath(new URL('../../dist/doors', import.meta.url)), packs: undefined };
-beforeAll(() => buildFixtures(app, '../doors/functions.ts'));
+beforeAll(async () => {
+  await buildFixtures(app, '../doors/functions.ts');
+  // A bundle exports nothing, and the commands look for the model.
+  const main = '{app.js,../../test/doors/model.ts}';
+  await writeFile(join(app.folder, 'package.json'), JSON.stringify({ type: 'module', main }));
+});
 
 const FIELDS: readonly Field[] = ['room', 'id', 'handle', 'label', 'amount', 'at', 'free'];
 const KEY_FIELDS: readonly Field[] = ['room', 'id'];
