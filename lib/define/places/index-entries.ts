@@ -1,3 +1,4 @@
+import { callApp } from '../../base/app-mistake.ts';
 import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { onceFor } from '../../base/once.ts';
@@ -47,7 +48,7 @@ export function addressIfAny(entity: Entity, values: Values): Address | undefine
 export function isIndexed(index: Index, values: Values | undefined): values is Values {
   if (!values) return false;
   for (const field of formOf(index).required) if (!hasValue(values[field])) return false;
-  return index.when?.(values) ?? true;
+  return callApp('The condition "when" of an index or a total', () => index.when?.(values) ?? true);
 }
 
 /** The fields that an entity must have to be in an index, and the list field of its keys, if there is one. */

@@ -40,7 +40,18 @@ const notes = defineEntity('notes', {
       return String(values.text).length;
     },
   },
-  indexes: { text: interPartitionIndex({ table: 'notesbytext', partition: '{text}', row: '{owner}_{noteId}' }) },
+  indexes: {
+    text: interPartitionIndex({
+      table: 'notesbytext',
+      partition: '{text}',
+      row: '{owner}_{noteId}',
+      when({ text }) {
+        if (text === 'when') throw new TypeError(`of ${SECRET}`);
+        if (text === 'nothing') throw undefined;
+        return true;
+      },
+    }),
+  },
   defaults: {
     slug: ({ text }) => {
       if (text === 'default') throw new TypeError(`of ${SECRET}`);
@@ -199,6 +210,7 @@ test.each<[string, object]>([
 const THROWS = {
   'a check of the schema': [{ text: 'a', slug: 's', odd: 'throw' }, 'A check of the schema of notes threw TypeError.'],
   'a derived field': [{ text: 'derive', slug: 's' }, 'The derived field "size" of notes threw TypeError.'],
+  'a condition': [{ text: 'when', slug: 's' }, 'The condition "when" of an index or a total threw TypeError.'],
   'a default': [{ text: 'default' }, 'The default of "slug" of notes threw TypeError.'],
 } as const;
 
@@ -265,6 +277,15 @@ test.each([
   expect(logged).toEqual([expect.stringContaining(`${subject} of notes has a value of another type.`)]);
   expect(text + logged).not.toContain(SECRET);
   expect((await app.ask(ann, 'GET', 'notes/ann/typed')).status).toBe(404);
+});
+
+test('a condition that throws nothing is a mistake, and fails no other action', async () => {
+  const actions = ['nothing', 'b'].map((text) => ({
+    put: { owner: 'ann', noteId: `thrown ${text}`, text, slug: 's' },
+  }));
+  const { body, logged } = await app.ask(ann, 'POST', 'notes/batch', { actions });
+  expect(body.results.map((one: { status: number }) => one.status)).toEqual([500, 201]);
+  expect(logged).toHaveLength(1);
 });
 
 test('a check of a schema rejects what is not valid', async () => {
