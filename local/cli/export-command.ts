@@ -92,7 +92,7 @@ function listUnreadable(row: Values): string[] {
 /** A row without its key, or of an unknown kind, is no entity: fields that are stored may not have been returned. */
 function listLost({ keyFields, decidedFields, union, schema }: Entity, values: Values): string[] {
   const lost = keyFields.filter((field) => values[field] === undefined && !decidedFields.includes(field));
-  const isOfNoKind = union !== undefined && !schema.pick({ kind: true }).safeParse(values).success;
+  const isOfNoKind = union !== undefined && !schema.pick({ kind: true }).safeParse({ kind: values.kind }).success;
   return isOfNoKind ? [...lost, 'kind'] : lost;
 }
 

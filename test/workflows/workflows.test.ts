@@ -50,7 +50,7 @@ const unknownVars = ({ kind, message }: LintResult) =>
 
 test('docs/workflows.md lists every workflow', () => {
   const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
-  expect(workflows.map(({ name }) => name).sort()).toEqual(['ci.yml', 'deploy.yml', 'preview.yml', 'nightly.yml']);
+  expect(workflows.map(({ name }) => name).sort()).toEqual(['ci.yml', 'deploy.yml', 'nightly.yml', 'preview.yml']);
   for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
 });
 
