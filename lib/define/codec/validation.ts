@@ -114,7 +114,6 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const given: Values = { ...whole, ...held };
   const values = optional.length > 0 ? withDefaults(entity, given, fields) : given;
   const all = withDerived(entity, values);
-  checkComputed(entity, pick(all, Object.keys(entity.derived)), 'derived field');
   // Functions of the app compute derived fields and some defaults.
   if (values !== given || Object.keys(entity.derived).length > 0) checkFields(omit(all, fields));
   for (const field of entity.keyFields)
@@ -151,12 +150,13 @@ function checkComputed(entity: Entity, computed: Values, what: string): void {
       throw new RowkeyError('wrong-operation', `The ${what} "${field}" of ${entity.name} has a value of another type.`);
 }
 
-/** The values with the derived fields, which follow from the fields that callers write. */
+/** The values with the derived fields, which follow from the fields that callers write. Throws `wrong-operation` for a mistake of their functions. */
 export function withDerived(entity: Entity, values: Values): Values {
   const given = omit(values, entity.decidedFields);
   const derived = Object.entries(entity.derived).map(([field, derive]) => {
     return [field, callApp(`The derived field "${field}" of ${entity.name}`, () => derive(given))] as const;
   });
+  checkComputed(entity, Object.fromEntries(derived), 'derived field');
   const kept = omit(values, Object.keys(entity.derived));
   return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
 }

@@ -175,21 +175,15 @@ export const deleteSeries = inPattern(
     // Only under an ETag is the blob known that the row names.
     if (isConditional(conditions) || slotsOf(entity).overflow)
       return deleteUnderEtags(engine, entity, key, { change, conditions });
-    let isSent = false;
     await changeRows(engine, entity, { key, addresses, isDelete: true }, async (rows) => {
-      if (etagOf(rows) === undefined) {
-        if (!isSent) throw notFound(entity, key);
-        // The reply of the attempt before may be lost.
-        return noteChange(engine, change);
-      }
-      isSent = true;
-      // Who adds a further row marks the first one: none that was added since is left alone.
-      const actions = rows.flatMap((one, index): Action[] => {
-        if (!one) return [];
-        const { row, etag } = one;
-        return [{ kind: 'delete', row, ...(index === 0 && addresses.length > 1 ? { etag } : {}) }];
-      });
-      await submitNoted(engine, entity, change, actions, { deletesIf: addresses.length > 1 });
+      if (etagOf(rows) === undefined) throw notFound(entity, key);
+      const there = rows.flatMap((row) => row ?? []);
+      await submitNoted(
+        engine,
+        entity,
+        change,
+        there.map(({ row }) => ({ kind: 'delete', row })),
+      );
     });
   },
 );
@@ -333,10 +327,9 @@ function submitNoted(
   entity: Entity,
   change: SeriesChange,
   actions: readonly Action[],
-  { deletesIf = false } = {},
 ): Promise<Map<string, string>> {
   const { table, partition } = change.address;
-  const write = () => submit(engine.storage, { table, partition, actions, deletesIf });
+  const write = () => submit(engine.storage, { table, partition, actions });
   return makeAndNote(engine, change, () => withPeriodTable(engine, entity, { table, write }));
 }
 

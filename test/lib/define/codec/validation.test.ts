@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { validate, validateKey } from '../../../../lib/define/codec/validation.ts';
+import { validate, validateKey, withDerived } from '../../../../lib/define/codec/validation.ts';
 import { defineEntity } from '../../../../lib/define.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 
@@ -12,6 +12,20 @@ const { notes } = deploy(
     access: { read: [], write: [] },
   }),
 );
+
+test('a derived field of another type is a mistake wherever it is computed, also in a move', () => {
+  const { sizes } = deploy(
+    defineEntity('sizes', {
+      schema: z.object({ id: z.string(), size: z.number().optional() }),
+      table: 'sizes',
+      key: { partition: '{id}', row: 'r' },
+      derived: { size: () => 'large' as never },
+      access: { read: [], write: [] },
+    }),
+  );
+  for (const compute of [validate, withDerived])
+    expect(() => compute(sizes, { id: '1' })).toThrow(expect.objectContaining({ code: 'wrong-operation' }));
+});
 
 /** Clients remove dots from a path, and hosts take an encoded `%2F` for a slash and end a text at a NUL. */
 describe.each(['.', '..', 'a%2Fb', '%2f', 'a\0b', '\0'])('a text that a path cannot contain: %j', (text) => {
