@@ -1,33 +1,40 @@
-import { randomBytes } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import type { Plugin } from 'vite';
 import { startVitest } from 'vitest/node';
-import { startAzurite } from '../local/instance/azurite.ts';
-import { BEGIN, END, PAGE, RULES, type Rule, removeRule, tableOfRules } from './model/rules.ts';
+import { startIdentityProvider } from '../local/instance/identity-provider.ts';
+import { buildFixtures } from './fixtures/build.ts';
+import { deployedApp } from './fixtures/deployed-app.ts';
+import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules } from './model/rules.ts';
+import { PROMISES } from './mutation/promises.ts';
 import { PATIENCE_MS } from './patience.ts';
+import { seedOfRun } from './seed.ts';
 
 /**
- * `npm run rules`: runs the test of each rule on code without the rule, demands that the test finds the difference, and writes the table
- * of docs/consistency.md. Only the loaded code changes, and no file. `npm run rules -- TEXT` runs the rules whose name has the text, and
- * leaves the page as it is.
+ * `npm run rules`: takes each rule of the protocol out of the code and runs its test, which must find the difference, and writes the table of
+ * docs/consistency.md. `npm run promises` does the same for the promises of the documents. Only the loaded code changes, and no file. With
+ * a text, as in `npm run rules -- TEXT`, those whose name has the text run, and the page stays as it is.
  */
 
-const selected = RULES.filter(({ without }) => without.includes(process.argv[2] ?? ''));
+const [list = '', text = ''] = process.argv.slice(2);
+const cuts: readonly Cut[] = list === 'promises' ? PROMISES : RULES;
+const selected = cuts.filter(({ without }) => without.includes(text));
+if (selected.length === 0) throw new Error(`None of the ${list} is called "${text}".`);
 // Throws before any test runs if a text is not in the code any more.
-const [first, ...others] = selected.map((rule, index) => {
-  const path = resolve(rule.file);
-  const source = removeRule(rule, readFileSync(path, 'utf8'));
-  const plugin: Plugin = { name: 'rule', enforce: 'pre', load: (id) => (id === path ? source : undefined) };
-  return { rule, plugin, name: `rule${index}`, key: randomBytes(64).toString('base64') };
+const runs = selected.map((cut) => {
+  const path = resolve(cut.file);
+  const source = removeRule(cut, readFileSync(path, 'utf8'));
+  const plugin: Plugin = { name: 'cut', enforce: 'pre', load: (id) => (id === path ? source : undefined) };
+  return { cut, plugin };
 });
-if (!first) throw new Error(`No rule is called "${process.argv[2]}".`);
 
-/** Runs a test and returns its error, or an empty string. */
-async function runTest([file, title]: Rule['test'], connectionString: string, plugin: Plugin): Promise<string> {
-  const storage = { [resolve(file)]: connectionString };
+/** Runs a test as `npm test` does, and returns its error, or an empty string. */
+async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<string> {
+  // The host runs the built app.
+  if (readFileSync(file, 'utf8').includes('useProduct')) await buildFixtures({ ...deployedApp, plugins: [plugin] });
   const vitest = await startVitest(
     'test',
     [file],
@@ -35,14 +42,16 @@ async function runTest([file, title]: Rule['test'], connectionString: string, pl
       // Without the projects of the repository, which build and start what this run does not need.
       config: false,
       include: [file],
+      setupFiles: ['test/memory-setup.ts'],
       watch: false,
       reporters: [],
-      // The cache has the code with the rule.
+      // The cache has the code without the cut.
       fsModuleCache: false,
-      testNamePattern: `${title.replace(/[^\w ]/g, '\\$&')}$`,
+      testNamePattern: `(^|> )${title.replace(/[^\w ]/g, '\\$&')}$`,
       testTimeout: PATIENCE_MS,
       hookTimeout: PATIENCE_MS,
-      provide: { storage, folder, build: '', seed: '0' },
+      expect: { poll: { timeout: PATIENCE_MS / 2, interval: 50 } },
+      provide: { storage: 'memory', folder, build: randomUUID(), seed },
     },
     { plugins: [plugin] },
   );
@@ -50,32 +59,33 @@ async function runTest([file, title]: Rule['test'], connectionString: string, pl
   const run = tests.filter((test) => test.result().state !== 'skipped');
   const errors = run.flatMap((test) => test.result().errors ?? []).map(({ message, diff }) => `${message}\n${diff}`);
   await vitest.close();
-  if (run.length !== 1) throw new Error(`${file} has ${run.length} tests with the title "${title}"; expected one.`);
+  if (run.length !== 1) return `${run.length} tests have the title "${title}"; expected one.`;
   return stripVTControlCharacters(errors.join('\n')).replaceAll('\\"', '"');
 }
 
 const since = Date.now();
+const seed = seedOfRun();
 const folder = mkdtempSync(join(tmpdir(), 'rowkey-rules-'));
-const azurite = await startAzurite({ folder: undefined, accounts: [first, ...others] });
 let unheld = 0;
 try {
-  for (const { rule, plugin, name } of [first, ...others]) {
-    const error = await runTest(rule.test, azurite.connectionString(name), plugin);
-    const isHeld = error.includes(rule.finds);
+  // Creates the signing key of the apps.
+  await (await startIdentityProvider({ folder })).stop();
+  for (const { cut, plugin } of runs) {
+    const error = await runTest(cut.test, plugin);
+    const isHeld = error.includes(cut.finds);
     if (!isHeld) unheld += 1;
-    const why = error ? `fails without "${rule.finds}": ${error}` : 'passes';
-    console.log(isHeld ? `held: ${rule.without}` : `NOT HELD: ${rule.without}. "${rule.test.join(': ')}" ${why}`);
+    const why = error ? `fails without "${cut.finds}": ${error}` : 'passes';
+    console.log(isHeld ? `held: ${cut.without}` : `NOT HELD: ${cut.without}. "${cut.test.join(': ')}" ${why}`);
   }
 } finally {
-  await azurite.stop();
   rmSync(folder, { recursive: true, force: true });
 }
 console.log(
-  `${selected.length - unheld} of ${selected.length} rules are held, in ${Math.round((Date.now() - since) / 1_000)} s.`,
+  `${selected.length - unheld} of ${selected.length} ${list} are held, in ${Math.round((Date.now() - since) / 1_000)} s. TEST_SEED=${seed}`,
 );
 // vitest sets the exit code for the tests that are to fail.
 process.exitCode = unheld > 0 ? 1 : 0;
-if (unheld === 0 && selected.length === RULES.length) {
+if (list === 'rules' && unheld === 0 && selected.length === RULES.length) {
   const [before, rest = ''] = readFileSync(PAGE, 'utf8').split(BEGIN);
   writeFileSync(PAGE, `${before}${BEGIN}\n${tableOfRules()}\n\n${END}${rest.split(END)[1] ?? ''}`);
 }

@@ -2,9 +2,17 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkTypes } from '../check-types.ts';
-import { BEGIN, END, PAGE, RULES, removeRule, tableOfRules } from './rules.ts';
+import { PROMISES } from '../mutation/promises.ts';
+import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules } from './rules.ts';
 
 const page = readFileSync(PAGE, 'utf8');
+
+/** The texts in a file that are the title of a test. `describe > title` tells apart the tests that have one title. */
+function findTitles(file: string, title: string): string[] {
+  const texts = [...readFileSync(file, 'utf8').matchAll(/(['`])((?:(?!\1).)+)\1,/g)].map(([, , text = '']) => text);
+  const toPattern = (text: string) => text.replace(/[^\w %]/g, '\\$&').replaceAll('%s', '.+');
+  return texts.filter((text) => text !== '%s' && new RegExp(`(^| > )${toPattern(text)}$`).test(title));
+}
 
 /** The first cells of the table below a heading. */
 function rowsBelow(heading: string): string[] {
@@ -20,28 +28,32 @@ test('every row of both tables can be taken out of the code, and nothing else', 
   expect([...new Set(RULES.map(({ row }) => row))]).toEqual(rows);
 });
 
-test.each(RULES)('$without: the code still has the rule, and the test exists', (rule) => {
-  const source = readFileSync(rule.file, 'utf8');
-  expect(removeRule(rule, source)).not.toBe(source);
-  const [file, title] = rule.test;
-  const titles = [...readFileSync(file, 'utf8').matchAll(/'([^'\n]+)',\s*async/g)].map(([, text = '']) => text);
-  const isTitle = (text: string) => text !== '%s' && new RegExp(`^${text.replaceAll('%s', '.+')}$`).test(title);
-  expect(titles.filter(isTitle)).toHaveLength(1);
+const cuts: readonly Cut[] = [...RULES, ...PROMISES];
+
+test.each(cuts)('$without: the code still has it, and the test exists', (cut) => {
+  const source = readFileSync(cut.file, 'utf8');
+  expect(removeRule(cut, source)).not.toBe(source);
+  const [file, title] = cut.test;
+  expect(findTitles(file, title)).toHaveLength(1);
+});
+
+test('each of the cuts has a name of its own', () => {
+  expect(new Set(cuts.map(({ without }) => without)).size).toBe(cuts.length);
 });
 
 // Otherwise a rule could fail its test for another reason than its absence, or not run at all because an error is handled.
-test('the code without each rule has no type error', async () => {
+test('the code without each of them has no type error', async () => {
   const folder = mkdtempSync('node_modules/.rules-');
   try {
-    for (const [index, rule] of RULES.entries()) {
-      const path = join(folder, dirname(rule.file), `${index}-${basename(rule.file)}`);
+    for (const [index, cut] of cuts.entries()) {
+      const path = join(folder, dirname(cut.file), `${index}-${basename(cut.file)}`);
       mkdirSync(dirname(path), { recursive: true });
-      writeFileSync(path, removeRule(rule, readFileSync(rule.file, 'utf8')));
+      writeFileSync(path, removeRule(cut, readFileSync(cut.file, 'utf8')));
     }
     const config = {
       extends: '../../tsconfig.json',
       compilerOptions: { rootDirs: ['.', '../..'] },
-      include: ['lib'],
+      include: ['lib', 'local', 'functions'],
       exclude: [],
     };
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));

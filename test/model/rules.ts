@@ -16,10 +16,9 @@ const HOLD = 'lib/engine/reconcile/hold.ts';
 export const PAGE = 'docs/consistency.md';
 export const [BEGIN, END] = ['<!-- rules: written by `npm run rules` -->\n', '<!-- /rules -->'];
 
-export interface Rule {
-  /** The first cell of a row in *The order of the steps* or *Time*. A row may state several rules. */
-  readonly row: string;
-  /** What the code does without the rule. Names the rule. */
+/** Something that the code promises, taken out of the code, and the test that then fails. */
+export interface Cut {
+  /** What the code does without it. Names the cut. */
   readonly without: string;
   readonly file: string;
   /** Texts of the file, each of which occurs once, and what replaces them. */
@@ -28,6 +27,11 @@ export interface Rule {
   readonly test: readonly [file: string, title: string];
   /** A part of the test's error: the difference. */
   readonly finds: string;
+}
+
+export interface Rule extends Cut {
+  /** The first cell of a row in *The order of the steps* or *Time*. A row may state several rules. */
+  readonly row: string;
 }
 
 const COMMIT_LIMIT =
@@ -362,8 +366,8 @@ export const RULES: readonly Rule[] = [
   },
 ];
 
-/** Returns the source without a rule. Throws if a text does not occur once. */
-export function removeRule({ without, file, edits }: Pick<Rule, 'without' | 'file' | 'edits'>, source: string): string {
+/** Returns the source without a rule or promise. Throws if a text does not occur once. */
+export function removeRule({ without, file, edits }: Pick<Cut, 'without' | 'file' | 'edits'>, source: string): string {
   return edits.reduce((text, [old, replacement]) => {
     const found = text.split(old).length - 1;
     if (found !== 1)
