@@ -95,13 +95,16 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
   await runIn(process, chanceOf('start'), async () => {
     for (const start of registered.starts) await start();
   });
-  for (const queue of registered.queues)
+  for (const queue of registered.queues) {
+    const account = known.find(({ name }) => name === queue.setting) ?? only;
     runIn(process, chanceOf('poll', queue.name), () =>
       startQueueTrigger(queue, {
-        account: known.find(({ name }) => name === queue.setting) ?? only,
+        account,
+        canReceive: async () => (await network.look(account.name, queue.queue)).isOneVisible,
         invoke: (input, triggerMetadata) => invoke(queue, input, { triggerMetadata }).result,
       }),
     );
+  }
   const { promise: death, reject: die } = Promise.withResolvers<never>();
   death.catch(() => undefined);
   const untilDeath = <Result>(work: Promise<Result>) => Promise.race([death, work]);

@@ -1,5 +1,6 @@
 import {
   createHttpHeaders,
+  createPipelineRequest,
   type HttpClient,
   type PipelineRequest,
   type PipelineResponse,
@@ -36,9 +37,19 @@ interface NetworkOptions {
   readonly notice: (situation: string) => void;
 }
 
+interface Account {
+  readonly name: string;
+  readonly connectionString: string;
+  readonly httpClient: HttpClient;
+}
+
 export interface Network {
   /** The options of each account, for a process. */
-  accountsFor(process: VirtualProcess): { name: string; connectionString: string; httpClient: HttpClient }[];
+  accountsFor(process: VirtualProcess): Account[];
+  /** The options of each account for the world itself: without a network, so that nothing of its requests is logged or fails. */
+  readonly direct: readonly Account[];
+  /** How many messages a queue of an account has, and if one of them is visible. It costs no request. */
+  look(account: string, queue: string): Promise<{ readonly messages: number; readonly isOneVisible: boolean }>;
   faults: NetworkFaults;
   /** The accounts that do not respond, and until when. */
   readonly away: Map<string, number>;
@@ -56,8 +67,7 @@ const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
 
 export function createNetwork({ accounts, log, notice }: NetworkOptions): Network {
   const memories = accounts.map((account, index) => {
-    const origin = (service: number) => `http://127.0.0.1:${3 * index + service}`;
-    const origins = { table: origin(1), queue: origin(2), blob: origin(3) };
+    const origins = { table: originOf(index, 1), queue: originOf(index, 2), blob: originOf(index, 3) };
     return { account, memory: createMemoryStorage({ now: trueTime, account, origins }) };
   });
   const state = { requests: 0 };
@@ -71,6 +81,23 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
       return state.requests;
     },
     requestsOf: (chance) => requestsOf.get(chance) ?? 0,
+    direct: memories.map(({ account, memory: { connectionString, httpClient } }) => ({
+      name: account,
+      connectionString,
+      httpClient,
+    })),
+    async look(account, queue) {
+      const memory = memories.find((one) => one.account === account)?.memory;
+      const ask = async (what: string) => {
+        const url = `${originOf(accounts.indexOf(account), 2)}/${account}/${queue}${what}`;
+        const headers = createHttpHeaders({ authorization: 'none' });
+        return memory?.httpClient.sendRequest(createPipelineRequest({ url, headers, allowInsecureConnection: true }));
+      };
+      const messages = Number((await ask('?comp=metadata'))?.headers.get('x-ms-approximate-messages-count') ?? 0);
+      if (messages === 0) return { messages, isOneVisible: false };
+      const peeked = await ask('/messages?peekonly=true');
+      return { messages, isOneVisible: peeked?.bodyAsText?.includes('<QueueMessage>') === true };
+    },
     accountsFor: (process) =>
       memories.map(({ account, memory: { connectionString, httpClient } }) => ({
         name: account,
@@ -100,7 +127,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     const { abortSignal, ...sent } = request;
     const execute = async () => {
       const response = await httpClient.sendRequest(sent);
-      say(`${response.status} ${JSON.stringify(response.headers.toJSON())} ${response.bodyAsText ?? '(stream)'}`);
+      say(`${response.status} ${response.headers.get('etag') ?? ''} ${response.bodyAsText ?? '(stream)'}`);
       arriveBehind(placeOf(request.url), process);
       return response;
     };
@@ -108,20 +135,21 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
       const fail = (code: string) => reject(new RestError(`The network failed: ${code}`, { code, request }));
       /** What arrives at a process that is dead vanishes, as its timers do. */
       const inProcess = (run: () => void, afterMs: number) => {
-        new VirtualTimer(run, afterMs);
+        new VirtualTimer(run, afterMs, false, false);
       };
       const abort = () =>
         reject(Object.assign(new Error('The request was aborted.'), { name: 'AbortError', code: 'REQUEST_ABORTED' }));
       if (abortSignal?.aborted) return abort();
       abortSignal?.addEventListener('abort', abort);
       // As the HTTP client of the SDKs does.
-      if (sent.timeout > 0) new VirtualTimer(abort, sent.timeout);
+      const limit = sent.timeout > 0 ? new VirtualTimer(abort, sent.timeout, false, false) : undefined;
       const deliver = (result: PipelineResponse | string, afterMs: number) =>
         process.isDead
           ? undefined
           : runIn(process, chance, () =>
               inProcess(() => {
                 abortSignal?.removeEventListener('abort', abort);
+                limit?.close();
                 if (typeof result === 'string') fail(result);
                 else resolve({ ...result, request });
               }, afterMs),
@@ -190,6 +218,8 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   return network;
 }
 
+const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
+
 /** The table, queue or container of a request. */
 function placeOf(url: string): string {
   const { origin, pathname } = new URL(url);
@@ -205,7 +235,7 @@ function chooseFate(dice: number, faults: NetworkFaults): keyof NetworkFaults | 
   return undefined;
 }
 
-/** A token in the headers is not the same in another run, as its key is not. */
+/** Of the headers only the condition: the others follow from the request, or are not the same in another run, as a signature. */
 function describe({ headers, body }: PipelineRequest): string {
-  return `${JSON.stringify(headers.toJSON())} ${typeof body === 'string' ? body : body ? '(bytes)' : ''}`;
+  return `${headers.get('if-match') ?? ''} ${typeof body === 'string' ? body : body ? '(bytes)' : ''}`;
 }

@@ -22,11 +22,16 @@ const IDLE_AFTER = 8;
 
 interface Trigger {
   readonly account: { readonly connectionString: string; readonly httpClient: HttpClient };
+  /** False if a poll would receive nothing, and is left out. */
+  readonly canReceive: () => Promise<boolean>;
   readonly invoke: (body: unknown, metadata: Record<string, unknown>) => Promise<unknown>;
 }
 
 /** Starts to receive messages, and returns what stops it. */
-export function startQueueTrigger(target: { readonly queue: string }, { account, invoke }: Trigger): () => void {
+export function startQueueTrigger(
+  target: { readonly queue: string },
+  { account, canReceive, invoke }: Trigger,
+): () => void {
   const storage = openStorage(account);
   const [queue, poison] = [storage.queue(target.queue), storage.queue(`${target.queue}-poison`)];
   const longestPollMs = currentChance().pick(LONGEST_POLLS_MS);
@@ -38,7 +43,7 @@ export function startQueueTrigger(target: { readonly queue: string }, { account,
     let empty = 0;
     while (!isStopped) {
       if (running <= NEW_BATCH_BELOW) {
-        const messages = await receive();
+        const messages = (await canReceive()) ? await receive() : [];
         for (const message of messages) {
           running += 1;
           void handle(message).finally(() => {

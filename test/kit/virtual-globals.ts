@@ -51,10 +51,11 @@ function sleep<Value>(milliseconds?: number, value?: Value, { signal }: SleepOpt
       timer.close();
       reject(abortError());
     };
-    const timer = new VirtualTimer(() => {
+    const end = () => {
       signal?.removeEventListener('abort', abort);
       resolve(value);
-    }, milliseconds);
+    };
+    const timer = new VirtualTimer(end, milliseconds, false, false);
     signal?.addEventListener('abort', abort, { once: true });
   });
 }
@@ -95,11 +96,23 @@ function uuid(): string {
   const all = bytes(16);
   all[6] = ((all[6] ?? 0) & 0x0f) | 0x40;
   all[8] = ((all[8] ?? 0) & 0x3f) | 0x80;
-  return all.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  const hex = all.toString('hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 const randomInt = (least: number, most?: number) =>
   most === undefined ? currentChance().below(least) : least + currentChance().below(most - least);
 replace(Math, { random: () => currentChance().next() });
+/** The SDKs sign each request with the same few keys, and Node.js takes longer to prepare a key than to sign. */
+const { createHmac, createSecretKey } = crypto;
+const secrets = new Map<string, crypto.KeyObject>();
+function signWith(algorithm: string, key: Buffer | string | crypto.KeyObject): crypto.Hmac {
+  if (!Buffer.isBuffer(key)) return createHmac(algorithm, key);
+  const name = key.toString('latin1');
+  const secret = secrets.get(name) ?? createSecretKey(key);
+  secrets.set(name, secret);
+  return createHmac(algorithm, secret);
+}
+replace(crypto, { createHmac: signWith });
 replace(crypto, { randomBytes: bytes, randomUUID: uuid, randomInt, randomFillSync: fill });
 replace(globalThis.crypto, { randomUUID: uuid, getRandomValues: fill });
 

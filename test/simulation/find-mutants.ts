@@ -91,7 +91,8 @@ function toLine({ mutant, seed, seeds, minutes, what }: Found): string {
 
 function writeTable(all: readonly Found[]): void {
   const rows = all.map(
-    ({ mutant, seed, minutes }) => `| ${mutant.without} | ${seed ?? 'not found'} | ${minutes.toFixed(1)} |`,
+    ({ mutant, seed, seeds, minutes }) =>
+      `| ${mutant.without} | ${seed ?? `none of ${seeds}`} | ${minutes.toFixed(1)} |`,
   );
   const table = [
     '| Without the rule | Seed that finds it | Minutes of processor time |',

@@ -51,7 +51,7 @@ export interface Plan {
 
 /** Clients, each with the ETags that it has seen. */
 export const CLIENTS = 4;
-const WRITES = 50;
+export const WRITES = 50;
 /** A round of the walk has a third of its steps at most. */
 const ROUNDS = 3;
 const BURSTS = 12;
@@ -64,14 +64,21 @@ const LONGEST_PAUSE_MS = 9_000;
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
-/** Returns what the seed determines. A model with rules is simulated only if it is named. */
-export function planOf(seed: number, name?: string): Plan {
+interface PlanOptions {
+  /** The name of the model. One with rules is simulated only if it is named. */
+  readonly name?: string | undefined;
+  /** How much clients write. */
+  readonly writes?: number | undefined;
+}
+
+/** Returns what the seed determines. */
+export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}): Plan {
   const chance = createChance(seed, 'plan');
   const candidates = Object.entries(MODELS).filter(([each]) => (name ? each === name : each !== LIMITED.model));
   const [modelName, model] = chance.pick(candidates);
   const processes = 1 + chance.below(3);
   const accounts = chance.isTrue(0.4) ? 1 : 2 + chance.below(2);
-  const events = eventsOf(model, { seed, processes, accounts });
+  const events = eventsOf(model, { seed, processes, accounts, writes });
   const grows = events.some(({ event }) => event.do === 'grow');
   return {
     seed,
@@ -107,10 +114,15 @@ function chooseFaults(chance: Chance): NetworkFaults {
 
 function eventsOf(
   model: Model,
-  { seed, processes, accounts }: { readonly seed: number; readonly processes: number; readonly accounts: number },
+  {
+    seed,
+    processes,
+    accounts,
+    writes,
+  }: { readonly seed: number; readonly processes: number; readonly accounts: number; readonly writes: number },
 ): Planned[] {
   const swarm = createChance(seed, 'swarm');
-  const [round] = roundsOf(model, { seed, writes: WRITES * ROUNDS });
+  const [round] = roundsOf(model, { seed, writes: writes * ROUNDS });
   const steps = respell(round?.steps ?? [], createChance(seed, 'spelling')).filter((step) => step.do !== 'settle');
   const bursts = Array.from({ length: BURSTS }, () => BEGIN_MS + swarm.next() * WITHIN_MS);
   const seen: { readonly of: string; readonly key: Values }[] = [];

@@ -15,7 +15,7 @@ import { compareAll } from '../../local/walk/compare-answers.ts';
 import { openWorld } from '../../local/walk/walk-world.ts';
 import { type AppProcess, startProcess } from '../kit/app-process.ts';
 import { createChance } from '../kit/chance.ts';
-import { createNetwork, NO_FAULTS } from '../kit/network.ts';
+import { createNetwork, type Network, NO_FAULTS } from '../kit/network.ts';
 import { startTimerTriggers } from '../kit/timer-triggers.ts';
 import { createToken, KEYS } from '../kit/tokens.ts';
 import {
@@ -71,6 +71,11 @@ const RESUMES = 5;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
+const openAccounts = (accounts: Network['direct']) => {
+  const [only] = accounts;
+  return openStorage(accounts.length === 1 && only ? only : { accounts });
+};
+
 /** Lets a world happen. */
 export async function simulateSeed(plan: Plan, options: Options): Promise<Report> {
   resetWorld();
@@ -110,9 +115,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   let hasLeftCopies = false;
 
   const open = (process: VirtualProcess) => {
-    const accounts = network.accountsFor(process);
-    const [only] = accounts;
-    return openStorage(accounts.length === 1 && only ? only : { accounts });
+    return openAccounts(network.accountsFor(process));
   };
 
   async function start(index: number): Promise<void> {
@@ -316,8 +319,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   );
 
   /** Waits until the queues are empty. Throws if they are not in time. */
-  async function comeToRest(process: VirtualProcess): Promise<void> {
-    const storage = open(process);
+  async function comeToRest(): Promise<void> {
+    const storage = openAccounts(network.direct);
     const queues = listParts(createEngine(storage, { queueParts: model.queueParts }));
     const end = elapsed() + AT_REST_WITHIN_MS;
     for (let quiet = 0; quiet < 2; ) {
@@ -345,8 +348,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       await wait(3);
       return new Response(KEYS, { headers: { 'content-type': 'application/json' } });
     };
-    const storage = open(operator);
-    await provision(storage, resources());
+    await provision(openAccounts(network.direct), resources());
     for (let index = 0; index < plan.processes; index += 1) await start(index);
     startTimerTriggers(() => running.filter(({ process }) => !process.isDead), createChance(seed, 'timers'));
     network.faults = plan.faults;
@@ -362,12 +364,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     const problems: string[] = [];
     try {
       if (plan.accounts > 1) await endMoves(operator);
-      await comeToRest(operator);
+      await comeToRest();
     } catch (error) {
       return [String(error)];
     }
     const keys = createLocalKeyRing(keyFile);
-    const engine = createEngine(open(operator), { keys, queueParts: model.queueParts });
+    const engine = createEngine(openAccounts(network.direct), { keys, queueParts: model.queueParts });
     const reader = openWorld(model, engine);
     for (const { entity, key } of history.keys()) {
       const begun = elapsed();

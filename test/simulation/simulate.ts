@@ -9,7 +9,7 @@ import { run } from '../../local/cli/command.ts';
 import { realTime } from '../kit/virtual-world.ts';
 import { formatEvent } from './format-event.ts';
 import { MODELS } from './models.ts';
-import { type Plan, planOf } from './plan.ts';
+import { type Plan, planOf, WRITES } from './plan.ts';
 import { shrink } from './shrink.ts';
 import { type Report, simulateSeed } from './simulate-seed.ts';
 import { SITUATIONS, WITHIN_SEEDS } from './situations.ts';
@@ -28,6 +28,7 @@ interface Options {
   readonly shrinkMinutes: number;
   readonly jobs: number;
   readonly model?: string;
+  readonly writes: number;
   readonly untilFailure?: true;
   readonly log?: string;
 }
@@ -45,6 +46,7 @@ const program = new Command()
   .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
   .option('--until-failure', 'end after the first seed that fails')
   .addOption(new Option('--model <name>', 'worlds of this model only').choices(Object.keys(MODELS)))
+  .option('--writes <number>', 'how much clients write in a world', toNumber, WRITES)
   .option('--jobs <number>', 'how many processes simulate', toNumber, availableParallelism())
   .option('--log <file>', 'a file for all requests and replies')
   .action((options: Options) => simulate(options));
@@ -66,7 +68,7 @@ async function simulate(options: Options): Promise<void> {
   for (let index = 0; realTime() < until; index += 1) {
     const current = all ? all[index] : first + index;
     if (current === undefined) break;
-    const plan = planOf(current, options.model);
+    const plan = planOf(current, { name: options.model, writes: options.writes });
     const without = leftOut(plan, options);
     const report = await simulateSeed(plan, { keyFile, without, logFile: options.log });
     counted.seeds += 1;
@@ -96,7 +98,7 @@ const realSeed = () => (process.pid * 7_919 + Number(process.hrtime.bigint() % 1
 
 /** Lets several processes simulate a part of the seeds each. */
 async function divide(
-  { jobs, minutes, shrinkMinutes, model }: Options,
+  { jobs, minutes, shrinkMinutes, model, writes }: Options,
   all: readonly number[] | undefined,
   first: number,
 ): Promise<void> {
@@ -110,7 +112,8 @@ async function divide(
       ...(minutes === undefined ? [] : ['--minutes', String(minutes)]),
       ...(model === undefined ? [] : ['--model', model]),
     ];
-    const words = [...part, ...more, '--jobs', '1', '--shrink-minutes', String(shrinkMinutes)];
+    const size = ['--jobs', '1', '--shrink-minutes', String(shrinkMinutes), '--writes', String(writes)];
+    const words = [...part, ...more, ...size];
     const child = spawn(process.execPath, [...process.execArgv, script, ...words], { stdio: 'inherit' });
     const [code] = await once(child, 'exit');
     return code === 0;
@@ -162,7 +165,9 @@ async function showFailure(plan: Plan, { keyFile, without, report, options }: Fa
   console.log(`These ${left.length} of ${plan.events.length} events of seed ${plan.seed} suffice:`);
   for (const planned of plan.events.filter(({ nth }) => left.includes(nth))) console.log(formatEvent(planned));
   show(smallest);
-  const of = options.model === undefined ? '' : `--model ${options.model} `;
+  const of =
+    (options.model === undefined ? '' : `--model ${options.model} `) +
+    (options.writes === WRITES ? '' : `--writes ${options.writes} `);
   console.log(`Repeat: npm run simulate -- ${of}--replay ${plan.seed}:${left.join(',')}`);
 }
 
